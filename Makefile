@@ -1,0 +1,81 @@
+# Everything runs from a bare checkout with Python 3.11 or later, git and make.
+# Paths stay relative: the checkout may lie under a path with spaces.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PY := .venv/bin/python
+SUPERVISOR := $(PY) -m controlplane.supervisor
+ARGS :=
+
+# A virtual environment that was cut short or lost its Python is as good as none.
+ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/null),sound)
+.venv/.stamp-run .venv/.stamp-dev: unsound
+endif
+
+.PHONY: help run test lint bench e2e faults lock clean unsound
+
+help:
+	@echo 'make run      the whole installation on http://127.0.0.1:$${PORT:-8000}/'
+	@echo 'make test     the test suite (ARGS= for pytest)'
+	@echo 'make faults   tests that kill real processes    make e2e    tests in a browser'
+	@echo 'make lint     every checker                     make bench  the benchmarks'
+	@echo 'make lock     pin the dependencies anew         make clean  what can be made again'
+
+run: .venv/.stamp-run
+	@exec $(SUPERVISOR) run
+
+test: .venv/.stamp-dev
+	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -n 2 $(ARGS)
+
+faults: .venv/.stamp-dev
+	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -m faults $(ARGS)
+
+e2e: .venv/.stamp-dev
+	@command -v chromium >/dev/null || \
+	  { echo 'make e2e needs chromium (Debian, Ubuntu: apt install chromium)' >&2; exit 2; }
+	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -m e2e $(ARGS)
+
+bench: .venv/.stamp-run
+	@exec $(SUPERVISOR) exec -- $(PY) bench/run.py $(ARGS)
+
+# `check --deploy` judges the settings of a real deployment, so it gets those.
+lint: .venv/.stamp-dev
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy .
+	@$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	@exec $(SUPERVISOR) exec -- sh -euc '\
+	  $(PY) manage.py makemigrations --check --dry-run; \
+	  SECRET_KEY=$$($(PY) -c "import secrets; print(secrets.token_urlsafe(64))") \
+	  HTTPS_ONLY=true ALLOWED_HOSTS=switchgear.example \
+	  $(PY) manage.py check --deploy --fail-level WARNING'
+
+lock: .venv/.stamp-dev
+	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --output-file requirements.txt pyproject.toml
+	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --extra dev --output-file requirements-dev.txt pyproject.toml
+
+# Data stays: `var/` holds the database.
+clean:
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.stamp-run: requirements.txt
+	@$(call bootstrap,requirements.txt,$@)
+
+.venv/.stamp-dev: requirements-dev.txt
+	@$(call bootstrap,requirements-dev.txt,$@)
+
+unsound:
+
+# The first Python that is new enough and complete; a name on PATH alone proves neither.
+define bootstrap
+for python in $(PYTHON) python3.13 python3.12 python3.11 python3 python; do \
+  if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+  then exec $$python controlplane/supervisor/bootstrap.py $(1) $(2); fi; \
+done; \
+echo 'Switchgear needs Python 3.11 or later with its venv module (Debian: python3-venv)' >&2; exit 2
+endef

@@ -1,0 +1,80 @@
+"""What is measured: each row of the table with the server that answers it."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+from bench.load import Target
+from bench.servers import HOST, Server, running
+
+SNAPSHOT = "/api/v1/snapshot"
+SWITCHES = "/api/v1/switches/"
+ADDED_BY_GRANIAN = {"date", "server"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """One answer as it came over the wire."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: str
+
+
+def serve(
+    stack: ExitStack, core: int, loop: str, token: str, folder: Path
+) -> tuple[Server, list[Target]]:
+    """Start the servers; returns the data plane's own and the rows in the table's order."""
+    plane = stack.enter_context(
+        running("controlplane.dataplane:app", core=core, loop=loop, answers_at="/health/ready/data")
+    )
+    web = stack.enter_context(
+        running("controlplane.asgi:application", core=core, loop=loop, answers_at="/health/live")
+    )
+    bearer = {"Authorization": f"Bearer {token}"}
+    found = _ask(plane, SNAPSHOT, bearer)
+    known = {**bearer, "If-None-Match": dict(found.headers)["etag"]}
+    unchanged = _ask(plane, SNAPSHOT, known)
+    answers = folder / "answers.json"
+    answers.write_text(json.dumps({"/304": _plain(unchanged), "/200": _plain(found)}))
+    bare = stack.enter_context(
+        running(
+            "bench.bare:app",
+            core=core,
+            loop=loop,
+            answers_at="/200",
+            more={"BENCH_ANSWERS": str(answers)},
+        )
+    )
+    return plane, [
+        Target("bare ASGI, the same 304", bare, "/304", known, 304),
+        Target("snapshot 304", plane, SNAPSHOT, known, 304),
+        Target("snapshot 304, in the web process", web, SNAPSHOT, known, 304),
+        Target("bare ASGI, the same 200", bare, "/200", bearer, 200),
+        Target("snapshot 200, 100 engaged", plane, SNAPSHOT, bearer, 200),
+        Target("DRF view, GET /api/v1/switches/", web, SWITCHES, bearer, 200),
+    ]
+
+
+def verify(target: Target) -> None:
+    """End the run unless the target answers as its row says."""
+    status = _ask(target.server, target.path, dict(target.headers)).status
+    if status != target.status:
+        raise SystemExit(f"bench: {target.name}: status {status}, not {target.status}")
+
+
+def _ask(server: Server, path: str, headers: dict[str, str]) -> Said:
+    connection = HTTPConnection(HOST, server.port, timeout=10)
+    connection.request("GET", path, headers=headers)
+    response = connection.getresponse()
+    pairs = [(name.lower(), value) for name, value in response.getheaders()]
+    said = Said(response.status, pairs, response.read().decode())
+    connection.close()
+    return said
+
+
+def _plain(said: Said) -> tuple[int, list[tuple[str, str]], str]:
+    kept = [pair for pair in said.headers if pair[0] not in ADDED_BY_GRANIAN]
+    return said.status, kept, said.body

@@ -1,0 +1,83 @@
+"""What every test stands on: a real PostgreSQL, owned by the tests and left as migrations made it.
+
+Tests create, migrate and empty their database, so they connect as its owner.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+from django.db.models.signals import post_migrate
+from django.test import override_settings
+from psycopg.conninfo import conninfo_to_dict
+from pytest_django import DjangoDbBlocker
+
+PLAIN_STATIC_FILES = {
+    **settings.STORAGES,
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+FRESH = """
+ALTER TABLE core_auditentry ENABLE TRIGGER core_audit_append_only;
+INSERT INTO core_credentials (id, revision) VALUES (1, 1) ON CONFLICT DO NOTHING;
+INSERT INTO switches_publication (id, epoch, version, published_at)
+VALUES (1, gen_random_uuid(), 0, clock_timestamp()) ON CONFLICT DO NOTHING;
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", "ignore:No directory at:UserWarning")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _settings_for_tests() -> Iterator[None]:
+    """`collectstatic` has not run here, so there are no hashed names to look up.
+
+    Passwords are hashed fast: their strength is Django's business, and tested there.
+    """
+    fast = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    with override_settings(STORAGES=PLAIN_STATIC_FILES, PASSWORD_HASHERS=fast):
+        yield
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    owner = conninfo_to_dict(settings.ENV.database.owner_url)
+    connection.settings_dict["USER"] = str(owner.get("user", ""))
+    connection.settings_dict["PASSWORD"] = str(owner.get("password", ""))
+    connection.settings_dict["OPTIONS"].pop("assume_role", None)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """Whenever a transactional test has emptied the tables, begin again as migrations did.
+
+    Emptying ends with the signal that migrating ends with.
+    """
+    post_migrate.connect(_begin_again, sender=apps.get_app_config("switches"))
+
+
+@pytest.fixture(autouse=True)
+def _trail_may_be_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """PostgreSQL refuses to TRUNCATE the audit trail, which is how such a test is cleaned up."""
+    if not _is_transactional(request):
+        yield
+        return
+    request.getfixturevalue("transactional_db")  # Set up before, so it empties after this.
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_append_only")
+
+
+def _is_transactional(request: pytest.FixtureRequest) -> bool:
+    marker = request.node.get_closest_marker("django_db")
+    if marker is not None and marker.kwargs.get("transaction"):
+        return True
+    return bool({"transactional_db", "live_server"} & set(request.fixturenames))
+
+
+def _begin_again(**_kwargs: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(FRESH)

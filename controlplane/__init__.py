@@ -1,0 +1,1 @@
+"""The wiring of Switchgear: settings, entry points and the supervised processes."""

@@ -1,0 +1,58 @@
+"""The web process: the data plane in front, Django behind it, a gate between them."""
+
+import os
+from typing import cast
+
+from django.core.asgi import get_asgi_application
+from django.template.loader import render_to_string
+
+from controlplane.supervisor.lifeline import die_with_parent
+
+die_with_parent()
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+os.environ.setdefault("DATABASE_POOL", "16")
+_django = cast("ASGIApplication", get_asgi_application())
+
+from controlplane.core import health, metrics  # noqa: E402 - Django has to be set up first
+from controlplane.core.errors import Unavailable  # noqa: E402
+from controlplane.dataplane import answers  # noqa: E402
+from controlplane.dataplane.application import (  # noqa: E402
+    Application,
+    ASGIApplication,
+    Scope,
+    Send,
+    send_answer,
+)
+from controlplane.dataplane.credentials import authenticate  # noqa: E402
+from controlplane.dataplane.plane import Plane  # noqa: E402
+from controlplane.gate import DatabaseGate  # noqa: E402
+
+RETRY_AFTER_SECONDS = 3
+_plane = Plane()
+health.set_snapshot_source(_plane.state.status)
+
+
+def _check_token(token: str, scope: str) -> None:
+    """For the metrics, which are also read while the database is away."""
+    found = authenticate(_plane.state.tokens, {b"x-api-key": token.encode()}, scope)
+    _plane.state.used_tokens.add(found.token_id)
+
+
+metrics.set_token_check(_check_token)
+
+
+async def _refuse(scope: Scope, send: Send) -> None:
+    headers = dict(scope["headers"])
+    if scope["path"].startswith("/api/") or b"text/html" not in headers.get(b"accept", b""):
+        error = Unavailable(
+            "The database does not answer. Nothing was changed as far as we know; "
+            "repeat the request with the same Idempotency-Key.",
+            retry_after=RETRY_AFTER_SECONDS,
+        )
+        await send_answer(send, scope, headers, answers.refusal(error))
+        return
+    page = answers.page(503, render_to_string("503.html"), retry_after=RETRY_AFTER_SECONDS)
+    await send_answer(send, scope, headers, page)
+
+
+application = Application(_plane, behind=DatabaseGate(_django, _plane.state, _refuse))

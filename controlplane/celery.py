@@ -1,0 +1,184 @@
+"""Celery: beat sends every tick at its pace, workers run them, Redis carries the messages.
+
+Nothing depends on it: the watchdog runs what is late. So messages are never repeated, nothing waits
+in Redis for its time (no ETA), results are not kept, and losing all of Redis costs a moment.
+"""
+
+import os
+import sys
+import threading
+import warnings
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import django
+import kombu
+import structlog
+from celery import Celery, beat, bootsteps, signals
+from celery.app.amqp import AMQP
+from celery.exceptions import SecurityWarning
+
+from controlplane.environment import WrongVariable
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # Or every start would load all of the web.
+try:
+    django.setup()
+except WrongVariable as error:
+    print(error, file=sys.stderr)  # noqa: T201 - the one line the operator needs
+    sys.exit(2)
+
+from django.conf import settings
+
+from controlplane.core import heartbeats, ticks
+from controlplane.core.outbox import delivery, wakeups
+from controlplane.core.tasks import run_tick
+
+THREADS = 4
+CHECK_CERTIFICATE = {"ssl_cert_reqs": "required"}
+MOST_WAITING = 100
+LAST_SENDS_SECONDS = 3.0
+MUST_END_SECONDS = 4.5
+RECONNECT_EVERY_SECONDS = 2.0
+
+# It warns of root because of pickled messages; ours are JSON.
+warnings.filterwarnings("ignore", category=SecurityWarning)
+log = structlog.get_logger(__name__)
+
+
+def broker_url(redis_url: str) -> str:
+    """The URL as Celery's broker library wants it: it has a spelling of its own for sockets."""
+    parts = urlsplit(redis_url)
+    if parts.scheme != "unix":
+        return redis_url
+    query = parse_qs(parts.query)
+    password = parts.password or quote(query.get("password", [""])[0], safe="")
+    login = f"{parts.username or ''}:{password}@" if password else ""
+    return f"redis+socket://{login}{parts.path}?virtual_host={query.get('db', ['0'])[0]}"
+
+
+class PromptConnection(kombu.Connection):
+    """A connection to the broker that is back soon after Redis is, not half a minute later."""
+
+    def ensure_connection(self, *args: Any, **options: Any) -> Any:
+        options.setdefault("interval_max", RECONNECT_EVERY_SECONDS)
+        return super().ensure_connection(*args, **options)
+
+
+class PromptAMQP(AMQP):
+    Connection = PromptConnection
+
+
+class Scheduler(beat.Scheduler):
+    """Beat without a state file: the watchdog makes up for what a restart forgets.
+
+    Its heartbeat goes on while messages reach the broker.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._pulse = heartbeats.Pulse("beat")
+        self._reaches_broker = True
+        super().__init__(*args, **options)
+
+    def setup_schedule(self) -> None:
+        super().setup_schedule()
+        self._pulse.start()
+
+    def apply_entry(self, entry: beat.ScheduleEntry, producer: Any = None) -> None:
+        try:
+            if self._waiting(entry, producer) < MOST_WAITING:
+                self.apply_async(entry, producer=producer, advance=False)
+        except self._send_errors as error:
+            if self._reaches_broker:
+                log.warning("beat.cut_off", error=str(error))
+            self._reaches_broker = False
+        else:
+            self._pulse.turned()
+            self._reaches_broker = True
+
+    def _waiting(self, entry: beat.ScheduleEntry, producer: Any) -> int:
+        """Messages in the entry's queue: without workers they would pile up, expired or not."""
+        declared = producer.channel.queue_declare(queue=(entry.options or {})["queue"])
+        return int(declared.message_count)
+
+    @property
+    def _send_errors(self) -> tuple[type[BaseException], ...]:
+        return (beat.SchedulingError, *self.connection.recoverable_connection_errors)
+
+
+class ConsumerPulse(bootsteps.StartStopStep):
+    """The worker's heartbeat: goes on while the loop that takes messages turns and is connected."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+    _pulse = heartbeats.Pulse("worker")
+
+    def start(self, consumer: Any) -> None:
+        self._pulse.start()
+        self._timer = consumer.timer.call_repeatedly(1.0, self._pulse.turned)
+
+    def stop(self, consumer: Any) -> None:
+        timer, self._timer = getattr(self, "_timer", None), None
+        if timer is not None:
+            timer.cancel()
+
+
+QUEUES = sorted({tick.queue for tick in ticks.registered().values()})
+
+app = Celery("switchgear", amqp=PromptAMQP)
+app.set_default()  # Else a task looked up in another thread belongs to an app without a broker.
+app.steps["consumer"].add(ConsumerPulse)
+app.conf.update(
+    broker_url=broker_url(settings.REDIS_URL),
+    broker_use_ssl=CHECK_CERTIFICATE if settings.REDIS_URL.startswith("rediss:") else None,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={
+        "global_keyprefix": "switchgear:",
+        "visibility_timeout": 3600,  # Above the longest task, or it would be run again meanwhile.
+        "socket_connect_timeout": 2,
+        "socket_timeout": 3,
+        "health_check_interval": 5,
+        "interval_max": RECONNECT_EVERY_SECONDS,
+    },
+    task_publish_retry=False,
+    task_ignore_result=True,
+    task_queues=[kombu.Queue(queue) for queue in QUEUES],
+    task_default_queue="housekeeping",
+    task_create_missing_queues=False,
+    worker_pool="threads",
+    worker_concurrency=THREADS,
+    worker_prefetch_multiplier=1,
+    worker_enable_remote_control=False,
+    worker_cancel_long_running_tasks_on_connection_loss=True,
+    beat_scheduler=Scheduler,
+    beat_max_loop_interval=1,
+    # Early acknowledgement (the default) on purpose: a turn that is lost is followed by the next.
+    beat_schedule={
+        tick.name: {
+            "task": run_tick.name,
+            "args": [tick.name],
+            "schedule": tick.seconds,
+            "options": {"queue": tick.queue, "expires": tick.seconds},
+        }
+        for tick in ticks.registered().values()
+    },
+)
+
+
+@signals.setup_logging.connect
+def _keep_our_logging(**_: Any) -> None:
+    """Its presence keeps Celery from configuring logging its own way."""
+
+
+@signals.worker_ready.connect
+def _listen(**_: Any) -> None:
+    wakeups.listen()
+
+
+@signals.worker_shutting_down.connect
+def _end_soon(**_: Any) -> None:
+    """Let messages that are being sent go out, and don't wait for what hangs: others take over."""
+    forced = threading.Timer(MUST_END_SECONDS, os._exit, [0])
+    forced.daemon = True
+    forced.start()
+    delivery.finish(LAST_SENDS_SECONDS)

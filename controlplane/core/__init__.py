@@ -1,0 +1,1 @@
+"""What every app stands on: people, tokens, audit, outbox, approvals, errors, ticks."""

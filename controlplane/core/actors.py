@@ -1,0 +1,65 @@
+"""Who acts: the one value every write carries, from the request to the audit trail."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from controlplane.core.errors import Forbidden
+from controlplane.core.people.roles import POWERS_OF, Power, Role
+
+ActorType = Literal["user", "token", "system", "slack"]
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Someone or something that acts, with what it may do and where it comes from.
+
+    `user_id` is the person answerable: the user, the owner of a token, nobody for the system.
+    """
+
+    type: ActorType
+    name: str
+    user_id: int | None = None
+    token_id: int | None = None
+    role: Role | None = None
+    scopes: frozenset[str] = field(default_factory=frozenset)
+    request_id: str = ""
+    ip: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.type}:{self.name}"
+
+    @property
+    def identity(self) -> str:
+        """Unique among actors, unlike a name: what idempotency keys are scoped to."""
+        if self.token_id is not None:
+            return f"token:{self.token_id}"
+        return f"{self.type}:{self.user_id or self.name}"
+
+    @property
+    def is_person(self) -> bool:
+        return self.type in {"user", "slack"}
+
+    def may(self, scope: str) -> bool:
+        return self.type == "system" or scope in self.scopes
+
+    def has(self, power: Power) -> bool:
+        return self.is_person and self.role is not None and power in POWERS_OF[self.role]
+
+    def require(self, scope: str) -> None:
+        """Raise :class:`Forbidden` unless this actor has the scope."""
+        if not self.may(scope):
+            raise Forbidden(f"This needs the scope {scope}.", scope=scope)
+
+    def require_power(self, power: Power) -> None:
+        """Raise :class:`Forbidden` unless this is a person whose role has the power."""
+        if not self.has(power):
+            raise Forbidden(
+                f"This needs a signed-in person who may {power.value}; tokens never may.",
+                power=power.value,
+            )
+
+
+def system(name: str) -> Actor:
+    """An actor for what the house does by itself, or for its server's shell."""
+    return Actor(type="system", name=name)

@@ -1,0 +1,1 @@
+"""Requests that need a second person, and the decision of that person."""

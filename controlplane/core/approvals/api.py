@@ -1,0 +1,103 @@
+"""Requests for a second person over HTTP, and that person's decision."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services
+from controlplane.core.approvals.models import Approval
+from controlplane.core.canonical import timestamp
+from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+
+RISKS = ("low", "medium", "high", "critical")
+
+
+class ApprovalShape(serializers.Serializer[Approval]):
+    id = serializers.IntegerField()
+    kind = serializers.ChoiceField(Approval.Kind.values)
+    target = serializers.CharField()
+    summary = serializers.CharField()
+    diff = serializers.DictField()
+    reason = serializers.CharField()
+    requested_by = serializers.CharField()
+    requested_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    state = serializers.ChoiceField(Approval.State.values)
+    decided_by = serializers.CharField(allow_null=True)
+    decided_at = serializers.DateTimeField(allow_null=True)
+    comment = serializers.CharField()
+    risk = serializers.ChoiceField(RISKS)
+
+    def to_representation(self, approval: Approval) -> dict[str, Any]:
+        return approval_resource(approval)
+
+
+def approval_resource(approval: Approval) -> dict[str, Any]:
+    """An approval as the contract shows it, with the `target` it is about."""
+    return {
+        "id": approval.pk,
+        "kind": approval.kind,
+        "target": approval.target,
+        "summary": approval.summary,
+        "diff": approval.diff,
+        "reason": approval.reason,
+        "requested_by": approval.requested_by,
+        "requested_at": timestamp(approval.requested_at),
+        "expires_at": timestamp(approval.expires_at),
+        "state": approval.state,
+        "decided_by": approval.decided_by or None,
+        "decided_at": timestamp(approval.decided_at) if approval.decided_at else None,
+        "comment": approval.comment,
+        "risk": approval.risk,
+    }
+
+
+class ApprovalFilters(Filters):
+    state = serializers.ChoiceField(Approval.State.values, required=False)
+
+
+class DecisionBody(MutationBody):
+    comment = Text(required=False, max_length=2000)
+
+
+class ApprovalList(ListView[Approval]):
+    """What somebody asked for, newest first."""
+
+    queryset = Approval.objects.all()
+    serializer_class = ApprovalShape
+    filters = ApprovalFilters
+    ordering = "-id"
+    read_scope = "switches:read"
+
+    def chosen(self, rows: QuerySet[Approval], filters: dict[str, Any]) -> QuerySet[Approval]:
+        return rows.filter(**filters)
+
+
+class ApproveView(ApiView):
+    write_scope = "switches:write"
+
+    @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
+    @mutation(DecisionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
+        """Approve, and carry out at once. A signed-in approver, never who asked."""
+        comment = body.get("comment", "")
+        approval = services.approve(approval_id=approval_id, comment=comment, actor=actor, now=now)
+        return Done(approval_resource(approval))
+
+
+class DenyView(ApiView):
+    write_scope = "switches:write"
+
+    @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
+    @mutation(DecisionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
+        """Deny. An approver, or who asked, to withdraw it."""
+        comment = body.get("comment", "")
+        approval = services.deny(approval_id=approval_id, comment=comment, actor=actor, now=now)
+        return Done(approval_resource(approval))

@@ -1,0 +1,52 @@
+"""The approvals table: what somebody asked for, and what somebody else decided."""
+
+from django.db import models
+from django.db.models import Q
+
+
+class Approval(models.Model):
+    """A request that waits for a second person. `target` is what it is about (`global:all`)."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        APPROVED = "approved"
+        DENIED = "denied"
+        EXPIRED = "expired"
+        VOID = "void"
+
+    class Kind(models.TextChoices):
+        RELEASE = "release"
+        PERMANENT = "permanent"
+
+    kind = models.CharField(max_length=24, choices=Kind.choices)
+    target = models.CharField(max_length=200)
+    summary = models.CharField(max_length=300)
+    diff = models.JSONField(default=dict)
+    reason = models.TextField()
+    risk = models.CharField(max_length=8, default="high")
+    state = models.CharField(max_length=8, choices=State.choices, default=State.PENDING)
+    requested_by = models.CharField(max_length=200)
+    requester = models.ForeignKey(
+        "core.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    requested_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    decided_by = models.CharField(max_length=200, blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    comment = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "target"],
+                condition=Q(state="pending"),
+                name="approval_one_pending",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["pending", "approved", "denied", "expired", "void"]),
+                name="approval_state_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.target} ({self.state})"

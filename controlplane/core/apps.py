@@ -1,0 +1,10 @@
+from django.apps import AppConfig
+
+
+class CoreConfig(AppConfig):
+    name = "controlplane.core"
+    label = "core"
+    verbose_name = "Core"
+
+    def ready(self) -> None:
+        from controlplane.core import checks  # noqa: F401 - registers itself

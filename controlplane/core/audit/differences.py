@@ -1,0 +1,43 @@
+"""What a row of the trail says changed, field by field, for people to read. Pure."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """One field of a row's `before` and `after`, as text."""
+
+    field: str
+    before: str
+    after: str
+    changed: bool
+
+
+def changes(before: str, after: str) -> list[Change]:
+    """The fields of two canonical JSON texts; those that stayed the same come last."""
+    old, new = _fields(before), _fields(after)
+    found = [
+        Change(
+            field=name.replace("_", " "),
+            before=_shown(old.get(name)),
+            after=_shown(new.get(name)),
+            changed=old.get(name) != new.get(name),
+        )
+        for name in dict.fromkeys([*new, *old])
+    ]
+    return sorted(found, key=lambda change: not change.changed)
+
+
+def _fields(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

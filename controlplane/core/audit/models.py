@@ -1,0 +1,35 @@
+"""The audit table: rows are added and never changed; PostgreSQL itself refuses anything else."""
+
+from django.db import models
+
+
+class AuditEntry(models.Model):
+    """One thing somebody did. `before` and `after` are canonical JSON texts, hashed as they stand.
+
+    `id` is gapless: the writer holds the chain's lock and counts on from the last row.
+    """
+
+    id = models.BigIntegerField(primary_key=True)
+    at = models.DateTimeField()
+    actor_type = models.CharField(max_length=8)
+    actor_name = models.CharField(max_length=200)
+    action = models.CharField(max_length=64)
+    target = models.CharField(max_length=200)
+    reason = models.TextField(blank=True)
+    before = models.TextField(default="null")
+    after = models.TextField(default="null")
+    request_id = models.CharField(max_length=128, blank=True)
+    ip = models.CharField(max_length=64, blank=True)
+    previous_hash = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(fields=["target", "-id"], name="audit_by_target"),
+            models.Index(fields=["action", "-id"], name="audit_by_action"),
+            models.Index(fields=["at"], name="audit_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.id} {self.action} {self.target}"

@@ -1,0 +1,106 @@
+"""The audit page: the trail with filters, each row's difference, and the proof that it is whole."""
+
+from typing import Any
+
+from django import forms
+from django.db.models import Q
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from controlplane.core.audit import services
+from controlplane.core.audit.differences import changes
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people.roles import Power
+
+PAGE_SIZE = 50
+# Checking takes about a second for this many rows; beyond, the shell is the place for it.
+MOST_TO_VERIFY_HERE = 20_000
+KNOWN_ACTIONS = (
+    "switch.engaged", "switch.extended", "switch.released", "switch.undone", "episode.overdue",
+    "episode.acknowledged", "registration.changed", "approval.requested", "approval.approved",
+    "approval.denied", "session.started", "session.failed", "session.ended", "user.created",
+    "user.changed", "token.created", "token.revoked", "audit.anchored",
+)  # fmt: skip
+
+
+class AuditFilters(forms.Form):
+    """What the trail is narrowed to; times are in the person's zone."""
+
+    q = forms.CharField(required=False, max_length=200)
+    actor = forms.CharField(required=False, max_length=200)
+    action = forms.CharField(required=False, max_length=64)
+    target = forms.CharField(required=False, max_length=200)
+    since = forms.DateTimeField(required=False)
+    until = forms.DateTimeField(required=False)
+    before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
+
+    def condition(self) -> Q:
+        """The rows that pass; a filter that can't be read narrows nothing and shows its error."""
+        self.is_valid()
+        wanted: dict[str, Any] = {k: v for k, v in self.cleaned_data.items() if v}
+        condition = Q()
+        if text := wanted.get("q"):
+            condition &= (
+                Q(reason__icontains=text)
+                | Q(target__icontains=text)
+                | Q(actor_name__icontains=text)
+            )
+        if actor := wanted.get("actor"):
+            kind, _, name = actor.rpartition(":")
+            condition &= Q(actor_name=name) & (Q(actor_type=kind) if kind else Q())
+        if action := wanted.get("action"):
+            condition &= Q(action=action) if "." in action else Q(action__startswith=f"{action}.")
+        if target := wanted.get("target"):
+            condition &= Q(target=target)
+        if since := wanted.get("since"):
+            condition &= Q(at__gte=since)
+        if until := wanted.get("until"):
+            condition &= Q(at__lte=until)
+        if before := wanted.get("before"):
+            condition &= Q(pk__lt=before)
+        return condition
+
+    def narrowed(self) -> list[tuple[str, str]]:
+        """The filters that are set, as typed, for the page to say so."""
+        names = [name for name in self.fields if name != "before"]
+        return [(name, self.data[name]) for name in names if self.data.get(name)]
+
+
+@signed_in
+@require_GET
+def audit_page(request: PersonRequest) -> HttpResponse:
+    """The trail, newest first; older rows by `before`, so that pages hold while rows arrive."""
+    filters = AuditFilters(request.GET)
+    found = AuditEntry.objects.filter(filters.condition()).order_by("-id")
+    shown = list(found[: PAGE_SIZE + 1])
+    entries = shown[:PAGE_SIZE]
+    context = {
+        "filters": filters,
+        "actions": KNOWN_ACTIONS,
+        "rows": [(entry, changes(entry.before, entry.after)) for entry in entries],
+        "older": entries[-1].pk if len(shown) > PAGE_SIZE else None,
+        "newest": not request.GET.get("before"),
+        "narrowed": filters.narrowed(),
+        "now": timezone.now(),
+    }
+    return render(request, "core/audit.html", context)
+
+
+@signed_in
+@require_POST
+def verify(request: PersonRequest) -> HttpResponse:
+    """Check the whole chain, while it is short enough for a request; else say how to."""
+    actor_of(request).require_power(Power.ADMINISTER)
+    last = AuditEntry.objects.order_by("-id").values_list("pk", flat=True).first() or 0
+    too_long = last > MOST_TO_VERIFY_HERE
+    context = {
+        "verdict": None if too_long else services.verify(),
+        "rows": last,
+        "now": db_now(),
+    }
+    return show(request, "core/verified.html", context)

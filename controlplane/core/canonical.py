@@ -1,0 +1,23 @@
+"""Canonical JSON: one text for one value, so that it can be hashed and compared. Pure."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+
+def dumps(value: Any) -> str:
+    """Sorted keys, no spaces, ASCII only: safe in any column, the same on every machine."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain
+    )
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with exactly six decimals: `2026-11-21T02:11:00.000000Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return timestamp(value)
+    raise TypeError(f"no canonical form for {type(value).__name__}")

@@ -1,0 +1,75 @@
+"""Durations as people write them: `90s`, `30m`, `24h`, `7d`, `2w`. Pure.
+
+One whole number and one unit: an expiry is read back at 3 a.m., and `1.5h` or `1d12h` is read wrong
+more often than `90m` or `36h`.
+"""
+
+import re
+from datetime import timedelta
+
+LONGEST = timedelta(days=3650)
+
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_ACCEPTED = "Write a whole number and a unit (s, m, h, d or w), such as 90s, 30m, 24h, 7d or 2w"
+_WRITTEN = re.compile(r"([0-9]+)([smhdw])")
+_MOST_DIGITS = 12  # far beyond LONGEST in seconds, and cheap to turn into a number
+
+_SECOND = timedelta(seconds=1)
+# Largest first; two days and more read better in days, below that in hours: "24h", not "1d".
+_CANONICAL = (("d", timedelta(days=2)), ("h", _UNITS["h"]), ("m", _UNITS["m"]), ("s", _SECOND))
+_READABLE = (("d", _UNITS["d"]), ("h", _UNITS["h"]), ("min", _UNITS["m"]), ("s", _SECOND))
+
+
+def parse(text: str) -> timedelta:
+    """The duration `text` stands for, above zero and at most `LONGEST`.
+
+    White space around it is ignored, inside it is not. Raises :class:`ValueError` whose message
+    is for the person who wrote it.
+    """
+    written = _WRITTEN.fullmatch(text.strip())
+    if written is None:
+        raise ValueError(f"{_ACCEPTED}.")
+    digits, unit = written[1].lstrip("0"), written[2]
+    if not digits:
+        raise ValueError(f"A duration must be longer than zero. {_ACCEPTED}.")
+    if len(digits) > _MOST_DIGITS or int(digits) > LONGEST // _UNITS[unit]:
+        raise ValueError(f"That is longer than {LONGEST.days} days. {_ACCEPTED}.")
+    return int(digits) * _UNITS[unit]
+
+
+def canonical(duration: timedelta) -> str:
+    """The one spelling of a whole number of seconds, such that `parse` gives it back: "24h", "7d".
+
+    Raises :class:`ValueError` for zero, negative and fractional ones.
+    """
+    if duration <= timedelta(0) or duration % _SECOND:
+        raise ValueError(f"{duration!r} is not a positive whole number of seconds.")
+    unit = next(
+        unit
+        for unit, at_least in _CANONICAL
+        if duration >= at_least and not duration % _UNITS[unit]
+    )
+    return f"{duration // _UNITS[unit]}{unit}"
+
+
+def readable(duration: timedelta) -> str:
+    """For people, at most two units and rounded towards zero: "3 d 4 h", "24 h", "1 min 30 s".
+
+    Up to two days it stays in hours. A negative one, as of an expiry that has passed, has a minus.
+    """
+    if duration < timedelta(0):
+        said = readable(-duration)
+        return said if said == "0 s" else f"-{said}"
+    for place, (unit, length) in enumerate(_READABLE[:-1]):
+        if duration < (2 * length if unit == "d" else length):
+            continue
+        count, rest = divmod(duration, length)
+        smaller, smaller_length = _READABLE[place + 1]
+        return f"{count} {unit}" + (f" {n} {smaller}" if (n := rest // smaller_length) else "")
+    return f"{duration // _SECOND} s"

@@ -1,0 +1,87 @@
+"""The errors of the domain: each knows its HTTP status and says what to do next."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+
+class DomainError(Exception):
+    """Something the caller can understand and act on; `detail` is a sentence for people."""
+
+    status: ClassVar[int] = 400
+    slug: ClassVar[str] = "bad-request"
+    title: ClassVar[str] = "The request can't be carried out"
+
+    def __init__(self, detail: str, **extra: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.extra = extra
+
+
+class InvalidInput(DomainError):
+    """One or more fields are wrong; `errors` maps each field to what is wrong with it."""
+
+    slug = "invalid-input"
+    title = "Some fields are wrong"
+
+    def __init__(self, errors: Mapping[str, Sequence[str]]) -> None:
+        said = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in errors.items())
+        super().__init__(said, errors={field: list(texts) for field, texts in errors.items()})
+        self.errors = self.extra["errors"]
+
+
+class Unauthenticated(DomainError):
+    status = 401
+    slug = "unauthenticated"
+    title = "Credentials are missing or not valid"
+
+
+class Forbidden(DomainError):
+    status = 403
+    slug = "forbidden"
+    title = "These credentials may not do this"
+
+
+class NotFound(DomainError):
+    status = 404
+    slug = "not-found"
+    title = "There is no such thing here"
+
+
+class Conflict(DomainError):
+    """The state does not allow it now; `extra` tells what stands in the way."""
+
+    status = 409
+    slug = "conflict"
+    title = "Something else happened first"
+
+
+class TooLarge(DomainError):
+    status = 413
+    slug = "too-large"
+    title = "The request body is too large"
+
+
+class KeyReused(DomainError):
+    status = 422
+    slug = "idempotency-key-reused"
+    title = "This idempotency key belongs to another request"
+
+
+class TooManyRequests(DomainError):
+    status = 429
+    slug = "too-many-requests"
+    title = "Too many requests"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class Unavailable(DomainError):
+    status = 503
+    slug = "unavailable"
+    title = "A part this needs is not answering"
+
+    def __init__(self, detail: str, *, retry_after: int = 5) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after

@@ -1,0 +1,159 @@
+"""How the house is: what the probes of an orchestrator and of a load balancer are told.
+
+Every question to PostgreSQL or Redis is bounded, so an answer never takes longer than 2 seconds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.migrations.executor import MigrationExecutor
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from controlplane.core import heartbeats
+from controlplane.core.threads import Bounded
+
+DATABASE_SECONDS = 1.5
+REDIS_SECONDS = 0.5
+HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
+PROCESSES = ("worker", "beat")
+
+
+class SnapshotStatus(Protocol):
+    """What the data plane in this process knows; version and age are None before a snapshot."""
+
+    @property
+    def version(self) -> int | None: ...
+    @property
+    def age_seconds(self) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class Report:
+    """An answer to a probe: the HTTP status, and the document."""
+
+    http_status: int
+    document: Mapping[str, Any]
+
+
+_snapshot_source: Callable[[], SnapshotStatus] | None = None
+_migrated = False
+
+
+def set_snapshot_source(source: Callable[[], SnapshotStatus]) -> None:
+    """Name the data plane that runs in this process; the wiring does, at start-up."""
+    global _snapshot_source
+    _snapshot_source = source
+
+
+def snapshot() -> SnapshotStatus | None:
+    """The state of the data plane in this process, or None if it runs elsewhere."""
+    return None if _snapshot_source is None else _snapshot_source()
+
+
+def ready() -> Report:
+    """Whether this process can do its work. Only the database decides between 200 and 503."""
+    redis_answer = _redis.begin()
+    checks: dict[str, Any] = {"database": HEALTHY, "redis": HEALTHY}
+    try:
+        ages = _heartbeats.answer()
+    except (TimeoutError, DatabaseError, InterfaceError):
+        checks |= {"database": UNHEALTHY, **dict.fromkeys(PROCESSES, UNKNOWN)}
+    else:
+        checks |= {name: _life(ages.get(name)) for name in PROCESSES}
+    try:
+        redis_answer()
+    except (TimeoutError, redis.RedisError):
+        checks["redis"] = UNHEALTHY
+    present = snapshot()
+    age = present.age_seconds if present else None
+    checks["snapshot_age_seconds"] = None if age is None else round(age, 3)
+    return _judge(checks)
+
+
+def database_answers() -> bool:
+    """Whether PostgreSQL answers in time, just now."""
+    try:
+        _heartbeats.answer()
+    except (TimeoutError, DatabaseError, InterfaceError):
+        return False
+    return True
+
+
+def started() -> Report:
+    """Whether this process has all it needs to begin: the schema, and a snapshot to serve."""
+    present = snapshot()
+    checks = {
+        "migrations": "applied" if _is_migrated() else "pending",
+        "snapshot": "elsewhere" if present is None else _loaded(present),
+    }
+    begun = checks["migrations"] == "applied" and checks["snapshot"] != "missing"
+    status = "started" if begun else "starting"
+    return Report(200 if begun else 503, {"status": status, "checks": checks})
+
+
+def live() -> Report:
+    """This process answers. It looks at nothing."""
+    return Report(200, {"status": "live"})
+
+
+def ready_data() -> Report:
+    """Whether a snapshot can be served from this process."""
+    present = snapshot()
+    if present is None or present.version is None:
+        return Report(503, {"status": "not_ready"})
+    return Report(200, {"status": "ready"})
+
+
+def _judge(checks: Mapping[str, Any]) -> Report:
+    if checks["database"] != HEALTHY:
+        return Report(503, {"status": "not_ready", "checks": checks})
+    healthy = all(checks[name] == HEALTHY for name in ("redis", *PROCESSES))
+    return Report(200, {"status": "ready" if healthy else "degraded", "checks": checks})
+
+
+def _life(age_seconds: float | None) -> str:
+    alive = age_seconds is not None and age_seconds < heartbeats.STALE_SECONDS
+    return HEALTHY if alive else UNHEALTHY
+
+
+def _loaded(present: SnapshotStatus) -> str:
+    return "missing" if present.version is None else "loaded"
+
+
+def _ping_redis() -> None:
+    client = redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=REDIS_SECONDS,
+        socket_connect_timeout=REDIS_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+    )
+    try:
+        client.ping()
+    finally:
+        client.close()
+
+
+def _is_migrated() -> bool:
+    """Asked until it is true, then known: nobody takes a migration back under a running process."""
+    global _migrated
+    if not _migrated:
+        try:
+            _migrated = _nothing_to_migrate.answer()
+        except (TimeoutError, DatabaseError, InterfaceError):
+            return False
+    return _migrated
+
+
+def _plan_is_empty() -> bool:
+    executor = MigrationExecutor(connection)
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+_redis = Bounded(_ping_redis, seconds=REDIS_SECONDS * 2)
+_heartbeats = Bounded(heartbeats.ages, seconds=DATABASE_SECONDS)
+_nothing_to_migrate = Bounded(_plan_is_empty, seconds=DATABASE_SECONDS)

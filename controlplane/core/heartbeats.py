@@ -1,0 +1,76 @@
+"""Signs of life of the supervised processes, in `core_heartbeat`."""
+
+import threading
+import time
+
+import structlog
+from django.db import DatabaseError, InterfaceError, connection
+
+from controlplane.core import threads
+from controlplane.core.clock import db_now
+from controlplane.core.models import Heartbeat
+
+EVERY_SECONDS = 2.0
+STALE_SECONDS = 7.0
+
+log = structlog.get_logger(__name__)
+
+
+def beat(name: str) -> None:
+    """Note that the process `name` is alive, by the database's clock."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO core_heartbeat (name, at) VALUES (%s, clock_timestamp())"
+            " ON CONFLICT (name) DO UPDATE SET at = excluded.at",
+            [name],
+        )
+
+
+def ages() -> dict[str, float]:
+    """Seconds since the last sign of life, by name; a process never heard of is absent."""
+    rows = list(Heartbeat.objects.all())
+    now = db_now()
+    return {row.name: (now - row.at).total_seconds() for row in rows}
+
+
+class Pulse:
+    """Writes the heartbeat of a process as long as the loop it stands for keeps turning.
+
+    A thread alone would prove only that the process exists.
+    """
+
+    def __init__(self, name: str, *, loop_may_rest_seconds: float = 4.0) -> None:
+        self._name = name
+        self._rest = loop_may_rest_seconds
+        self._turned_at = time.monotonic()
+        self._thread: threading.Thread | None = None
+
+    def turned(self) -> None:
+        """The loop went round once more; costs nothing."""
+        self._turned_at = time.monotonic()
+
+    def start(self) -> None:
+        """Begin to write, once per process."""
+        self.turned()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True, name="pulse")
+            self._thread.start()
+
+    def _run(self) -> None:
+        reachable = True
+        while True:
+            if time.monotonic() - self._turned_at < self._rest:
+                reachable = self._try(reachable)
+            else:
+                threads.forget_connection()
+            time.sleep(EVERY_SECONDS if reachable else EVERY_SECONDS / 4)
+
+    def _try(self, was_reachable: bool) -> bool:
+        try:
+            beat(self._name)
+        except (DatabaseError, InterfaceError) as error:
+            if was_reachable:
+                log.warning("heartbeat.failed", process=self._name, error=str(error).strip())
+            threads.forget_connection()
+            return False
+        return True

@@ -1,0 +1,103 @@
+"""Fields of request bodies and filters, as strict as JSON is: a text is a text, true is true."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Any
+
+from django.utils.dateparse import parse_date, parse_datetime
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+
+class Text(serializers.CharField):
+    """A string as it was sent; numbers don't become one, and what it must say its service knows."""
+
+    default_error_messages = {"invalid": "Must be a string."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"trim_whitespace": False, "allow_blank": True, **options})
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Flag(serializers.BooleanField):
+    """JSON's true or false. `"false"` would be a mistake worth telling."""
+
+    default_error_messages = {"invalid": "Must be true or false, without quotes."}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return bool(data)
+
+
+@extend_schema_field(OpenApiTypes.STR)
+class Moment(serializers.Field[datetime, str, str, Any]):
+    """A filter's point in time: RFC 3339, or a date that stands for its midnight in UTC."""
+
+    default_error_messages = {
+        "invalid": "Must be a time with an offset, as 2026-11-21T02:10:00Z, or a date."
+    }
+
+    def to_internal_value(self, data: str) -> datetime:
+        # In a query string an unescaped + is a space.
+        text = data.strip().replace(" ", "+") if "T" in data else data.strip()
+        try:
+            day, moment = parse_date(text), parse_datetime(text)
+        except ValueError:
+            self.fail("invalid")
+        if day is not None:
+            return datetime(day.year, day.month, day.day, tzinfo=UTC)
+        if moment is None or moment.tzinfo is None:
+            self.fail("invalid")
+        return moment
+
+
+class Body(serializers.Serializer[Any]):
+    """A request's JSON object. Null means absent where a field may be left out.
+
+    Fields we don't know are ignored, so that a newer client can talk to an older server, but not
+    those that look like a slip of the pen: `dryrun` must not engage for real.
+    """
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        slips = {}
+        for name in data.keys() - self.fields.keys():
+            if meant := get_close_matches(name.replace("-", "_"), self.fields, n=1, cutoff=0.8):
+                slips[name] = [f"Unknown; did you mean {meant[0]}?"]
+        if slips:
+            raise serializers.ValidationError(slips)
+        optional = {name for name, field in self.fields.items() if not field.required}
+        present = {k: v for k, v in data.items() if v is not None or k not in optional}
+        found: dict[str, Any] = super().to_internal_value(present)
+        return found
+
+    def read(self) -> dict[str, Any]:
+        """The fields that were given, checked; raises DRF's ValidationError."""
+        self.is_valid(raise_exception=True)
+        return dict(self.validated_data)
+
+
+class Filters(serializers.Serializer[Any]):
+    """A list's query parameters. An empty one counts as absent, as a search form sends it."""
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> dict[str, Any]:
+        """The filters that were given, checked; raises DRF's ValidationError."""
+        filters = cls(data={name: value for name, value in parameters.items() if value != ""})
+        filters.is_valid(raise_exception=True)
+        return dict(filters.validated_data)
+
+
+class MutationBody(Body):
+    """What every request that changes something may say."""
+
+    dry_run = Flag(
+        required=False,
+        help_text="Answer as if it had been done, and do nothing.",
+    )

@@ -1,0 +1,77 @@
+"""What surrounds every request Django answers: its id, its person's time zone, its errors."""
+
+import time
+from collections.abc import Callable
+from zoneinfo import ZoneInfo
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from controlplane.core.http import pages, problems, requests
+
+SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
+# Nobody reads a local time there, and probes must not wait for a session's row.
+WITHOUT_TIME_ZONE = ("/api/", "/health/", "/metrics", "/static/")
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+log = structlog.get_logger(__name__)
+
+
+class RequestContextMiddleware:
+    """Names the request: in its answer, in every log line, in the audit trail."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request_id = requests.begin(request)
+        started = time.perf_counter()
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            response = self.get_response(request)
+            if request.method not in SAFE_METHODS:
+                _note(request, response, time.perf_counter() - started)
+        response["X-Request-ID"] = request_id
+        return response
+
+
+class PersonTimeZoneMiddleware:
+    """Shows times on pages in the zone of whoever is signed in."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        signed_in = settings.SESSION_COOKIE_NAME in request.COOKIES
+        if not signed_in or request.path.startswith(WITHOUT_TIME_ZONE):
+            return self.get_response(request)
+        zone = getattr(request.user, "time_zone", settings.TIME_ZONE)
+        with timezone.override(ZoneInfo(zone)):
+            return self.get_response(request)
+
+
+class DomainErrorMiddleware:
+    """Answers what a page's view raises; the API's views have their own hook, to the same end."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        error = problems.as_domain_error(exception)
+        return None if error is None else pages.answer(request, error)
+
+
+def _note(request: HttpRequest, response: HttpResponse, seconds: float) -> None:
+    """One line for each attempt to change something. Never headers, bodies or query strings."""
+    log.info(
+        "request.finished",
+        method=request.method,
+        path=request.path,
+        status=response.status_code,
+        actor=getattr(getattr(request, "actor", None), "label", None),
+        milliseconds=round(seconds * 1000),
+    )

@@ -1,0 +1,123 @@
+"""Pages by cursor: a page continues after the last row seen, however many rows came or went."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from django.db import models
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
+
+USUAL_LIMIT = 50
+LARGEST_LIMIT = 200
+FORWARD, BACKWARD = "next", "previous"
+
+
+class CursorPages(BasePagination):
+    """`{"next", "previous", "results"}`; the view's `ordering` names one unique column."""
+
+    def __init__(self) -> None:
+        self.links: dict[str, str | None] = {FORWARD: None, BACKWARD: None}
+
+    def paginate_queryset(
+        self, queryset: Any, request: Request, view: "APIView | None" = None
+    ) -> list[Any]:
+        ordering: str = getattr(view, "ordering")  # noqa: B009 - every list view has one
+        limit = _limit(request)
+        column = queryset.model._meta.get_field(ordering.lstrip("-"))
+        direction, position = _cursor(request, isinstance(column, models.CharField))
+        rows = _rows(queryset, ordering, direction, position, limit)
+        more = len(rows) > limit
+        rows = rows[:limit]
+        if direction == BACKWARD:
+            rows.reverse()
+        before = position is not None if direction == FORWARD else more
+        after = more if direction == FORWARD else True
+        if rows and before:
+            self.links[BACKWARD] = _link(request, BACKWARD, getattr(rows[0], column.attname))
+        if rows and after:
+            self.links[FORWARD] = _link(request, FORWARD, getattr(rows[-1], column.attname))
+        return rows
+
+    def get_paginated_response(self, data: Any) -> Response:
+        return Response({**self.links, "results": data})
+
+    def get_paginated_response_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        link = {"type": ["string", "null"], "format": "uri"}
+        return {
+            "type": "object",
+            "required": [FORWARD, BACKWARD, "results"],
+            "properties": {
+                FORWARD: link,
+                BACKWARD: link,
+                "results": schema,
+            },
+        }
+
+    def get_schema_operation_parameters(self, view: "APIView") -> list[dict[str, Any]]:
+        return [
+            {
+                "name": "cursor",
+                "in": "query",
+                "description": "Where to go on, from `next` or `previous`.",
+                "schema": {"type": "string"},
+            },
+            {
+                "name": "limit",
+                "in": "query",
+                "description": f"Rows in a page; more than {LARGEST_LIMIT} count as that.",
+                "schema": {"type": "integer", "minimum": 1, "default": USUAL_LIMIT},
+            },
+        ]
+
+
+def _rows(
+    queryset: models.QuerySet[Any], ordering: str, direction: str, position: Any, limit: int
+) -> list[Any]:
+    """One row more than asked, so that we know whether there are more."""
+    name = ordering.lstrip("-")
+    descending = ordering.startswith("-") != (direction == BACKWARD)
+    if position is not None:
+        queryset = queryset.filter(**{f"{name}__{'lt' if descending else 'gt'}": position})
+    return list(queryset.order_by(f"-{name}" if descending else name)[: limit + 1])
+
+
+def _limit(request: Request) -> int:
+    text = request.query_params.get("limit") or str(USUAL_LIMIT)
+    if not (text.isascii() and text.isdigit() and text.strip("0")):
+        raise InvalidInput({"limit": [f"Must be a whole number from 1 to {LARGEST_LIMIT}."]})
+    return LARGEST_LIMIT if len(text) > 9 else min(int(text), LARGEST_LIMIT)
+
+
+def _cursor(request: Request, is_text: bool) -> tuple[str, Any]:
+    text = request.query_params.get("cursor")
+    if not text:
+        return FORWARD, None
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        direction, position = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise _bad_cursor() from error
+    fits = isinstance(position, str) if is_text else type(position) is int
+    if direction not in (FORWARD, BACKWARD) or not fits or "\x00" in str(position):
+        raise _bad_cursor()
+    return direction, position
+
+
+def _bad_cursor() -> InvalidInput:
+    return InvalidInput({"cursor": ["Not a cursor of this list; use `next` as it was given."]})
+
+
+def _link(request: Request, direction: str, position: Any) -> str:
+    cursor = base64.urlsafe_b64encode(orjson.dumps([direction, position])).rstrip(b"=").decode()
+    query = request.query_params.copy()
+    query["cursor"] = cursor
+    return f"{request.build_absolute_uri(request.path)}?{query.urlencode()}"

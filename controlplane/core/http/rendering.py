@@ -1,0 +1,134 @@
+"""JSON in and out: strict about what it takes, always JSON in what it gives."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
+
+import orjson
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from controlplane.core.errors import DomainError, InvalidInput, TooLarge
+
+LARGEST_BODY = 64 * 1024
+DEEPEST = 32  # levels; far below where Python's own JSON writer gives up
+
+
+def dumps(value: Any) -> bytes:
+    """JSON in UTF-8. The audit trail may hold what orjson won't write: numbers beyond 64 bits."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+class JSONRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        return b"" if data is None else dumps(data)
+
+
+class OneFormat(BaseContentNegotiation):
+    """Every view answers in one format, whatever `Accept` or a `format` parameter says."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        """The one for the body's type; without a type only an empty body is fine."""
+        given = (request.content_type or "").partition(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == given), None)
+
+    def select_renderer(
+        self,
+        request: Request,
+        renderers: Iterable[BaseRenderer],
+        format_suffix: str | None = None,
+    ) -> tuple[BaseRenderer, str]:
+        only = next(iter(renderers))
+        return only, str(only.media_type)
+
+
+class StrictJSONParser(BaseParser):
+    """One JSON object in UTF-8 of at most 64 KiB, that PostgreSQL can keep as it stands.
+
+    A key given twice counts once, the last time. orjson refuses NaN, numbers beyond a double,
+    lone surrogates and a byte order mark.
+    """
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        charset = _charset(media_type or "")
+        if charset not in {"", "utf-8", "utf8"}:
+            raise UnsupportedMediaType(
+                media_type or "", f"JSON is UTF-8; send it without the charset {charset}."
+            )
+        # Read no further than the limit: a chunked body doesn't say how long it will be.
+        body = stream.read(LARGEST_BODY + 1)
+        if len(body) > LARGEST_BODY:
+            raise TooLarge(f"A request body may have at most {LARGEST_BODY // 1024} KiB.")
+        return loads_object(body)
+
+
+def loads_object(body: bytes) -> dict[str, Any]:
+    """The JSON object in `body`, empty for an empty one.
+
+    Raises :class:`DomainError` for what is not JSON or not an object, :class:`InvalidInput` for
+    text that can't be stored, naming its field.
+    """
+    if not body.strip():
+        return {}
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise DomainError(f"The body is not valid JSON in UTF-8: {error}.") from error
+    if not isinstance(value, dict):
+        raise DomainError('The body must be a JSON object: {"field": value, …}.')
+    errors = {
+        path: ["Null characters (U+0000) are not allowed."]
+        for path, text in _texts(value)
+        if "\x00" in text
+    }
+    if errors:
+        raise InvalidInput(errors)
+    return value
+
+
+def _texts(value: Any, path: str = "", depth: int = 1) -> Iterator[tuple[str, str]]:
+    """Every text in a JSON value, keys too, with the path to it: `evidence.labels.0`."""
+    if depth > DEEPEST:
+        raise InvalidInput(
+            {path.partition(".")[0]: [f"Nested deeper than {DEEPEST} levels; flatten it."]}
+        )
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            shown = str(key).replace("\x00", "\\u0000")
+            below = f"{path}.{shown}" if path else shown
+            if isinstance(key, str):
+                yield below, key
+            yield from _texts(item, below, depth + 1)
+
+
+def _charset(content_type: str) -> str:
+    for parameter in content_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip('"').lower()
+    return ""

@@ -1,0 +1,115 @@
+"""Who calls the API in tests: people with a session and programs with a token."""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.core.actors import system
+from controlplane.core.people.models import User
+from controlplane.core.people.roles import Role
+from controlplane.core.tokens import services as tokens
+
+MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+class Api:
+    """The API as one caller sees it; `path` is below `/api/v1`."""
+
+    def __init__(self, client: Client | None = None, **headers: str) -> None:
+        self.client = client or Client(raise_request_exception=False)
+        self.headers = headers
+
+    def get(self, path: str, params: dict[str, Any] | None = None, **headers: str) -> HttpResponse:
+        return self.client.get(at(path), params, headers=self._all(headers))
+
+    def post(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+        return self.send("post", path, body, **headers)
+
+    def patch(self, path: str, body: Any = None, **headers: str) -> HttpResponse:
+        return self.send("patch", path, body, **headers)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content_type: str = "application/json",
+        **headers: str,
+    ) -> HttpResponse:
+        send = getattr(self.client, method)
+        return send(
+            at(path),
+            {} if body is None else body,
+            content_type=content_type,
+            headers=self._all(headers),
+        )
+
+    def engage(self, switch: str, **fields: Any) -> HttpResponse:
+        """Engage `segment:finance` for a day with a good reason, or as `fields` say."""
+        headers = fields.pop("headers", {})
+        body = {"reason": "card payments charged twice", "expires_in": "24h", **fields}
+        return self.post(f"/switches/{switch.replace(':', '/')}/engage", body, **headers)
+
+    def _all(self, headers: dict[str, str]) -> dict[str, str]:
+        return {name.replace("_", "-"): text for name, text in {**self.headers, **headers}.items()}
+
+
+def at(path: str) -> str:
+    return path if path.startswith("/api/") else f"/api/v1{path}"
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """The results of calls made by one thread each, all let go at the same moment."""
+    if not calls:
+        return []
+    start = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], Any]) -> Any:
+        start.wait(timeout=10)
+        try:
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(run, calls))
+
+
+def person(role: str = "operator", username: str | None = None) -> User:
+    return User.objects.create_user(username or f"a-{role}", role=role)
+
+
+def signed_in(user: User, *, csrf: bool = False) -> Api:
+    client = Client(enforce_csrf_checks=csrf, raise_request_exception=False)
+    client.force_login(user, backend=MODEL_BACKEND)
+    return Api(client)
+
+
+def as_role(role: str) -> Api:
+    return signed_in(person(role))
+
+
+def token_text(
+    owner: User, scopes: Iterable[str], name: str = "ci", lifetime: timedelta | None = None
+) -> str:
+    _, text = tokens.create(
+        name=name,
+        owner=owner,
+        scopes=scopes,
+        actor=system("test"),
+        now=timezone.now(),
+        lifetime=lifetime,
+    )
+    return text
+
+
+def with_token(*scopes: str, owner: User | None = None) -> Api:
+    owner = owner or person(Role.ADMIN, "token-owner")
+    return Api(authorization=f"Bearer {token_text(owner, scopes)}")

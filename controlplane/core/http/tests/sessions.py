@@ -1,0 +1,41 @@
+"""Other sessions of the test's database: one that holds a lock, and who waits for it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+
+
+@contextmanager
+def another_session() -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection of its own, in a transaction that nothing else sees."""
+    given = connection.settings_dict
+    names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD"}
+    parts = {libpq: given[django] for libpq, django in names.items()}
+    conninfo = make_conninfo(**parts, host=given["HOST"], port=given["PORT"])
+    with psycopg.connect(conninfo) as session:
+        yield session
+        session.rollback()
+
+
+def until_waiting(sessions: int) -> None:
+    """Return once so many sessions wait for a lock. For tests that are not in a transaction."""
+    deadline = time.monotonic() + 4
+    while _waiting() < sessions:
+        assert time.monotonic() < deadline, "they don't wait"
+        time.sleep(0.01)
+
+
+def _waiting() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING)
+        return int(cursor.fetchone()[0])

@@ -1,0 +1,134 @@
+"""What every view of the API has in common, and the one way to change something over HTTP."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, TypeVar
+
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpResponse
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.http import rendering
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.fields import Filters, MutationBody
+from controlplane.core.idempotency import services as idempotency
+
+Row = TypeVar("Row", bound=Model)
+
+
+class ApiView(APIView):
+    """Declares who may call it: `read_scope` for GET, `write_scope` for the rest."""
+
+    read_scope: ClassVar[str]
+    write_scope: ClassVar[str]
+    content_negotiation_class = rendering.OneFormat
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
+            # DRF looks for a body only if a length is announced; the parser stops at its limit.
+            request.META.setdefault("CONTENT_LENGTH", "-1")
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """What one person may see, or a token's secret, stays out of every cache."""
+        response.headers.setdefault("Cache-Control", "no-store")
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+class ListView(ApiView, ListAPIView[Row]):
+    """A list in pages; `ordering` is one unique column, `filters` are its query parameters."""
+
+    ordering: ClassVar[str]
+    filters: ClassVar[type[Filters]] = Filters
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        return self.chosen(queryset, self.filters.of(self.request.query_params))
+
+    def chosen(self, rows: QuerySet[Row], filters: dict[str, Any]) -> QuerySet[Row]:
+        """The rows that pass the filters, which are those the caller gave, checked."""
+        return rows
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a mutation answers; what a repeat and a dry run get, if that is not the same."""
+
+    data: dict[str, Any]
+    status: int = 200
+    kept: dict[str, Any] | None = None
+    would_be: dict[str, Any] | None = None
+
+
+Handler = Callable[..., Done]
+
+
+def mutation(body: type[MutationBody]) -> Callable[[Handler], Callable[..., HttpResponse]]:
+    """Run a view's method in one transaction, under its `Idempotency-Key` if it came with one.
+
+    The method gets `body` (the checked fields), `actor` and `now`, and returns :class:`Done`.
+    A dry run does everything and is rolled back: what it answers is what would have happened.
+    """
+
+    def decorate(handler: Handler) -> Callable[..., HttpResponse]:
+        @functools.wraps(handler)
+        def handle(view: ApiView, request: Request, **path: str) -> HttpResponse:
+            def work(fields: dict[str, Any], actor: Actor, now: datetime) -> Done:
+                return handler(view, body=fields, actor=actor, now=now, **path)
+
+            return _once(request, body, work)
+
+        handle.is_mutation = True  # type: ignore[attr-defined]
+        return handle
+
+    return decorate
+
+
+def _once(
+    request: Request,
+    body: type[MutationBody],
+    work: Callable[[dict[str, Any], Actor, datetime], Done],
+) -> HttpResponse:
+    actor, sent = actor_of(request), dict(request.data)
+    key = request.headers.get(idempotency.HEADER)
+    with transaction.atomic():
+        now = db_now()
+        claimed = None
+        if key is not None:
+            claimed = idempotency.claim(
+                actor=actor,
+                method=str(request.method),
+                path=request.path,
+                key=key,
+                request=sent,
+                now=now,
+            )
+            if claimed.earlier is not None:
+                return _again(claimed.earlier)
+        fields = body(data=sent).read()
+        dry_run = fields.pop("dry_run", False)
+        done = work(fields, actor, now)
+        if dry_run:
+            transaction.set_rollback(True)
+            return _json(rendering.dumps({**(done.would_be or done.data), "dry_run": True}), 200)
+        if claimed is not None:
+            kept = rendering.dumps(done.data if done.kept is None else done.kept).decode()
+            idempotency.keep(claimed, idempotency.Answer(done.status, kept))
+    return _json(rendering.dumps(done.data), done.status)
+
+
+def _again(earlier: idempotency.Answer) -> HttpResponse:
+    response = _json(earlier.body.encode(), earlier.status)
+    response["Idempotent-Replayed"] = "true"
+    return response
+
+
+def _json(content: bytes, status: int) -> HttpResponse:
+    return HttpResponse(content, status=status, content_type="application/json")

@@ -1,0 +1,103 @@
+"""The first answer to a key is kept for 24 hours, and given again to whoever repeats the request.
+
+The row is written before the effect, in its transaction: a twin that comes meanwhile waits on the
+unique index, and then either finds the answer or, if the first failed, does the work itself.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from controlplane.core import canonical
+from controlplane.core.actors import Actor
+from controlplane.core.errors import InvalidInput, KeyReused
+from controlplane.core.idempotency.models import IdempotencyKey
+
+LIFETIME = timedelta(hours=24)
+HEADER = "Idempotency-Key"
+USABLE_KEY = re.compile(r"[!-~]{1,200}")
+LONGEST_PATH = 400
+MOST_AT_ONCE = 5000
+
+# A row past its 24 hours that nobody has purged yet counts as absent.
+CLAIM = """
+INSERT INTO core_idempotencykey AS present
+    (actor, method, path, key, request_digest, status, body, created_at)
+VALUES (%(actor)s, %(method)s, %(path)s, %(key)s, %(digest)s, NULL, '', %(now)s)
+ON CONFLICT (actor, method, path, key) DO UPDATE
+    SET request_digest = EXCLUDED.request_digest, status = NULL, body = '', created_at = %(now)s
+    WHERE present.created_at <= %(expired)s
+RETURNING id
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said the first time: the status and the JSON text."""
+
+    status: int
+    body: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to do the work under this key; `earlier` is set if it was done already."""
+
+    row_id: int
+    earlier: Answer | None = None
+
+
+def claim(
+    *,
+    actor: Actor,
+    method: str,
+    path: str,
+    key: str,
+    request: Mapping[str, Any],
+    now: datetime,
+) -> Claim:
+    """Take the key, in the transaction of the effect; waits while a twin is at work.
+
+    Raises :class:`InvalidInput` for an unusable key, :class:`KeyReused` if the key came with
+    another body.
+    """
+    if not USABLE_KEY.fullmatch(key):
+        raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
+    digest = hashlib.sha256(canonical.dumps(request).encode()).hexdigest()
+    scope = {"actor": actor.identity, "method": method, "path": _kept_path(path), "key": key}
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIM, {**scope, "digest": digest, "now": now, "expired": now - LIFETIME})
+        row = cursor.fetchone()
+    if row is not None:
+        return Claim(row_id=row[0])
+    present = IdempotencyKey.objects.get(**scope)
+    if present.request_digest != digest:
+        raise KeyReused(
+            "This Idempotency-Key was used with another body. Use a new key for a new request."
+        )
+    return Claim(present.pk, Answer(present.status or 0, present.body))
+
+
+def keep(claimed: Claim, answer: Answer) -> None:
+    """Store the first answer, in the same transaction."""
+    IdempotencyKey.objects.filter(pk=claimed.row_id).update(status=answer.status, body=answer.body)
+
+
+def purge_expired(now: datetime) -> int:
+    """Delete answers past their 24 hours, some thousands at a time; returns how many."""
+    expired = IdempotencyKey.objects.filter(created_at__lte=now - LIFETIME).order_by("created_at")
+    rows = list(expired.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    return IdempotencyKey.objects.filter(pk__in=rows, created_at__lte=now - LIFETIME).delete()[0]
+
+
+def _kept_path(path: str) -> str:
+    """The path as one form of it, or its hash if it does not fit the column as it stands."""
+    one_form = path.rstrip("/")
+    if len(one_form) <= LONGEST_PATH and one_form.isascii() and one_form.isprintable():
+        return one_form
+    return "sha256:" + hashlib.sha256(one_form.encode("utf-8", "surrogatepass")).hexdigest()

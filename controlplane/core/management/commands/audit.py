@@ -1,0 +1,73 @@
+"""`manage.py audit`: verify, export and anchor the audit trail, here or offline from an export."""
+
+import csv
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from controlplane.core.audit import chain, export, services
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from controlplane.core.shell import ShellCommand, shell_actor
+
+
+class Command(ShellCommand):
+    help = "Verify, export or anchor the audit trail."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        verify = commands.add_parser("verify", help="exit 1 and name the first bad row")
+        verify.add_argument("--file", type=Path, help="a jsonl export, instead of the database")
+        verify.add_argument(
+            "--anchor", action="append", default=[], metavar="ID:HASH", help="must agree too"
+        )
+        out = commands.add_parser("export", help="write the whole trail to standard output")
+        out.add_argument("--format", choices=["jsonl", "csv"], default="jsonl")
+        commands.add_parser("anchor", help="publish the head of the chain")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        getattr(self, options["command"])(options)
+
+    def verify(self, options: dict[str, Any]) -> None:
+        anchors = _anchors(options["anchor"])
+        file: Path | None = options["file"]
+        verdict = chain.verify(_read(file), anchors) if file else services.verify(anchors)
+        if not verdict.intact:
+            self.fail(f"row {verdict.bad_id}: {verdict.problem}")
+        self.line(f"intact: {verdict.rows} rows, head {verdict.head_id}:{verdict.head_hash}")
+
+    def export(self, options: dict[str, Any]) -> None:
+        if options["format"] == "csv":
+            csv.writer(sys.stdout).writerows(export.csv_rows(services.rows()))
+            return
+        for row in services.rows():
+            self.line(json.dumps(row))
+
+    def anchor(self, options: dict[str, Any]) -> None:
+        entry = services.anchor(actor=shell_actor(), now=db_now())
+        self.line(f"{entry.id}:{entry.hash}")
+
+
+def _anchors(given: list[str]) -> dict[int, str]:
+    anchors = {}
+    for text in given:
+        number, _, digest = text.partition(":")
+        if not (number.isascii() and number.isdigit() and len(digest) == 64):
+            raise InvalidInput({"--anchor": [f"{text!r} is not ID:HASH."]})
+        anchors[int(number)] = digest
+    return anchors
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                row = json.loads(line)
+                if not isinstance(row, dict) or {*chain.FIELDS, "hash"} - row.keys():
+                    raise InvalidInput({"--file": [f"line {number} is not an audit row."]})
+                yield row
+    except (OSError, ValueError) as error:
+        raise InvalidInput({"--file": [str(error)]}) from error

@@ -1,0 +1,25 @@
+"""`manage.py watchdog`: the supervised process that runs late ticks itself."""
+
+import signal
+import threading
+from typing import Any
+
+from controlplane.core.outbox import delivery
+from controlplane.core.shell import ShellCommand
+from controlplane.core.watch import Watchdog
+
+ENDING = {signal.SIGTERM, signal.SIGINT}
+LAST_SENDS_SECONDS = 0.7
+
+
+class Command(ShellCommand):
+    help = "Run any tick that is 5 s late, until SIGTERM."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stop = threading.Event()
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        # The main thread only waits, so that a database that hangs can't hold up the end.
+        threading.Thread(target=Watchdog(stop).run, daemon=True, name="watchdog").start()
+        signal.sigwait(ENDING)
+        stop.set()
+        delivery.finish(LAST_SENDS_SECONDS)

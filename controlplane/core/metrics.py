@@ -1,0 +1,142 @@
+"""Prometheus metrics, read from PostgreSQL at each scrape, so that any process tells the same.
+
+Apps add theirs in a module named `metrics`. Without the database the scrape still tells what this
+process knows by itself.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+import structlog
+from django.db import DatabaseError, InterfaceError, connection
+from django.utils.module_loading import autodiscover_modules
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+from controlplane.core import health, heartbeats, ticks
+from controlplane.core.clock import db_now
+from controlplane.core.threads import Bounded
+
+DATABASE_SECONDS = 2.0
+
+Source = Callable[[datetime], Iterable[Metric]]
+TokenCheck = Callable[[str, str], None]
+
+log = structlog.get_logger(__name__)
+_sources: list[Source] = []
+_token_check: TokenCheck | None = None
+
+
+def from_database(source: Source) -> Source:
+    """Register a function that yields metric families out of the database, at the given time."""
+    _sources.append(source)
+    return source
+
+
+def set_token_check(check: TokenCheck) -> None:
+    """Name a check (token, scope) that needs no database and raises what is wrong."""
+    global _token_check
+    _token_check = check
+
+
+def token_check() -> TokenCheck | None:
+    return _token_check
+
+
+def exposition(accept: str) -> tuple[bytes, str]:
+    """All metrics as text in the best format the scraper accepts, and its content type."""
+    encode, content_type = choose_encoder(accept)
+    return encode(_registry()), content_type
+
+
+def gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help_text, value=value)
+
+
+class _House:
+    """Everything of ours, collected anew at each scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _in_memory()
+        try:
+            families = _database.answer()
+        except (TimeoutError, DatabaseError, InterfaceError) as error:
+            log.warning("metrics.without_database", error=str(error).strip())
+            yield gauge(*_DATABASE_UP, 0)
+            return
+        yield gauge(*_DATABASE_UP, 1)
+        yield from families
+
+
+_DATABASE_UP = ("switchgear_database_up", "1 if PostgreSQL answered this scrape.")
+
+
+@functools.cache
+def _registry() -> CollectorRegistry:
+    autodiscover_modules("metrics")
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    registry.register(_House())
+    return registry
+
+
+def _in_memory() -> Iterator[Metric]:
+    present = health.snapshot()
+    if present is None or present.version is None:
+        return
+    yield gauge("switchgear_snapshot_version", "Version of the served snapshot.", present.version)
+    yield gauge(
+        "switchgear_snapshot_age_seconds",
+        "Seconds since the served snapshot was confirmed against the database.",
+        present.age_seconds or 0.0,
+    )
+
+
+def _from_database() -> list[Metric]:
+    now = db_now()
+    return [family for source in _sources for family in source(now)]
+
+
+_database = Bounded(_from_database, seconds=DATABASE_SECONDS)
+
+
+@from_database
+def _outbox(now: datetime) -> Iterator[Metric]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FILTER (WHERE state = 'pending'),"
+            " count(*) FILTER (WHERE state = 'failed'),"
+            " min(created_at) FILTER (WHERE state = 'pending')"
+            " FROM core_outboxmessage WHERE state <> 'sent'"
+        )
+        pending, failed, oldest = cursor.fetchone()
+    age = (now - oldest).total_seconds() if oldest else 0.0
+    yield gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
+    yield gauge("switchgear_outbox_failed", "Messages that were given up.", failed)
+    yield gauge(
+        "switchgear_outbox_oldest_pending_seconds", "Age of the oldest message to be sent.", age
+    )
+
+
+@from_database
+def _clockwork(now: datetime) -> Iterator[Metric]:
+    late = GaugeMetricFamily(
+        "switchgear_tick_late_seconds", "How overdue each periodic function is.", labels=["tick"]
+    )
+    for turn in ticks.turns():
+        if math.isfinite(turn.late_seconds):
+            late.add_metric([turn.tick.name], turn.late_seconds)
+    yield late
+    silent = GaugeMetricFamily(
+        "switchgear_heartbeat_age_seconds",
+        "Seconds since each supervised process was last known to be alive.",
+        labels=["process"],
+    )
+    for name, age in heartbeats.ages().items():
+        silent.add_metric([name], age)
+    yield silent

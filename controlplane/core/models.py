@@ -1,0 +1,43 @@
+"""Core's tables, gathered for Django from the rooms they live in."""
+
+from django.db import models
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.idempotency.models import IdempotencyKey
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.people.models import User
+from controlplane.core.tokens.models import Credentials, Token
+
+__all__ = [
+    "Approval",
+    "AuditEntry",
+    "Credentials",
+    "Heartbeat",
+    "IdempotencyKey",
+    "OutboxMessage",
+    "Tick",
+    "Token",
+    "User",
+]
+
+
+class Tick(models.Model):
+    """When a periodic function last ran, and who ran it; the watchdog reads it."""
+
+    name = models.CharField(primary_key=True, max_length=64)
+    ran_at = models.DateTimeField()
+    ran_by = models.CharField(max_length=16)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Heartbeat(models.Model):
+    """When a supervised process was last known to be alive."""
+
+    name = models.CharField(primary_key=True, max_length=16)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name

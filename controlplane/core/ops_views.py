@@ -1,0 +1,54 @@
+"""Health probes and metrics over HTTP."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+from rest_framework.request import Request
+
+from controlplane.core import health, metrics
+from controlplane.core.errors import Unavailable
+from controlplane.core.http import problems
+from controlplane.core.http.views import ApiView
+
+UNCACHED = {"Cache-Control": "no-store"}
+
+
+def probe(ask: Callable[[], health.Report]) -> Callable[[HttpRequest], HttpResponse]:
+    """A view that answers with a report; probes carry no credentials."""
+
+    @require_safe
+    def view(request: HttpRequest) -> HttpResponse:
+        report = ask()
+        answer = JsonResponse(dict(report.document), status=report.http_status, headers=UNCACHED)
+        return problems.quietly(answer)
+
+    return view
+
+
+class MetricsView(ApiView):
+    """For tokens checked in memory the scrape goes on without the database."""
+
+    read_scope = "metrics:read"
+    schema = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        check, token = metrics.token_check(), _token(request)
+        if check is not None and token is not None:
+            check(token, self.read_scope)
+            return
+        if not health.database_answers():
+            raise Unavailable("The database, which knows who may read this, does not answer.")
+        super().initial(request, *args, **kwargs)
+
+    def get(self, request: Request) -> HttpResponse:
+        content, content_type = metrics.exposition(request.headers.get("Accept", ""))
+        return HttpResponse(content, content_type=content_type, headers=UNCACHED)
+
+
+def _token(request: Request) -> str | None:
+    kind, _, text = request.headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "bearer" and text.strip():
+        return text.strip()
+    return request.headers.get("X-API-Key")

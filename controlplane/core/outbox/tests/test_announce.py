@@ -1,0 +1,28 @@
+"""Messages are written with the change: one a destination, none without a destination."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.outbox import services
+from controlplane.core.outbox.models import OutboxMessage
+
+pytestmark = pytest.mark.django_db
+
+
+def announce(key):
+    services.announce(event="switch.engaged", event_key=key, facts={"switch": "a"}, now=db_now())
+
+
+def test_without_a_destination_nothing_is_written():
+    announce("audit:1")
+
+    assert not OutboxMessage.objects.exists()
+
+
+def test_a_repeated_event_adds_nothing(by_bot):
+    announce("audit:1")
+    announce("audit:1")
+    announce("audit:2")
+
+    keys = OutboxMessage.objects.order_by("id").values_list("event_key", "destination", "state")
+    assert list(keys) == [("audit:1", "slack", "pending"), ("audit:2", "slack", "pending")]

@@ -1,0 +1,318 @@
+"""Delivery against a real server that misbehaves: each message goes out, or says why it can't."""
+
+import json
+import logging
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.outbox import delivery, services, transports
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.tests.conftest import TOKEN
+from controlplane.core.outbox.tests.fake_slack import fake_slack
+from controlplane.core.outbox.transports import outbound
+from controlplane.core.outbox.transports.failures import TransientFailure
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NO_TIME = timedelta(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_sender_outlives_its_test():
+    yield
+    until(nobody_sends, 12)
+
+
+def announce(count=1, first=1):
+    for number in range(first, first + count):
+        services.announce(
+            event="switch.engaged",
+            event_key=f"audit:{number}",
+            facts={"switch": f"segment:s{number}", "reason": "provider outage"},
+            now=db_now(),
+        )
+
+
+def until(condition, seconds=5.0):
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, list(OutboxMessage.objects.values())
+        time.sleep(0.01)
+
+
+def message(**which):
+    return OutboxMessage.objects.get(**which)
+
+
+def attempted(attempts=1):
+    """The only message after its next attempt: nobody holds it, so many attempts are behind it."""
+    until(lambda: message().attempts >= attempts and message().lease_until is None)
+    return message()
+
+
+def nobody_sends():
+    return not any(thread.name.startswith("outbox:") for thread in threading.enumerate())
+
+
+def make_due():
+    until(nobody_sends)
+    OutboxMessage.objects.filter(state="pending").update(next_attempt_at=db_now(), lease_until=None)
+
+
+def sweep():
+    return delivery.sweep(db_now())
+
+
+def test_a_message_goes_out_once_and_is_sent(by_bot):
+    announce()
+
+    sweep()
+
+    done = attempted()
+    assert (done.state, done.attempts, done.last_error) == ("sent", 1, "")
+    assert done.finished_at >= done.created_at
+    sweep()
+    assert len(by_bot.requests) == 1
+
+
+def test_messages_go_out_in_the_order_of_their_writing(by_bot):
+    announce(20)
+
+    sweep()
+
+    until(lambda: not OutboxMessage.objects.filter(state="pending").exists())
+    order = [text.split(":s")[1].split(" ")[0] for text in by_bot.texts]
+    assert order == [str(number) for number in range(1, 21)]
+
+
+@pytest.mark.parametrize("step", ["500", "ok:false internal_error", "reset"])
+def test_a_passing_failure_is_tried_again_after_a_pause(by_bot, step):
+    by_bot.script = [step]
+    announce()
+    before = db_now()
+
+    sweep()
+
+    tried = attempted()
+    assert (tried.state, tried.attempts) == ("pending", 1)
+    assert tried.last_error
+    ceiling = timedelta(seconds=delivery.FIRST_PAUSE_SECONDS)
+    assert NO_TIME <= tried.next_attempt_at - before < ceiling + timedelta(seconds=2)
+    make_due()
+    sweep()
+    assert attempted(2).state == "sent"
+    assert len(by_bot.requests) == 2
+
+
+@pytest.mark.parametrize("step", ["ok:false invalid_auth", "404"])
+def test_a_hopeless_failure_is_final_at_once(by_bot, caplog, step):
+    by_bot.always = step
+    announce()
+
+    sweep()
+
+    tried = attempted()
+    assert (tried.state, tried.attempts) == ("failed", 1)
+    assert tried.finished_at
+    assert tried.last_error
+    until(lambda: "outbox.failed" in errors(caplog))
+
+
+def test_retry_after_keeps_every_message_away(by_bot):
+    by_bot.script = ["429 30"]
+    announce(3)
+    before = db_now()
+
+    sweep()
+
+    until(lambda: message(event_key="audit:1").attempts == 1)
+    until(lambda: message(event_key="audit:1").lease_until is None)
+    for row in OutboxMessage.objects.all():
+        assert row.state == "pending"
+        assert row.next_attempt_at - before >= timedelta(seconds=30)
+        assert row.next_attempt_at - before < timedelta(seconds=33)
+    time.sleep(0.2)
+    assert sweep() == 0
+    assert len(by_bot.requests) == 1
+
+
+def test_eight_attempts_and_then_it_is_failed(by_bot, caplog):
+    by_bot.always = "500"
+    announce()
+
+    for attempt in range(1, 9):
+        assert message().state == "pending"
+        make_due()
+        sweep()
+        attempted(attempt)
+
+    given_up = message()
+    assert (given_up.state, given_up.attempts) == ("failed", 8)
+    assert "HTTP 500" in given_up.last_error
+    until(lambda: "outbox.failed" in errors(caplog))
+    sweep()
+    time.sleep(0.1)
+    assert len(by_bot.requests) == 8
+
+
+def test_slack_that_hangs_is_given_up_on_in_time(by_bot, monkeypatch):
+    monkeypatch.setattr(outbound, "READ_SECONDS", 0.3)
+    by_bot.script = ["hang"]
+    announce()
+
+    sweep()
+
+    tried = attempted()
+    assert tried.state == "pending"
+    assert "may have arrived" in tried.last_error
+
+
+def test_two_sweepers_at_once_send_each_message_once(by_bot):
+    by_bot.always = "slow 0.02"
+    announce(30)
+    processes = [delivery.Senders() for _ in range(4)]
+
+    for senders in processes:
+        assert senders.start("slack")
+
+    until(lambda: not OutboxMessage.objects.exclude(state="sent").exists(), 10)
+    assert len(by_bot.requests) == 30
+    assert len(set(by_bot.texts)) == 30
+
+
+def test_a_sweep_leaves_a_destination_to_its_sender(by_bot):
+    by_bot.always = "slow 0.3"
+    announce(2)
+
+    assert sweep() == 1
+    assert sweep() == 0
+
+    until(lambda: not OutboxMessage.objects.exclude(state="sent").exists())
+    assert len(by_bot.requests) == 2
+
+
+def test_a_destination_that_hangs_delays_no_other(by_bot, monkeypatch):
+    with fake_slack() as other:
+        monkeypatch.setitem(transports.BY_KIND, "hook", Hook(other.url))
+        by_bot.always = "hang"
+        announce(5)
+        started = time.monotonic()
+
+        for _ in range(20):  # The ticks of a minute, at speed.
+            sweep()
+        until(lambda: OutboxMessage.objects.filter(destination="hook:1", state="sent").count() == 5)
+
+        assert time.monotonic() - started < 2
+        by_bot.closing.set()
+        assert len(other.requests) == 5
+        OutboxMessage.objects.filter(state="pending").update(state="failed")
+
+
+def test_a_dead_senders_message_is_sent_again_after_its_lease(by_bot):
+    announce()
+    now = db_now()
+    OutboxMessage.objects.update(
+        attempts=1, fence=1, lease_until=now + timedelta(seconds=delivery.LEASE_SECONDS)
+    )
+
+    assert sweep() == 0
+    assert delivery.sweep(now + timedelta(seconds=29)) == 0
+    OutboxMessage.objects.update(lease_until=now)
+    assert sweep() == 1
+
+    done = attempted(2)
+    assert (done.state, done.attempts, done.fence) == ("sent", 2, 2)
+
+
+def test_a_sender_that_died_in_the_last_attempt_leaves_no_message_pending(by_bot, caplog):
+    announce()
+    OutboxMessage.objects.update(attempts=8, fence=8, lease_until=db_now())
+
+    sweep()
+
+    lost = message()
+    assert (lost.state, lost.attempts) == ("failed", 8)
+    assert "may have arrived" in lost.last_error
+    assert by_bot.requests == []
+    until(lambda: "outbox.failed" in errors(caplog))
+
+
+def test_a_sender_that_lost_its_lease_records_nothing(by_bot):
+    by_bot.script = ["slow 0.5"]
+    announce()
+
+    sweep()
+    until(lambda: by_bot.requests)
+    OutboxMessage.objects.update(fence=7)  # Somebody else has claimed it since.
+
+    time.sleep(0.8)
+    assert (message().state, message().fence) == ("pending", 7)
+    OutboxMessage.objects.update(state="failed")
+
+
+def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
+    by_bot, monkeypatch, caplog
+):
+    monkeypatch.setitem(transports.BY_KIND, "hook", Broken())
+    announce()
+
+    for attempt in range(1, 9):
+        make_due()
+        sweep()
+        until(lambda attempt=attempt: message(destination="hook:1").attempts == attempt)
+        until(lambda: message(destination="hook:1").lease_until is None)
+
+    assert message(destination="hook:1").state == "failed"
+    assert message(destination="slack").state == "sent"
+    until(lambda: "outbox.transport_broke" in errors(caplog))
+
+
+@pytest.mark.parametrize("step", ["500", "ok:false invalid_auth", "reset", f"text 400 {TOKEN}"])
+def test_no_secret_is_stored_or_logged(by_bot, monkeypatch, caplog, step):
+    monkeypatch.setitem(transports.BY_KIND, "hook", Broken())
+    by_bot.always = step
+    announce()
+
+    sweep()
+
+    until(lambda: all(row.lease_until is None for row in OutboxMessage.objects.all()))
+    until(lambda: all(row.attempts for row in OutboxMessage.objects.all()))
+    kept = json.dumps(list(OutboxMessage.objects.values()), default=str) + caplog.text
+    assert TOKEN not in kept
+    assert "hook-secret" not in kept
+
+
+def errors(caplog):
+    """What was logged at ERROR; it follows what is recorded by a moment."""
+    return " ".join(r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR)
+
+
+class Hook:
+    """A transport as later ones will be: one destination, one URL."""
+
+    def __init__(self, url):
+        self.url = url
+
+    def destinations(self):
+        return ["hook:1"]
+
+    def secrets(self):
+        return []
+
+    def send(self, message):
+        if outbound.post(self.url, {"text": message.event}, {}).status != 200:
+            raise TransientFailure("no")
+
+
+class Broken(Hook):
+    def __init__(self):
+        super().__init__("")
+
+    def secrets(self):
+        return ["hook-secret"]
+
+    def send(self, message):
+        raise KeyError("a mistake of ours, with hook-secret in it")

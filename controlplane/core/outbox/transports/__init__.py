@@ -1,0 +1,49 @@
+"""One module for each way a message can leave the house.
+
+A transport names the destinations it is configured for (`slack`, later `webhook:7`: its kind, and
+what tells them apart) and sends one message to one of them.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports import slack
+from controlplane.core.outbox.transports.failures import PermanentFailure
+
+
+class Transport(Protocol):
+    """What a module of this package has to offer."""
+
+    def destinations(self) -> list[str]:
+        """Where every message has to go."""
+
+    def secrets(self) -> list[str]:
+        """What must never be logged or stored."""
+
+    def send(self, message: OutboxMessage) -> None:
+        """Send it, or raise a `DeliveryFailure`."""
+
+
+BY_KIND: Mapping[str, Transport] = {"slack": slack}
+
+
+def destinations() -> list[str]:
+    """Every configured destination."""
+    return [found for transport in BY_KIND.values() for found in transport.destinations()]
+
+
+def send(message: OutboxMessage) -> None:
+    """Hand a message to the transport of its destination; raises a `DeliveryFailure`."""
+    transport = BY_KIND.get(message.destination.partition(":")[0])
+    if transport is None or message.destination not in transport.destinations():
+        raise PermanentFailure(f"{message.destination} is not configured any more")
+    transport.send(message)
+
+
+def redact(text: str) -> str:
+    """The text without any secret of any transport."""
+    for transport in BY_KIND.values():
+        for secret in transport.secrets():
+            text = text.replace(secret, "[redacted]")
+    return text

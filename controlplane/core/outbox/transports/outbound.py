@@ -1,0 +1,89 @@
+"""One POST to somebody else's server: always with deadlines, never following where it is sent."""
+
+import asyncio
+import functools
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+
+from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 5.0
+WHOLE_SECONDS = 10.0
+LARGEST_ANSWER = 64 * 1024
+LONGEST_RETRY_AFTER_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: the status, the first 64 KiB of the body, and how long to keep away."""
+
+    status: int
+    body: bytes
+    retry_after_seconds: float | None
+
+
+def post(url: str, payload: Mapping[str, Any], headers: Mapping[str, str]) -> Answer:
+    """POST `payload` as JSON. Redirects are not followed: they would carry the secrets elsewhere.
+
+    Raises :class:`TransientFailure` if there is no answer. The deadline for the whole call also
+    holds against a server that sends a byte now and then, and is shorter than a sender's lease.
+    """
+    try:
+        return asyncio.run(_post(url, payload, headers))
+    except httpx.ConnectTimeout as error:
+        raise TransientFailure(f"no connection within {CONNECT_SECONDS:g} s") from error
+    except (httpx.TimeoutException, TimeoutError) as error:
+        raise TransientFailure("no answer in time; it may have arrived") from error
+    except httpx.ConnectError as error:
+        raise TransientFailure("no connection") from error
+    except httpx.TransportError as error:
+        raise TransientFailure(
+            f"the connection broke ({type(error).__name__}); it may have arrived"
+        ) from error
+    except httpx.InvalidURL as error:
+        raise PermanentFailure("the destination's URL is not valid") from error
+
+
+async def _post(url: str, payload: Mapping[str, Any], headers: Mapping[str, str]) -> Answer:
+    timeouts = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    async with (
+        asyncio.timeout(WHOLE_SECONDS),
+        httpx.AsyncClient(timeout=timeouts, verify=_trust(), follow_redirects=False) as client,
+        client.stream("POST", url, json=payload, headers=headers) as response,
+    ):
+        body = b""
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > LARGEST_ANSWER:
+                break
+        retry_after = _seconds(response.headers.get("retry-after"))
+        return Answer(response.status_code, body[:LARGEST_ANSWER], retry_after)
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """`Retry-After`, in seconds or as a date; None if absent or nonsense."""
+    if not retry_after:
+        return None
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(retry_after)
+        except ValueError:
+            return None
+        seconds = (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    if not seconds >= 0:
+        return None
+    return min(seconds, LONGEST_RETRY_AFTER_SECONDS)

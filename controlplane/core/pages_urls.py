@@ -1,0 +1,19 @@
+"""Core's pages: sign-in, preferences, approvals, audit."""
+
+from django.urls import path
+
+from controlplane.core.approvals import views as approvals
+from controlplane.core.audit import views as audit
+from controlplane.core.people import views as people
+
+urlpatterns = [
+    path("sign-in/", people.SignIn.as_view(), name="login"),
+    path("sign-out/", people.sign_out, name="logout"),
+    path("preferences/", people.preferences, name="preferences"),
+    path("theme/", people.theme, name="theme"),
+    path("approvals/", approvals.approvals_page, name="approvals_page"),
+    path("approvals/<int:approval_id>/approve/", approvals.approve, name="approve"),
+    path("approvals/<int:approval_id>/deny/", approvals.deny, name="deny"),
+    path("audit/", audit.audit_page, name="audit_page"),
+    path("audit/verify/", audit.verify, name="audit_verify"),
+]

@@ -1,0 +1,1 @@
+"""The people who use the console, and what each role may do."""

@@ -1,0 +1,94 @@
+"""The user: a person with a role and a time zone."""
+
+from typing import Any, ClassVar
+from zoneinfo import available_timezones
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Q
+
+from controlplane.core.people.roles import POWERS_OF, Power, Role
+
+
+def known_time_zone(name: str) -> None:
+    """Refuse a name that the time zone database does not have."""
+    if name not in available_timezones():
+        raise ValidationError(f"No time zone is named {name}.")
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(
+        self, username: str, password: str | None = None, role: str = Role.VIEWER, **more: Any
+    ) -> "User":
+        user = self.model(username=username, role=role, **more)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, username: str, password: str | None = None, **more: Any) -> "User":
+        return self.create_user(username, password, role=Role.ADMIN, **more)
+
+
+class User(AbstractBaseUser):
+    """A person who can sign in. What they may do follows from `role` alone."""
+
+    username = models.CharField(
+        max_length=150, unique=True, validators=[UnicodeUsernameValidator()]
+    )
+    display_name = models.CharField(max_length=150, blank=True)
+    email = models.EmailField(blank=True)
+    role = models.CharField(
+        max_length=16, choices=[(role.value, role.value) for role in Role], default=Role.VIEWER
+    )
+    time_zone = models.CharField(max_length=64, default="UTC", validators=[known_time_zone])
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "username"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(role__in=[role.value for role in Role]), name="user_role_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.username
+
+    @property
+    def is_admin(self) -> bool:
+        return self.is_active and Power.ADMINISTER in POWERS_OF[Role(self.role)]
+
+    @property
+    def may_approve(self) -> bool:
+        return self.is_active and Power.APPROVE in POWERS_OF[Role(self.role)]
+
+    @property
+    def may_operate(self) -> bool:
+        return self.is_active and self.role != Role.VIEWER
+
+    # What Django's admin site asks of a user; only admins enter it.
+
+    @property
+    def is_staff(self) -> bool:
+        return self.is_admin
+
+    @property
+    def is_superuser(self) -> bool:
+        return self.is_admin
+
+    def has_perm(self, perm: str, obj: object = None) -> bool:
+        return self.is_admin
+
+    def has_perms(self, perm_list: list[str], obj: object = None) -> bool:
+        return self.is_admin
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.is_admin

@@ -1,0 +1,58 @@
+"""What each role may do, as data. Pure: no ORM, no clock.
+
+A *scope* guards an area of the API and is what tokens carry. A *power* is something only a
+signed-in person can have: approving, administering.
+"""
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    APPROVER = "approver"
+    ADMIN = "admin"
+
+
+class Power(StrEnum):
+    APPROVE = "approve"
+    ADMINISTER = "administer"
+
+
+READ_SCOPES = frozenset(
+    {
+        "switches:read",
+        "reports:read",
+        "breakers:read",
+        "dlq:read",
+        "slo:read",
+        "audit:read",
+        "metrics:read",
+    }
+)
+WRITE_SCOPES = frozenset(
+    {
+        "switches:write",
+        "switches:trip",
+        "ramps:write",
+        "gates:write",
+        "report:write",
+        "breakers:write",
+        "dlq:write",
+        "slo:write",
+    }
+)
+ALL_SCOPES = READ_SCOPES | WRITE_SCOPES
+
+SCOPES_OF: dict[Role, frozenset[str]] = {
+    Role.VIEWER: READ_SCOPES,
+    Role.OPERATOR: ALL_SCOPES,
+    Role.APPROVER: ALL_SCOPES,
+    Role.ADMIN: ALL_SCOPES,
+}
+POWERS_OF: dict[Role, frozenset[Power]] = {
+    Role.VIEWER: frozenset(),
+    Role.OPERATOR: frozenset(),
+    Role.APPROVER: frozenset({Power.APPROVE}),
+    Role.ADMIN: frozenset({Power.APPROVE, Power.ADMINISTER}),
+}

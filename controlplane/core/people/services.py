@@ -1,0 +1,94 @@
+"""Making people, changing what they may do, and turning them into actors."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core import wake
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.people.models import User
+from controlplane.core.people.roles import SCOPES_OF, Role
+
+CHANGEABLE = ("display_name", "email", "role", "time_zone", "is_active")
+
+
+def actor_for(user: User, *, request_id: str = "", ip: str = "") -> Actor:
+    """The signed-in person as an actor."""
+    role = Role(user.role)
+    return Actor(
+        type="user",
+        name=user.username,
+        user_id=user.pk,
+        role=role,
+        scopes=SCOPES_OF[role],
+        request_id=request_id,
+        ip=ip,
+    )
+
+
+@transaction.atomic
+def create_user(
+    *, username: str, password: str | None, role: str, actor: Actor, now: datetime, **more: Any
+) -> User:
+    """Make a person who can sign in; raises :class:`InvalidInput` if the name is taken."""
+    if User.objects.filter(username=username).exists():
+        raise InvalidInput({"username": [f"{username} exists already."]})
+    user = User.objects.create_user(username, password, role=role, **more)
+    audit.record(
+        actor=actor,
+        action="user.created",
+        target=f"user:{user.username}",
+        after=_picture(user),
+        now=now,
+    )
+    return user
+
+
+@transaction.atomic
+def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
+    """Change role, names, time zone or activity. The last active admin can't be lost."""
+    user = User.objects.select_for_update().get(pk=user.pk)
+    before, was_admin = _picture(user), user.is_admin
+    for field, value in changes.items():
+        if field not in CHANGEABLE:
+            raise InvalidInput({field: ["can't be changed here."]})
+        setattr(user, field, value)
+    user.full_clean(exclude=["password"])
+    if was_admin and not user.is_admin and not _other_admins(user):
+        raise Conflict("This is the last active admin; make another one first.")
+    user.save(update_fields=list(changes))
+    audit.record(
+        actor=actor,
+        action="user.changed",
+        target=f"user:{user.username}",
+        before=before,
+        after=_picture(user),
+        now=now,
+    )
+    wake.wake("credentials")
+    return user
+
+
+@transaction.atomic
+def set_password(*, user: User, password: str, actor: Actor, now: datetime) -> None:
+    """Give a person a new password; the password itself goes nowhere else."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    audit.record(actor=actor, action="user.password_set", target=f"user:{user.username}", now=now)
+
+
+def first_admin() -> User | None:
+    """The admin who has been here longest: who owns what nobody else was named for."""
+    return User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk").first()
+
+
+def _other_admins(user: User) -> bool:
+    admins = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
+    return bool(admins.select_for_update().values_list("pk", flat=True))
+
+
+def _picture(user: User) -> dict[str, Any]:
+    return {field: getattr(user, field) for field in CHANGEABLE}

@@ -1,0 +1,132 @@
+"""What an installation needs beside its schema: rights for the running application, and an admin.
+
+Runs as the owner of the tables, at every start; a second run changes nothing.
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from psycopg import sql
+
+from controlplane.core.actors import system
+from controlplane.core.errors import Conflict
+from controlplane.core.people import services as people
+from controlplane.core.people.models import User
+from controlplane.core.people.roles import Role
+
+ADMIN = "admin"
+ACTOR = system("provision")
+LOCK = 0x5317C5  # PostgreSQL refuses to grant on one table twice at once.
+
+EVERYTHING = "SELECT, INSERT, UPDATE, DELETE"
+RESTRICTED = {
+    "core_auditentry": "SELECT, INSERT",
+    "django_migrations": "SELECT",
+}
+"""Tables that the application must not change at will; with all others it may do everything."""
+
+
+@dataclass(frozen=True)
+class Admin:
+    """Who signs in first. `password` is None unless it was made up just now."""
+
+    user: str
+    password: str | None
+    note: str
+
+
+@transaction.atomic
+def grant_rights(role: str) -> None:
+    """Let `role` use every table of ours, and not own, empty or rewrite any of them.
+
+    Raises :class:`Conflict` if `role` is the owner itself.
+    """
+    _lock()
+    owner, schema = _one("SELECT current_user, current_schema()")
+    if role == owner:
+        raise Conflict(
+            f"DATABASE_URL and DATABASE_OWNER_URL name the same login, {owner}. Leave"
+            " DATABASE_OWNER_URL out, and the application steps down to a role without ownership."
+        )
+    named = {"role": sql.Identifier(role), "schema": sql.Identifier(schema)}
+    _run("GRANT USAGE ON SCHEMA {schema} TO {role}", **named)
+    for table in _tables(schema):
+        own = {**named, "table": sql.Identifier(schema, table)}
+        allowed = sql.SQL(RESTRICTED.get(table, EVERYTHING))
+        _run("REVOKE ALL ON {table} FROM {role}", **own)
+        _run("GRANT {allowed} ON {table} TO {role}", allowed=allowed, **own)
+    _run("GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}", **named)
+    to_come = "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT "
+    _run(to_come + EVERYTHING + " ON TABLES TO {role}", **named)
+    _run(to_come + "USAGE, SELECT ON SEQUENCES TO {role}", **named)
+
+
+@transaction.atomic
+def make_role(role: str) -> None:
+    """For one login that serves both: make the role it steps down to, and let it do so."""
+    _lock()
+    name = sql.Identifier(role)
+    if not _one("SELECT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = %s)", role)[0]:
+        _run("CREATE ROLE {role} NOLOGIN", role=name)
+    (version,) = _one("SELECT current_setting('server_version_num')::int")
+    usable = "SET" if version >= 160000 else "MEMBER"
+    if not _one("SELECT pg_has_role(current_user, %s, %s)", role, usable)[0]:
+        _run("GRANT {role} TO CURRENT_USER", role=name)
+
+
+@transaction.atomic
+def ensure_admin(chosen_password: str, now: datetime) -> Admin:
+    """Make sure that somebody can sign in: the user `admin`.
+
+    While that user never has, and nobody chose a password, each run makes a new one: the print of
+    an earlier run may be lost.
+    """
+    _lock()
+    admin = User.objects.filter(username=ADMIN).first()
+    if chosen_password:
+        _give_password(admin, chosen_password, now)
+        return Admin(ADMIN, None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD")
+    if admin is not None and admin.last_login is not None:
+        return Admin(ADMIN, None, "the password is the one chosen earlier")
+    if admin is None and people.first_admin() is not None:
+        return Admin(ADMIN, None, "there is no such user; other admins are there")
+    password = secrets.token_urlsafe(15)
+    _give_password(admin, password, now)
+    return Admin(ADMIN, password, "new at each start until the first sign-in; shown only now")
+
+
+def _give_password(admin: User | None, password: str, now: datetime) -> None:
+    if admin is None:
+        people.create_user(username=ADMIN, password=password, role=Role.ADMIN, actor=ACTOR, now=now)
+    elif not admin.check_password(password):
+        people.set_password(user=admin, password=password, actor=ACTOR, now=now)
+
+
+def _tables(schema: str) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')"
+            " AND relnamespace = %s::regnamespace AND pg_get_userbyid(relowner) = current_user"
+            " ORDER BY relname",
+            [schema],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def _lock() -> None:
+    _one("SELECT pg_advisory_xact_lock(%s)", LOCK)
+
+
+def _one(statement: str, *values: str | int) -> tuple[Any, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        row: tuple[Any, ...] = cursor.fetchone()
+    return row
+
+
+def _run(statement: str, **names: sql.Composable) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL(statement).format(**names))

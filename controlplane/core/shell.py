@@ -1,0 +1,39 @@
+"""What the server's shell commands share: who acts there, and how errors end them."""
+
+import getpass
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db.utils import InterfaceError, OperationalError
+
+from controlplane.core.actors import Actor, system
+from controlplane.core.errors import DomainError
+
+
+def shell_actor() -> Actor:
+    """The person at the server's shell: trusted, and named in the audit trail."""
+    return system(f"shell:{getpass.getuser()}")
+
+
+class ShellCommand(BaseCommand):
+    """A command whose domain errors are one clear line on stderr and exit status 1."""
+
+    requires_system_checks: list[Any] = []
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except DomainError as error:
+            raise CommandError(error.detail) from error
+        except (OperationalError, InterfaceError) as error:
+            first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise CommandError(f"The database does not answer: {first_line}") from error
+
+    def line(self, text: str = "") -> None:
+        self.stdout.write(text)
+
+    def fail(self, text: str) -> None:
+        """Say what is wrong and end with status 1."""
+        self.stderr.write(text)
+        sys.exit(1)

@@ -1,0 +1,54 @@
+"""Core's ticks, and the one Celery task that runs any tick."""
+
+from datetime import datetime, timedelta
+
+from axes.models import AccessAttempt, AccessFailureLog, AccessLog
+from celery import shared_task
+from django.contrib.sessions.models import Session
+
+from controlplane.core import ticks
+from controlplane.core.approvals import services as approvals
+from controlplane.core.idempotency import services as idempotency
+from controlplane.core.outbox import delivery
+
+RAN_BY = "worker"
+SIGN_INS_KEPT = timedelta(days=30)
+MOST_AT_ONCE = 5000
+
+
+@shared_task(name="core.run_tick", ignore_result=True)
+def run_tick(name: str) -> None:
+    """Run one tick. A message that is lost or repeated changes nothing: the next turn comes."""
+    ticks.run(name, RAN_BY)
+
+
+@ticks.tick("outbox.sweep", seconds=1, queue="outbox")
+def sweep_outbox(now: datetime) -> int:
+    return delivery.sweep(now)
+
+
+@ticks.tick("approvals.expire", seconds=60, queue="switches")
+def expire_approvals(now: datetime) -> int:
+    return approvals.expire_due(now)
+
+
+@ticks.tick("idempotency.purge", seconds=600, queue="housekeeping")
+def purge_idempotency_keys(now: datetime) -> int:
+    return idempotency.purge_expired(now)
+
+
+@ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")
+def purge_sessions(now: datetime) -> int:
+    """Delete sessions that ended by themselves."""
+    ended = Session.objects.filter(expire_date__lt=now).values("pk")[:MOST_AT_ONCE]
+    return Session.objects.filter(pk__in=ended).delete()[0]
+
+
+@ticks.tick("sign_ins.purge", seconds=24 * 3600, queue="housekeeping")
+def purge_sign_ins(now: datetime) -> int:
+    """Forget who tried to sign in when, after 30 days; lock-outs are over long before."""
+    deleted = 0
+    for model in (AccessAttempt, AccessFailureLog, AccessLog):
+        old = model.objects.filter(attempt_time__lt=now - SIGN_INS_KEPT).values("pk")[:MOST_AT_ONCE]
+        deleted += model.objects.filter(pk__in=old).delete()[0]
+    return deleted

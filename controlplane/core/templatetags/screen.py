@@ -1,0 +1,161 @@
+"""What templates say over and over: an icon, a moment, a countdown, who did it.
+
+Every moment is shown in the person's own zone and carries UTC in its tooltip and `datetime`.
+`static/js/clock.js` keeps countdowns and ages going, in the same words as here.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from django import template
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from controlplane.core import durations
+from controlplane.core.canonical import timestamp
+from controlplane.core.http.context import installation
+
+register = template.Library()
+
+SOON = timedelta(hours=1)
+ACTOR_ICONS = {"user": "person", "token": "token", "slack": "slack", "system": "system"}
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """An icon of the sprite, silent for screen readers: a word always stands beside it."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
+        static("icons.svg"),
+        name,
+    )
+
+
+@register.inclusion_tag("_environment.html")
+def environment() -> dict[str, object]:
+    """The bar that says where one is; also on error pages, which are rendered without a request."""
+    return installation(HttpRequest())
+
+
+@register.filter
+def moment(at: datetime | None) -> str:
+    """`21 Nov 11:11` in the person's zone; the year too unless it is this one."""
+    if at is None:
+        return ""
+    local = timezone.localtime(at)
+    this_year = local.year == timezone.localtime(timezone.now()).year
+    shown = f"{local:%-d %b %H:%M}" if this_year else f"{local:%-d %b %Y %H:%M}"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', timestamp(at), told_twice(at), shown
+    )
+
+
+@register.filter
+def exactly(at: datetime | None) -> str:
+    """To the second, with the name of the zone: `21 Nov 2026 11:11:09 KST`."""
+    if at is None:
+        return ""
+    local = timezone.localtime(at)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        timestamp(at),
+        told_twice(at),
+        f"{local:%-d %b %Y %H:%M:%S %Z}",
+    )
+
+
+@register.filter
+def parsed(text: str) -> datetime:
+    """The moment that a canonical timestamp stands for."""
+    return datetime.fromisoformat(text)
+
+
+@register.filter
+def lasts(until: datetime, since: datetime) -> str:
+    """How long from `since` to `until`, in two units at most."""
+    return durations.readable(until - since)
+
+
+@register.filter
+def seconds_left(until: datetime, now: datetime) -> str:
+    return f"{max(0, int((until - now).total_seconds()))} s"
+
+
+@register.filter
+def in_utc(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%-d %b %H:%M} UTC"
+
+
+def told_twice(at: datetime) -> str:
+    """Local time and UTC, or UTC alone where they are the same."""
+    local, utc = timezone.localtime(at), at.astimezone(UTC)
+    told = f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    if not local.utcoffset():
+        return told
+    return f"{local:%Y-%m-%d %H:%M:%S %Z} · {told}"
+
+
+@register.filter
+def epoch(at: datetime) -> int:
+    """Milliseconds since 1970, as scripts count."""
+    return int(at.timestamp() * 1000)
+
+
+@register.simple_tag
+def ago(at: datetime, now: datetime) -> SafeString:
+    """How long since `at`, kept current by the clock script."""
+    return format_html('<span data-since="{}">{} ago</span>', epoch(at), age(now - at))
+
+
+@register.simple_tag
+def countdown(until: datetime, now: datetime) -> SafeString:
+    """The time left to `until`, ticking; past it, how long it is over."""
+    left = until - now
+    tone = "late" if left <= timedelta() else "soon" if left <= SOON else "calm"
+    return format_html(
+        '<span class="countdown countdown--{} digits" role="timer" data-until="{}">{}</span>',
+        tone,
+        epoch(until),
+        time_left(left),
+    )
+
+
+@register.simple_tag
+def who(kind: str, name: str = "") -> SafeString:
+    """Who did it: `who "user" "kim"`, or `who "user:kim"`."""
+    if not name:
+        kind, _, name = kind.partition(":")
+    return format_html(
+        '<span class="who">{}<span class="unseen">{} </span><bdi>{}</bdi></span>',
+        icon(ACTOR_ICONS.get(kind, "system")),
+        kind,
+        name,
+    )
+
+
+def time_left(left: timedelta) -> str:
+    """`6 d 23 h`, `23:59:41`, `59:41`; past zero the same with `over` behind it."""
+    over = left <= timedelta()
+    # Rounded up while it runs, down once it is over: it never claims a second that is gone.
+    seconds = -int(left.total_seconds() // 1) if over else -int(-left.total_seconds() // 1)
+    text = _clock(seconds)
+    return f"{text} over" if over else text
+
+
+def age(elapsed: timedelta) -> str:
+    """`12 s`, `4 min`, `3 h`, `2 d`: the exact time stands beside it."""
+    seconds = max(0, int(elapsed.total_seconds()))
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"
+
+
+def _clock(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    if hours >= 48:
+        return f"{hours // 24} d {hours % 24} h"
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

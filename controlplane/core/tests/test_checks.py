@@ -1,0 +1,19 @@
+"""`check --deploy` warns where the application could switch the trail's protection off."""
+
+import pytest
+
+from controlplane.core.checks import OWNS_THE_TRAIL, audit_table_belongs_to_another
+from controlplane.core.tests import processes
+
+
+@pytest.mark.django_db
+def test_whoever_owns_the_trail_is_warned():
+    assert audit_table_belongs_to_another() == [OWNS_THE_TRAIL]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_applications_own_role_is_not():
+    done = processes.manage("check", "--deploy", "--tag", "security")
+
+    assert done.returncode == 0, done.stderr
+    assert "core.W001" not in done.stdout + done.stderr

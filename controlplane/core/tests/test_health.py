@@ -1,0 +1,188 @@
+"""The probes: what each says, and that nothing which hangs can hold one up."""
+
+import logging
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+from django.db import connection, connections
+
+from controlplane.core import health, heartbeats
+from controlplane.core.models import Heartbeat
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@dataclass
+class Status:
+    version: int | None = 17
+    age_seconds: float | None = 0.4123
+
+
+@pytest.fixture(autouse=True)
+def snapshot(monkeypatch):
+    """The data plane in this process, as far as the probes know it."""
+    status = Status()
+    monkeypatch.setattr(health, "_snapshot_source", lambda: status)
+    monkeypatch.setattr(health, "_migrated", False)
+    return status
+
+
+@pytest.fixture
+def black_hole():
+    """A server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@contextmanager
+def database_at(port):
+    """While inside, new connections go to another port; the present one is dropped."""
+    before = threading.active_count()
+    settings = connections.settings["default"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(settings, "HOST", "127.0.0.1")
+        patch.setitem(settings, "PORT", str(port))
+        connection.close()
+        yield
+        ends = time.monotonic() + 6
+        while threading.active_count() > before:  # Who is still being asked gives up by itself.
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+        connection.close()
+
+
+@pytest.fixture
+def no_database():
+    with database_at(9):
+        yield
+
+
+@pytest.fixture
+def frozen_database(black_hole):
+    with database_at(black_hole):
+        yield
+
+
+@pytest.fixture
+def everybody_lives():
+    for name in ("worker", "beat", "watchdog"):
+        heartbeats.beat(name)
+
+
+def timed(ask):
+    started = time.monotonic()
+    answer = ask()
+    return answer, time.monotonic() - started
+
+
+def test_ready_when_all_is_well(client, everybody_lives):
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.json() == {
+        "status": "ready",
+        "checks": {
+            "database": "healthy",
+            "redis": "healthy",
+            "worker": "healthy",
+            "beat": "healthy",
+            "snapshot_age_seconds": 0.412,
+        },
+    }
+
+
+@pytest.mark.parametrize("name", ["worker", "beat"])
+def test_degraded_without_a_worker_or_beat(client, everybody_lives, name):
+    Heartbeat.objects.filter(name=name).update(at="2026-01-01T00:00:00Z")
+
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "degraded"
+    assert answer.json()["checks"][name] == "unhealthy"
+
+
+@pytest.mark.parametrize("port", ["refused", "frozen"])
+def test_degraded_without_redis(client, everybody_lives, settings, black_hole, port):
+    settings.REDIS_URL = f"redis://127.0.0.1:{black_hole if port == 'frozen' else 9}/0"
+
+    answer, seconds = timed(lambda: client.get("/health/ready"))
+
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "degraded"
+    assert answer.json()["checks"]["redis"] == "unhealthy"
+    assert answer.json()["checks"]["worker"] == "healthy"
+    assert seconds < 2
+
+
+def test_not_ready_without_the_database(client, everybody_lives, no_database, caplog):
+    answer, seconds = timed(lambda: client.get("/health/ready"))
+
+    assert answer.status_code == 503
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert answer.json()["status"] == "not_ready"
+    checks = answer.json()["checks"]
+    assert checks["database"] == "unhealthy"
+    assert (checks["worker"], checks["beat"]) == ("unknown", "unknown")
+    assert checks["redis"] == "healthy"
+    assert checks["snapshot_age_seconds"] == 0.412
+    assert seconds < 2
+
+
+def test_a_frozen_database_holds_up_no_probe_and_costs_one_thread(client, frozen_database):
+    before = threading.active_count()
+
+    for _ in range(3):
+        answer, seconds = timed(lambda: client.get("/health/ready"))
+        assert answer.status_code == 503
+        assert seconds < 2
+
+    assert threading.active_count() - before <= 1
+
+
+def test_started_once_migrated_and_with_a_snapshot(client, snapshot):
+    snapshot.version = None
+    waiting = client.get("/health/startup")
+    snapshot.version = 0
+    begun = client.get("/health/startup")
+
+    assert waiting.status_code == 503
+    assert waiting.json()["checks"] == {"migrations": "applied", "snapshot": "missing"}
+    assert begun.status_code == 200
+    assert begun.json()["status"] == "started"
+
+
+def test_not_started_without_the_database(client, no_database):
+    answer = client.get("/health/startup")
+
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["migrations"] == "pending"
+
+
+def test_where_the_data_plane_runs_elsewhere(client, everybody_lives, monkeypatch):
+    monkeypatch.setattr(health, "_snapshot_source", None)
+
+    assert client.get("/health/ready").json()["checks"]["snapshot_age_seconds"] is None
+    assert client.get("/health/startup").json()["checks"]["snapshot"] == "elsewhere"
+    assert client.get("/health/startup").status_code == 200
+    assert client.get("/health/ready/data").status_code == 503
+
+
+def test_live_asks_nobody(client, frozen_database, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:9/0"
+
+    answer, seconds = timed(lambda: client.get("/health/live"))
+
+    assert answer.status_code == 200
+    assert seconds < 0.5
+    assert client.get("/health/ready/data").status_code == 200
+
+
+def test_probes_only_answer_reading(client):
+    assert client.post("/health/ready").status_code == 405
+    assert client.head("/health/live").status_code == 200

@@ -1,0 +1,47 @@
+"""A heartbeat stands for a loop that turns, not for a process that exists."""
+
+import time
+
+import pytest
+
+from controlplane.core import heartbeats
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(heartbeats, "EVERY_SECONDS", 0.05)
+
+
+def age(name):
+    return heartbeats.ages().get(name)
+
+
+def until(condition, seconds=5.0):
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def test_a_process_never_heard_of_has_no_age():
+    assert heartbeats.ages() == {}
+
+
+def test_the_pulse_goes_on_while_the_loop_turns_and_stops_with_it(quick):
+    pulse = heartbeats.Pulse("test-loop", loop_may_rest_seconds=0.3)
+
+    pulse.start()
+
+    until(lambda: age("test-loop") is not None)
+    ends = time.monotonic() + 0.6
+    while time.monotonic() < ends:
+        pulse.turned()
+        time.sleep(0.02)
+    assert age("test-loop") < 0.2
+    time.sleep(0.8)
+    assert age("test-loop") > 0.3
+    pulse.turned()
+    until(lambda: age("test-loop") < 0.1)
+    time.sleep(0.4)  # Its thread lives as long as the process; let it come to rest.

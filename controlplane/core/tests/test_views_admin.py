@@ -1,0 +1,152 @@
+"""Django's admin: history is only read, people are changed through services, one sign-in."""
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.http.tests.callers import as_role, person, token_text
+from controlplane.core.models import Token
+from controlplane.core.people.models import User
+
+pytestmark = pytest.mark.django_db
+USERS = "/admin/core/user/"
+HISTORY = (
+    "core.AuditEntry",
+    "core.OutboxMessage",
+    "core.Approval",
+    "core.IdempotencyKey",
+    "core.Credentials",
+    "core.Tick",
+    "core.Heartbeat",
+    "core.Token",
+)
+
+
+@pytest.mark.parametrize("label", ["core", "switches"])
+def test_every_model_is_there(label):
+    for model in apps.get_app_config(label).get_models():
+        assert admin.site.is_registered(model), model
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_history_can_only_be_looked_at(name, rf):
+    request = rf.get("/")
+    request.user = person("admin")
+    model_admin = admin.site.get_model_admin(apps.get_model(name))
+
+    assert model_admin.has_view_permission(request)
+    assert not model_admin.has_add_permission(request)
+    assert not model_admin.has_change_permission(request)
+    assert not model_admin.has_delete_permission(request)
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
+def test_only_admins_enter(role):
+    response = as_role(role).client.get("/admin/", follow=True)
+
+    assert response.status_code == 403
+    assert "takes the role admin" in response.content.decode()
+
+
+def form(**fields):
+    return {
+        "username": "nora",
+        "display_name": "",
+        "email": "",
+        "role": "operator",
+        "time_zone": "Asia/Seoul",
+        "is_active": "on",
+        "new_password": "a-fine-secret-77",
+        **fields,
+    }
+
+
+def test_person_is_made_through_the_service():
+    as_role("admin").client.post(f"{USERS}add/", form())
+
+    nora = User.objects.get(username="nora")
+    assert (nora.role, nora.time_zone) == ("operator", "Asia/Seoul")
+    assert nora.check_password("a-fine-secret-77")
+    entry = AuditEntry.objects.get(action="user.created")
+    assert (entry.actor_name, entry.target) == ("a-admin", "user:nora")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"new_password": ""}, {"new_password": "123"}, {"time_zone": "Mars"}, {"role": "x"}]
+)
+def test_wrong_field_makes_nobody(fields):
+    as_role("admin").client.post(f"{USERS}add/", form(**fields))
+
+    assert not User.objects.filter(username="nora").exists()
+
+
+def test_role_is_changed_through_the_service():
+    nora = person("viewer", "nora")
+
+    as_role("admin").client.post(
+        f"{USERS}{nora.pk}/change/", form(role="approver", time_zone="UTC", new_password="")
+    )
+
+    nora.refresh_from_db()
+    assert nora.role == "approver"
+    entry = AuditEntry.objects.get(action="user.changed")
+    assert '"role":"viewer"' in entry.before
+    assert '"role":"approver"' in entry.after
+
+
+def test_last_admin_can_not_be_lost():
+    client = as_role("admin").client
+    me = User.objects.get(username="a-admin")
+
+    response = client.post(
+        f"{USERS}{me.pk}/change/",
+        form(username="a-admin", role="viewer", time_zone="UTC", new_password=""),
+        follow=True,
+    )
+
+    me.refresh_from_db()
+    assert me.role == "admin"
+    assert "last active admin" in response.content.decode()
+
+
+def test_people_are_deactivated_never_deleted():
+    nora = person("operator", "nora")
+    client = as_role("admin").client
+
+    client.post(USERS, {"action": "deactivate", "_selected_action": [nora.pk]})
+
+    nora.refresh_from_db()
+    assert not nora.is_active
+    assert client.post(f"{USERS}{nora.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert User.objects.filter(pk=nora.pk).exists()
+
+
+def test_token_is_revoked_and_its_digest_is_never_shown():
+    owner = person("admin", "owner")
+    token_text(owner, ["switches:read"])
+    token = Token.objects.get()
+    client = as_role("admin").client
+
+    client.post("/admin/core/token/", {"action": "revoke", "_selected_action": [token.pk]})
+
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+    assert AuditEntry.objects.filter(action="token.revoked").exists()
+    assert token.digest not in client.get(f"/admin/core/token/{token.pk}/change/").content.decode()
+
+
+def test_audit_row_can_be_read_and_not_written():
+    client = as_role("admin").client
+    client.post(f"{USERS}add/", form())
+    path = f"/admin/core/auditentry/{AuditEntry.objects.latest('id').pk}"
+
+    assert client.get(f"{path}/change/").status_code == 200
+    assert client.post(f"{path}/change/", {"reason": "never happened"}).status_code == 403
+    assert client.post(f"{path}/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_signing_out_of_the_admin_is_noted_like_any_other():
+    as_role("admin").client.post("/admin/logout/")
+
+    assert AuditEntry.objects.get().action == "session.ended"

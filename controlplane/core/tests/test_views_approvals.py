@@ -1,0 +1,145 @@
+"""The approvals page: a second person decides, in the browser."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import as_role, person, signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def kim():
+    return person("approver", "kim")
+
+
+@pytest.fixture
+def waiting(kim):
+    """What kim asked for, through the API: to release everything."""
+    api = signed_in(kim)
+    api.engage("global:all")
+    body = {"justification": "duplicate charges refunded, queue empty"}
+    return api.post("/switches/global/all/release", body).json()["approval"]["id"]
+
+
+def text(response):
+    return response.content.decode()
+
+
+def test_pending_request_tells_who_asks_what_and_why(waiting):
+    html = text(as_role("viewer").client.get("/approvals/"))
+
+    for part in ("1 waiting", "global:all", "duplicate charges refunded", "kim", "lapses in"):
+        assert part in html
+
+
+def test_approver_sees_buttons_and_others_are_told_why_not(waiting, kim):
+    approve = f"/approvals/{waiting}/approve/"
+
+    assert approve in text(as_role("admin").client.get("/approvals/"))
+    for role in ("viewer", "operator"):
+        html = text(as_role(role).client.get("/approvals/"))
+        assert approve not in html
+        assert "Approving takes the role approver or admin" in html
+
+
+def test_own_request_can_be_withdrawn_but_not_approved(waiting, kim):
+    client = signed_in(kim).client
+
+    html = text(client.get("/approvals/"))
+    refused = client.post(f"/approvals/{waiting}/approve/")
+
+    assert "a second person has to approve it" in html
+    assert f"/approvals/{waiting}/approve/" not in html
+    assert refused.status_code == 403
+    withdrawn = client.post(f"/approvals/{waiting}/deny/", follow=True)
+    assert "withdrawn" in text(withdrawn)
+    assert Approval.objects.get().state == "denied"
+
+
+def test_second_person_approves_and_everything_flows(waiting):
+    client = as_role("admin").client
+
+    response = client.post(
+        f"/approvals/{waiting}/approve/", {"comment": "seen the graphs"}, follow=True
+    )
+
+    html = text(response)
+    assert "approved" in html
+    assert "seen the graphs" in html
+    assert "Nothing waits for approval" in html
+    assert AuditEntry.objects.filter(action="switch.released", target="global:all").exists()
+
+
+def test_second_person_denies_and_nothing_changes(waiting):
+    as_role("admin").client.post(f"/approvals/{waiting}/deny/", {"comment": "not yet"})
+
+    assert Approval.objects.get().state == "denied"
+    assert not AuditEntry.objects.filter(action="switch.released").exists()
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+@pytest.mark.parametrize("verdict", ["approve", "deny"])
+def test_server_refuses_whoever_may_not(waiting, role, verdict):
+    assert as_role(role).client.post(f"/approvals/{waiting}/{verdict}/").status_code == 403
+    assert Approval.objects.get().state == "pending"
+
+
+def test_decided_already_is_told(waiting):
+    as_role("admin").client.post(f"/approvals/{waiting}/approve/")
+
+    response = signed_in(person("approver", "ayse")).client.post(f"/approvals/{waiting}/deny/")
+
+    assert response.status_code == 409
+    assert "This was already approved by user:a-admin." in text(response)
+
+
+def test_lapsed_request_is_no_longer_offered(waiting):
+    Approval.objects.update(expires_at=db_now() - timedelta(seconds=1))
+
+    assert "Nothing waits for approval" in text(as_role("admin").client.get("/approvals/"))
+
+
+def test_unknown_request_is_not_found():
+    assert as_role("admin").client.post("/approvals/999/approve/").status_code == 404
+
+
+def test_deciding_is_never_done_by_a_link(waiting):
+    assert as_role("admin").client.get(f"/approvals/{waiting}/approve/").status_code == 405
+
+
+def test_form_without_its_csrf_token_is_refused(waiting):
+    client = signed_in(person("admin"), csrf=True).client
+
+    assert client.post(f"/approvals/{waiting}/approve/").status_code == 403
+    assert Approval.objects.get().state == "pending"
+
+
+def test_older_decisions_are_paged():
+    now = db_now()
+    Approval.objects.bulk_create(
+        Approval(
+            kind="permanent",
+            target=f"segment:s{number:02}",
+            summary=f"Keep segment:s{number:02} engaged",
+            reason="Oracle corrupts writes, INC-9",
+            state="denied",
+            requested_by="user:kim",
+            requested_at=now,
+            expires_at=now,
+            decided_at=now,
+        )
+        for number in range(30)
+    )
+    client = as_role("viewer").client
+    ids = list(Approval.objects.order_by("-id").values_list("pk", flat=True))
+
+    first, older = client.get("/approvals/"), client.get(f"/approvals/?before={ids[24]}")
+
+    assert f"before={ids[24]}" in text(first)
+    assert text(first).count("Keep segment:s") == 25
+    assert text(older).count("Keep segment:s") == 5

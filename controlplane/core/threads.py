@@ -1,0 +1,71 @@
+"""Threads beside the request: with their own database connection, and never waited for long."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+T = TypeVar("T")
+
+
+@contextmanager
+def own_connection() -> Iterator[None]:
+    """For a thread of its own: a database connection outside the pool, closed at the end.
+
+    A pool that is exhausted or full of dead connections says nothing about the database.
+    """
+    wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
+    options = {k: v for k, v in wrapper.settings_dict["OPTIONS"].items() if k != "pool"}
+    wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}
+    connections[DEFAULT_DB_ALIAS] = wrapper
+    try:
+        yield
+    finally:
+        wrapper.close()
+        del connections[DEFAULT_DB_ALIAS]
+
+
+def forget_connection() -> None:
+    """After an error: the next query of this thread connects anew."""
+    connections[DEFAULT_DB_ALIAS].close()
+
+
+class Bounded(Generic[T]):
+    """A question whose asker never waits longer than `seconds`, whatever hangs.
+
+    It is asked in a thread of its own with its own database connection. Who comes while it is
+    being asked shares the answer, so a peer that hangs costs one thread and not one a request.
+    """
+
+    def __init__(self, ask: Callable[[], T], *, seconds: float) -> None:
+        self._ask = ask
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._asked: Future[T] | None = None
+        self._asked_at = 0.0
+
+    def answer(self) -> T:
+        """The answer, or what asking raised; TimeoutError if there is none in time."""
+        return self.begin()()
+
+    def begin(self) -> Callable[[], T]:
+        """Ask now; what comes back waits for the answer, so that several can be asked at once."""
+        with self._lock:
+            if self._asked is None or self._asked.done():
+                self._asked, self._asked_at = Future(), time.monotonic()
+                threading.Thread(target=self._work, args=(self._asked,), daemon=True).start()
+            future, deadline = self._asked, self._asked_at + self._seconds
+        return lambda: future.result(timeout=max(0.0, deadline - time.monotonic()))
+
+    def _work(self, future: "Future[T]") -> None:
+        try:
+            with own_connection():
+                answer = self._ask()
+        except BaseException as error:
+            future.set_exception(error)  # Raised again where it was asked.
+        else:
+            future.set_result(answer)

@@ -1,0 +1,118 @@
+"""The house's clockwork: plain functions that claim their own work in PostgreSQL, run periodically.
+
+Celery's beat and workers run them; the watchdog runs the ones that are late. Any of them may run
+twice at once, anywhere. When one last ran, and who ran it, stands in `core_tick`.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection
+from django.utils.module_loading import autodiscover_modules
+
+from controlplane.core import threads
+from controlplane.core.clock import db_now
+from controlplane.core.models import Tick as TickRow
+
+log = structlog.get_logger(__name__)
+
+TickFunction = Callable[[datetime], int]
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A function to be called every `seconds` with the database's time; it returns what it did.
+
+    `queue` is the concern whose workers run it.
+    """
+
+    name: str
+    seconds: int
+    queue: str
+    function: TickFunction
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How a tick stands: how late it is (seconds, 0 if in time) and who ran it last, if anybody."""
+
+    tick: Tick
+    late_seconds: float
+    ran_by: str
+
+
+_registered: dict[str, Tick] = {}
+
+
+def tick(name: str, *, seconds: int, queue: str) -> Callable[[TickFunction], TickFunction]:
+    """Register a function as the tick `name`; done in the `tasks` module of its app."""
+
+    def register(function: TickFunction) -> TickFunction:
+        _registered[name] = Tick(name, seconds, queue, function)
+        return function
+
+    return register
+
+
+def registered() -> Mapping[str, Tick]:
+    """Every tick by name, of every installed app."""
+    _discover()
+    return _registered
+
+
+def run(name: str, ran_by: str) -> int:
+    """Run one tick now and note the turn; returns what it did.
+
+    What it raises is logged and ends here: the turn counts as taken, the next one tries again.
+    """
+    tick = registered()[name]
+    try:
+        done = _take_turn(tick)
+        _note(name, ran_by)
+    except (OperationalError, InterfaceError) as error:
+        # Readiness tells of a database that is away; nobody has to act on each second of it.
+        log.warning("tick.postponed", tick=name, error=str(error).strip())
+        threads.forget_connection()
+        return 0
+    return done
+
+
+def turns() -> list[Turn]:
+    """How every tick stands, by the database's clock. One that never ran is late since ever."""
+    rows = {row.name: row for row in TickRow.objects.all()}
+    now = db_now()
+    return [_turn(tick, rows.get(tick.name), now) for tick in registered().values()]
+
+
+@functools.cache
+def _discover() -> None:
+    autodiscover_modules("tasks")
+
+
+def _take_turn(tick: Tick) -> int:
+    try:
+        return tick.function(db_now())
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("tick.failed", tick=tick.name)
+        return 0
+
+
+def _turn(tick: Tick, row: TickRow | None, now: datetime) -> Turn:
+    if row is None:
+        return Turn(tick, float("inf"), "")
+    late = now - row.ran_at - timedelta(seconds=tick.seconds)
+    return Turn(tick, max(0.0, late.total_seconds()), row.ran_by)
+
+
+def _note(name: str, ran_by: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO core_tick (name, ran_at, ran_by) VALUES (%s, clock_timestamp(), %s)"
+            " ON CONFLICT (name) DO UPDATE SET ran_at = excluded.ran_at, ran_by = excluded.ran_by",
+            [name, ran_by],
+        )

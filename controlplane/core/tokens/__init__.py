@@ -1,0 +1,1 @@
+"""API tokens: hashed, scoped, owned by a person, expiring."""

@@ -1,0 +1,140 @@
+"""Making, checking and revoking API tokens."""
+
+import hashlib
+import hmac
+import re
+import secrets
+import string
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from controlplane.core import wake
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import InvalidInput, Unauthenticated
+from controlplane.core.people.models import User
+from controlplane.core.people.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.core.tokens.models import Token
+
+PREFIX_ALPHABET = string.ascii_lowercase + string.digits
+PREFIX_LENGTH = 10
+FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
+USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+def digest(secret: str) -> str:
+    """SHA-256, in hex, of a token's secret part: all that is ever stored of it."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def split(text: str) -> tuple[str, str]:
+    """`sg_<prefix>_<secret>` → (prefix, secret); raises :class:`Unauthenticated`."""
+    parts = FORM.fullmatch(text)
+    if parts is None:
+        raise Unauthenticated("The token does not look like sg_<prefix>_<secret>.")
+    return parts["prefix"], parts["secret"]
+
+
+@transaction.atomic
+def create(
+    *,
+    name: str,
+    owner: User,
+    scopes: Iterable[str],
+    actor: Actor,
+    now: datetime,
+    lifetime: timedelta | None = None,
+) -> tuple[Token, str]:
+    """Make a token and return it with its text, which can't be had again.
+
+    Raises :class:`InvalidInput` for an empty name, no scope, an unknown one, or one that the
+    owner's role does not allow.
+    """
+    wanted = sorted(set(scopes))
+    _check(name, owner, wanted)
+    prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
+    secret = secrets.token_urlsafe(32)
+    token = Token.objects.create(
+        name=name.strip(),
+        owner=owner,
+        prefix=prefix,
+        digest=digest(secret),
+        scopes=wanted,
+        created_at=now,
+        expires_at=now + lifetime if lifetime else None,
+    )
+    audit.record(
+        actor=actor,
+        action="token.created",
+        target=f"token:{prefix}",
+        after={
+            "name": token.name,
+            "owner": owner.username,
+            "scopes": wanted,
+            "expires_at": token.expires_at,
+        },
+        now=now,
+    )
+    wake.wake("credentials")
+    return token, f"sg_{prefix}_{secret}"
+
+
+@transaction.atomic
+def revoke(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> Token:
+    """End a token now; revoking it again changes nothing."""
+    token = Token.objects.select_for_update().get(pk=token.pk)
+    if token.revoked_at is not None:
+        return token
+    token.revoked_at = now
+    token.save(update_fields=["revoked_at"])
+    audit.record(
+        actor=actor,
+        action="token.revoked",
+        target=f"token:{token.prefix}",
+        reason=reason,
+        before={"name": token.name},
+        now=now,
+    )
+    wake.wake("credentials")
+    return token
+
+
+def authenticate(text: str, *, now: datetime) -> Token:
+    """The usable token behind a credential; raises :class:`Unauthenticated` otherwise.
+
+    The comparison takes the same time wherever the digests differ.
+    """
+    prefix, secret = split(text)
+    token = Token.objects.select_related("owner").usable(now).filter(prefix=prefix).first()
+    expected = token.digest if token else "0" * 64
+    if not hmac.compare_digest(digest(secret), expected) or token is None:
+        raise Unauthenticated("The token is unknown, expired or revoked.")
+    if token.last_used_at is None or now - token.last_used_at > USE_NOTED_EVERY:
+        Token.objects.filter(pk=token.pk).update(last_used_at=now)
+    return token
+
+
+def allowed_scopes(token: Token) -> frozenset[str]:
+    """What the token may do: its own scopes, as far as its owner's role allows them."""
+    return frozenset(token.scopes) & SCOPES_OF[Role(token.owner.role)]
+
+
+def _check(name: str, owner: User, scopes: list[str]) -> None:
+    errors: dict[str, list[str]] = {}
+    if not name.strip() or len(name) > 120:
+        errors["name"] = ["Give the token a name of 1 to 120 characters."]
+    unknown = [scope for scope in scopes if scope not in ALL_SCOPES]
+    beyond = sorted(set(scopes) - set(unknown) - SCOPES_OF[Role(owner.role)])
+    if not scopes:
+        errors["scopes"] = [f"Name at least one of: {', '.join(sorted(ALL_SCOPES))}."]
+    elif unknown:
+        known = ", ".join(sorted(ALL_SCOPES))
+        errors["scopes"] = [f"Unknown: {', '.join(unknown)}. Known: {known}."]
+    elif beyond:
+        errors["scopes"] = [f"{owner.username} ({owner.role}) may not: {', '.join(beyond)}."]
+    if not owner.is_active:
+        errors["owner"] = [f"{owner.username} is deactivated."]
+    if errors:
+        raise InvalidInput(errors)

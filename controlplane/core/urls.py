@@ -1,0 +1,22 @@
+"""Core's part of the API."""
+
+from django.urls import URLPattern
+
+from controlplane.core.approvals import api as approvals
+from controlplane.core.audit import api as audit
+from controlplane.core.http.routes import both_forms
+from controlplane.core.tokens import api as tokens
+
+api_urlpatterns: list[URLPattern] = [
+    *both_forms("approvals/", approvals.ApprovalList.as_view(), name="api-approvals"),
+    *both_forms(
+        "approvals/<int:approval_id>/approve", approvals.ApproveView.as_view(), name="api-approve"
+    ),
+    *both_forms("approvals/<int:approval_id>/deny", approvals.DenyView.as_view(), name="api-deny"),
+    *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
+    *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
+    *both_forms("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
+    *both_forms(
+        "tokens/<int:token_id>/revoke", tokens.RevokeTokenView.as_view(), name="api-revoke"
+    ),
+]

@@ -1,0 +1,52 @@
+"""Wake-ups through Redis: a hint that something changed. Losing one costs a second, never state."""
+
+import time
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import transaction
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+CHANNEL = "switchgear:wake"
+PAUSE_SECONDS = 5.0
+
+log = structlog.get_logger(__name__)
+
+
+class _Waker:
+    """Publishes with short timeouts, and leaves Redis alone for a while after a failure."""
+
+    def __init__(self) -> None:
+        self._client = redis.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=0.25,
+            socket_connect_timeout=0.25,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._silent_until = 0.0
+
+    def publish(self, topic: str) -> None:
+        if time.monotonic() < self._silent_until:
+            return
+        try:
+            self._client.publish(CHANNEL, topic)
+        except redis.RedisError as error:
+            self._silent_until = time.monotonic() + PAUSE_SECONDS
+            log.warning("wake.failed", topic=topic, error=str(error), pause_seconds=PAUSE_SECONDS)
+
+
+_waker: _Waker | None = None
+
+
+def wake(topic: str) -> None:
+    """Tell whoever listens that `topic` changed, once the current transaction has committed."""
+    transaction.on_commit(lambda: _publish(topic))
+
+
+def _publish(topic: str) -> None:
+    global _waker
+    if _waker is None:
+        _waker = _Waker()
+    _waker.publish(topic)

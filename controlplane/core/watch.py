@@ -1,0 +1,75 @@
+"""The watchdog: runs any tick that is late, so that a dead broker, beat or worker stops nothing."""
+
+import threading
+
+import structlog
+from django.db import DatabaseError, InterfaceError
+
+from controlplane.core import heartbeats, threads, ticks
+
+NAME = "watchdog"
+PATIENCE_SECONDS = 5.0
+LOOK_EVERY_SECONDS = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Watchdog:
+    """Looks at every tick each second and runs the late ones, each in a thread of its own.
+
+    A tick whose last turn was the watchdog's own is late as soon as it is due: until a worker
+    takes it back, it keeps its normal pace.
+    """
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        self._taken_over: set[str] = set()
+        self._reachable = True
+
+    def run(self) -> None:
+        """Until stopped. Nothing it meets ends it: a database that is away is asked again."""
+        while not self._stop.is_set():
+            try:
+                self.look()
+                self._reachable = True
+            except (DatabaseError, InterfaceError) as error:
+                if self._reachable:
+                    log.warning("watchdog.blind", error=str(error).strip())
+                self._reachable = False
+                threads.forget_connection()
+            except Exception:
+                log.exception("watchdog.failed")
+                threads.forget_connection()
+            self._stop.wait(LOOK_EVERY_SECONDS)
+
+    def look(self) -> None:
+        """One look: a sign of life, and a thread for every tick that is late and not running."""
+        heartbeats.beat(NAME)
+        for turn in ticks.turns():
+            own = turn.ran_by == NAME
+            if turn.late_seconds > (0 if own else PATIENCE_SECONDS):
+                self._take_over(turn)
+            elif not own and turn.tick.name in self._taken_over:
+                self._taken_over.discard(turn.tick.name)
+                log.info("watchdog.handed_back", tick=turn.tick.name, to=turn.ran_by)
+
+    def _take_over(self, turn: ticks.Turn) -> None:
+        name = turn.tick.name
+        with self._lock:
+            if name in self._running:
+                return
+            self._running.add(name)
+        if name not in self._taken_over:
+            self._taken_over.add(name)
+            log.warning("watchdog.took_over", tick=name, after=turn.ran_by or "nobody")
+        threading.Thread(target=self._run_tick, args=(name,), daemon=True, name=name).start()
+
+    def _run_tick(self, name: str) -> None:
+        try:
+            with threads.own_connection():
+                ticks.run(name, NAME)
+        finally:
+            with self._lock:
+                self._running.discard(name)

@@ -1,0 +1,69 @@
+"""Who is asking: API tokens, held in memory and checked without any I/O."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+
+from controlplane.core.errors import Forbidden, Unauthenticated, Unavailable
+
+Headers = Mapping[bytes, bytes]
+
+NOBODY = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A usable token: SHA-256 of its secret, what it may do, and when it ends (UNIX seconds)."""
+
+    token_id: int
+    digest: bytes
+    scopes: frozenset[str]
+    expires_at: float | None
+
+
+TokenTable = Mapping[bytes, Credential]
+"""Credentials by token prefix, without revoked ones and those of inactive people."""
+
+
+def presented(headers: Headers) -> bytes | None:
+    """The token a request carries, if any: `Authorization: Bearer` before `X-API-Key`."""
+    kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+    if token and kind.lower() == b"bearer":
+        return token.strip()
+    return headers.get(b"x-api-key")
+
+
+def authenticate(
+    table: TokenTable | None,
+    headers: Headers,
+    scope: str,
+    clock: Callable[[], float] = time.time,
+) -> Credential:
+    """The credential behind a request's token, if it may use `scope` at `clock()` (UNIX seconds).
+
+    Takes the same time for an unknown prefix as for a wrong secret. Raises
+    :class:`Unauthenticated`, :class:`Forbidden`, or :class:`Unavailable` without a table.
+    """
+    if table is None:
+        raise Unavailable(
+            "Tokens can't be checked yet: the database has not answered since the start.",
+            retry_after=1,
+        )
+    token = presented(headers)
+    if token is None:
+        raise Unauthenticated(
+            "Send an API token as `Authorization: Bearer sg_<prefix>_<secret>` or `X-API-Key`."
+        )
+    kind, prefix, secret = (*token.split(b"_", 2), b"", b"")[:3]
+    found = table.get(prefix)
+    expected = NOBODY if found is None else found.digest
+    matches = compare_digest(sha256(secret).digest(), expected)
+    if found is None or not matches or kind != b"sg":
+        raise Unauthenticated("The token is unknown, expired or revoked.")
+    if found.expires_at is not None and clock() >= found.expires_at:
+        raise Unauthenticated("The token has expired; make a new one.")
+    if scope not in found.scopes:
+        raise Forbidden(f"This needs the scope {scope}.", scope=scope)
+    return found

@@ -1,0 +1,121 @@
+"""What the data plane asks of PostgreSQL: a handful of statements on a connection of its own."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection, AsyncCursor, sql
+
+from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.credentials import Credential, TokenTable
+from controlplane.dataplane.state import Head
+from switches.snapshot import Entry, Publication
+
+Connection = AsyncConnection[tuple[Any, ...]]
+
+SESSION_OPTIONS = (
+    "-c statement_timeout=2s -c lock_timeout=1s -c idle_in_transaction_session_timeout=5s"
+)
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+HEAD = """
+    SELECT p.epoch, p.version, p.published_at, c.revision
+    FROM switches_publication p, core_credentials c
+"""
+ENTRIES = """
+    SELECT s.id, s.scope, s.key, e.allow_percent, e.salt, e.reason,
+           e.engaged_at, e.expires_at, e.on_expiry
+    FROM switches_episode e JOIN switches_switch s ON s.id = e.switch_id
+    WHERE e.ended_at IS NULL
+"""
+TOKENS = """
+    SELECT t.id, t.prefix, t.digest, t.scopes, t.expires_at, u.role
+    FROM core_token t JOIN core_user u ON u.id = t.owner_id
+    WHERE t.revoked_at IS NULL AND u.is_active
+"""
+NOTE_USE = """
+    UPDATE core_token SET last_used_at = clock_timestamp()
+    WHERE id = ANY(%s)
+      AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - make_interval(secs => %s))
+"""
+
+
+class Contents(NamedTuple):
+    """What the database held at one moment; None for what was not asked for."""
+
+    head: Head
+    entries: list[Entry] | None
+    tokens: TokenTable | None
+
+
+async def connect(config: Config) -> Connection:
+    """A connection as the runtime role, in no pool."""
+    connection = await AsyncConnection.connect(
+        config.database_url,
+        autocommit=True,
+        connect_timeout=3,
+        application_name="switchgear-dataplane",
+        options=SESSION_OPTIONS,
+        prepare_threshold=None,  # A transaction pooler may stand in between.
+    )
+    try:
+        if config.assume_role:
+            role = sql.Identifier(config.assume_role)
+            await connection.execute(sql.SQL("SET ROLE {}").format(role))
+    except BaseException:
+        connection.pgconn.finish()
+        raise
+    return connection
+
+
+async def read_head(connection: Connection) -> Head:
+    """The present version and credentials revision; LookupError before the first migration."""
+    return await _head(await connection.execute(HEAD))
+
+
+async def read_contents(connection: Connection, *, entries: bool, tokens: bool) -> Contents:
+    """The head and, as asked, every switch that is not released and every token that may be used.
+
+    All in one snapshot of the database and one round trip: a transaction sent as a whole.
+    """
+    wanted = [HEAD, *([ENTRIES] if entries else []), *([TOKENS] if tokens else [])]
+    cursor = await connection.execute("; ".join([BEGIN, *wanted, "COMMIT"]))
+    cursor.nextset()
+    head = await _head(cursor)
+    found_entries = found_tokens = None
+    if entries:
+        cursor.nextset()
+        found_entries = [Entry(*row) for row in await cursor.fetchall()]
+    if tokens:
+        cursor.nextset()
+        found_tokens = {row[1].encode(): _credential(*row) for row in await cursor.fetchall()}
+    return Contents(head, found_entries, found_tokens)
+
+
+async def note_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
+    """Set `last_used_at` of those whose last use is noted more than `every` seconds ago."""
+    await connection.execute(NOTE_USE, (list(token_ids), every))
+
+
+async def _head(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
+    row = await cursor.fetchone()
+    if row is None:
+        raise LookupError("the publication row is missing; run the migrations")
+    epoch, version, published_at, revision = row
+    return Head(Publication(epoch, version, published_at), revision)
+
+
+def _credential(
+    token_id: int,
+    _prefix: str,
+    digest: str,
+    scopes: list[str],
+    expires_at: datetime | None,
+    role: str,
+) -> Credential:
+    return Credential(
+        token_id=token_id,
+        digest=bytes.fromhex(digest),
+        scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
+        expires_at=None if expires_at is None else expires_at.timestamp(),
+    )

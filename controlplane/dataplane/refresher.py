@@ -1,0 +1,130 @@
+"""Keeps the state equal to the database: a one-row poll each second, and at once when woken.
+
+Rows are read only when that one row says they changed, all in one snapshot of the database. Every
+wait has a deadline, so a stopped, frozen or unmigrated database costs freshness and nothing else;
+its return is noticed within a second.
+"""
+
+import asyncio
+import random
+from time import perf_counter
+
+import structlog
+
+from controlplane.dataplane import database
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.deadlines import within
+from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.state import Head, State
+
+LONGEST_REST_SECONDS = 0.1
+
+log = structlog.get_logger(__name__)
+
+
+class Refresher:
+    """The one writer of a :class:`State`."""
+
+    def __init__(self, config: Config, state: State) -> None:
+        self.tried = asyncio.Event()
+        """Set once the database has answered, or failed to, for the first time."""
+        self._config = config
+        self._state = state
+        self._woken = asyncio.Event()
+        self._rebuild_seconds = 0.0
+        self._lagging = False
+
+    def wake(self) -> None:
+        """Look now. Any number of calls before the look begins are one."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Supervise database sessions, one after the other, until cancelled."""
+        while True:
+            try:
+                await self._session()
+            except Exception as error:
+                self._lost(error)
+            await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
+
+    async def _session(self) -> None:
+        deadline = self._config.deadline_seconds
+        connection = await within(deadline, database.connect(self._config))
+        refresh: asyncio.Task[None] | None = None
+        try:
+            while True:
+                self._woken.clear()
+                refresh = asyncio.create_task(self._refresh(connection))
+                await within(deadline, refresh)
+                await self._pause()
+        finally:
+            # A refresh that overran may still be using the socket: close it after that, not under
+            # it, or its descriptor could meanwhile be somebody else's.
+            if refresh is not None:
+                refresh.add_done_callback(lambda _: connection.pgconn.finish())
+
+    async def _pause(self) -> None:
+        # Rests as long as the last rebuild took, so a burst of changes is taken in a few large
+        # steps and requests keep at least half of the event loop.
+        await asyncio.sleep(self._rebuild_seconds)
+        try:
+            async with asyncio.timeout(self._config.poll_seconds - self._rebuild_seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def _refresh(self, connection: database.Connection) -> None:
+        state = self._state
+        # The answer was true when it was asked for at the earliest, so age counts from there.
+        asked_at = state.now()
+        head = await database.read_head(connection)
+        self._found()
+        self._rebuild_seconds = 0.0
+        if not state.is_lagging(head) and (state.lacks_copy(head) or state.lacks_tokens(head)):
+            contents = await database.read_contents(
+                connection, entries=state.lacks_copy(head), tokens=state.lacks_tokens(head)
+            )
+            self._take(contents, asked_at)
+            head = contents.head
+        if state.is_lagging(head):
+            self._lags(head)
+        elif state.lacks_copy(head) or state.lacks_tokens(head):
+            self.wake()  # One changed while the other was being read.
+        else:
+            self._lagging = False
+            state.confirm(asked_at)
+        self.tried.set()
+
+    def _take(self, contents: database.Contents, asked_at: float) -> None:
+        state, head, began = self._state, contents.head, perf_counter()
+        if state.is_lagging(head):
+            return
+        if contents.entries is not None:
+            copy = Copy.of(head.publication, contents.entries)
+            state.install_copy(copy, confirmed_at=asked_at)
+            log.debug(
+                "dataplane.published",
+                version=head.publication.version,
+                switches=len(copy.entries),
+                size_bytes=len(copy.body),
+            )
+        if contents.tokens is not None:
+            state.install_tokens(head.revision, contents.tokens)
+        self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
+
+    def _lags(self, head: Head) -> None:
+        if not self._lagging:
+            theirs = head.publication
+            log.warning("dataplane.lagging_answer", epoch=str(theirs.epoch), version=theirs.version)
+        self._lagging = True
+
+    def _found(self) -> None:
+        if not self._state.database_reachable:
+            log.info("dataplane.database_found")
+        self._state.database_reachable = True
+
+    def _lost(self, error: Exception) -> None:
+        if self._state.database_reachable or not self.tried.is_set():
+            log.warning("dataplane.database_lost", kind=type(error).__name__, error=str(error))
+        self._state.database_reachable = False
+        self.tried.set()

@@ -1,0 +1,113 @@
+"""A line to a real server that a test can freeze, cut and mend, as networks and SIGSTOP do."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Background:
+    """An event loop in a thread of its own, for tests that act while it works."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=20)
+
+    def close(self) -> None:
+        async def end_all() -> None:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        self.run(end_all())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=5)
+        self.loop.close()
+
+
+@contextlib.contextmanager
+def background() -> Iterator[Background]:
+    made = Background()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Line:
+    """Forwards a loopback port to `host:port`; lives on a background loop."""
+
+    def __init__(self, loop: Background, host: str, port: int) -> None:
+        self._loop = loop
+        self._far_end = (host, port)
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.port = 0
+        self.slams = False
+        """Whether it accepts connections only to close them at once."""
+        self.accepted = 0
+        self.mend()
+
+    def freeze(self) -> None:
+        """Nothing passes any more; connecting still succeeds, as to a stopped process."""
+        self._loop.loop.call_soon_threadsafe(self._flows.clear)
+
+    def thaw(self) -> None:
+        self._loop.loop.call_soon_threadsafe(self._flows.set)
+
+    def cut(self) -> None:
+        """Every connection ends and new ones are refused, as when the server is gone."""
+        self._loop.run(self._close())
+
+    def mend(self) -> None:
+        self._loop.run(self._open())
+
+    async def _open(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        pumps = set(self._pumps)
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        if self.slams:
+            writer.close()
+            return
+        far_reader, far_writer = await asyncio.open_connection(*self._far_end)
+        ends = (writer, far_writer)
+        for source, sink in ((reader, far_writer), (far_reader, writer)):
+            pump = asyncio.create_task(self._pump(source, sink, ends))
+            self._pumps.add(pump)
+            pump.add_done_callback(self._pumps.discard)
+
+    async def _pump(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        ends: tuple[asyncio.StreamWriter, ...],
+    ) -> None:
+        with contextlib.suppress(OSError):
+            try:
+                while data := await source.read(65536):
+                    await self._flows.wait()
+                    sink.write(data)
+                    await sink.drain()
+            finally:
+                for end in ends:
+                    end.close()

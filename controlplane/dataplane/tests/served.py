@@ -1,0 +1,88 @@
+"""A plane with known content, and requests to it as a server would make them."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from hashlib import sha256
+from uuid import UUID
+
+import httpx
+
+from controlplane.dataplane.application import Application, ASGIApplication
+from controlplane.dataplane.credentials import Credential
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.served_copy import Copy
+from switches.snapshot import Entry, Publication
+
+EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
+ETAG = f'"{EPOCH}.17"'
+READER = "sg_reader0001_a-secret_with-an-underscore"
+REPORTER = "sg_reporter01_another-secret"
+EXPIRED = "sg_expired001_a-third-secret"
+BEARER = {"Authorization": f"Bearer {READER}"}
+
+
+def engaged(switch_id: str) -> Entry:
+    scope, key = switch_id.split(":")
+    return Entry(
+        id=switch_id,
+        scope=scope,
+        key=key,
+        allow_percent=Decimal(0),
+        salt="s",
+        reason="정산 오류, INC-7",
+        engaged_at=datetime(2026, 11, 21, 2, 0, tzinfo=UTC),
+        expires_at=None,
+        on_expiry="hold",
+    )
+
+
+def copy(version: int, *switch_ids: str, epoch: UUID = EPOCH) -> Copy:
+    publication = Publication(epoch, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    return Copy.of(publication, [engaged(switch_id) for switch_id in switch_ids])
+
+
+def credential(token: str, *scopes: str, expires_at: datetime | None = None) -> Credential:
+    secret = token.split("_", 2)[2]
+    return Credential(
+        token_id=sum(token.encode()),
+        digest=sha256(secret.encode()).digest(),
+        scopes=frozenset(scopes),
+        expires_at=None if expires_at is None else expires_at.timestamp(),
+    )
+
+
+def plane(*switch_ids: str) -> Plane:
+    """A plane at version 17 that three tokens are known to; one has expired."""
+    made = Plane()
+    made.state.install_copy(copy(17, *switch_ids), confirmed_at=made.state.now())
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    made.state.install_tokens(
+        1,
+        {
+            b"reader0001": credential(READER, "switches:read"),
+            b"reporter01": credential(REPORTER, "report:write"),
+            b"expired001": credential(EXPIRED, "switches:read", expires_at=yesterday),
+        },
+    )
+    return made
+
+
+def ask(
+    served: Plane,
+    method: str,
+    path: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    content: bytes | None = None,
+    behind: ASGIApplication | None = None,
+) -> httpx.Response:
+    """One request to the application over `served`; redirects are not followed."""
+
+    async def requested() -> httpx.Response:
+        transport = httpx.ASGITransport(Application(served, behind))
+        async with httpx.AsyncClient(transport=transport, base_url="http://plane") as client:
+            return await client.request(method, path, headers=headers, content=content)
+
+    return asyncio.run(requested())

@@ -1,0 +1,152 @@
+"""The application around the paths: request ids, health, what is passed on, and lifespan."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controlplane.dataplane.application import (
+    Application,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    owns,
+)
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.tests.served import BEARER, ask, plane
+
+SESSION = {"Cookie": "csrftoken=x; sessionid=abc"}
+
+
+async def django(scope: Scope, receive: Receive, send: Send) -> None:
+    """Stands where Django stands: says which path it was given."""
+    await send({"type": "http.response.start", "status": 299, "headers": []})
+    await send({"type": "http.response.body", "body": scope["path"].encode()})
+
+
+def test_sane_request_id_of_the_caller_comes_back() -> None:
+    headers = {**BEARER, "X-Request-ID": "req_7.a-B"}
+
+    assert ask(plane(), "GET", "/api/v1/snapshot", headers).headers["X-Request-ID"] == "req_7.a-B"
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 129, "a\tb", "a,b", "<script>"])
+def test_other_request_ids_are_replaced(given: str) -> None:
+    answer = ask(plane(), "GET", "/api/v1/snapshot", {**BEARER, "X-Request-ID": given})
+
+    assert answer.headers["X-Request-ID"] not in ("", given)
+
+
+def test_request_ids_are_unique_also_on_errors() -> None:
+    served = plane()
+    paths = ["/api/v1/snapshot", "/health/live", "/nowhere", "/api/v1/snapshot/", "/api/v1/check"]
+
+    seen = [ask(served, "GET", path).headers["X-Request-ID"] for path in paths * 3]
+
+    assert len(set(seen)) == len(seen)
+
+
+def test_live_asks_for_nothing_and_ready_for_a_snapshot() -> None:
+    empty, served = Plane(), plane()
+    served.state.confirm(served.state.now() - 3600)
+
+    assert ask(empty, "GET", "/health/live").status_code == 200
+    refused = ask(empty, "GET", "/health/ready/data")
+    assert (refused.status_code, refused.json()["status"]) == (503, "not_ready")
+    assert "Retry-After" in refused.headers
+    ready = ask(served, "GET", "/health/ready/data")
+    assert (ready.status_code, ready.json()["status"]) == (200, "ready")
+    assert ready.json()["snapshot_age_seconds"] >= 3600
+
+
+def test_alone_other_paths_are_404_as_a_problem() -> None:
+    answer = ask(plane(), "GET", "/api/v1/switches/", BEARER)
+
+    assert answer.status_code == 404
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/", "/api/v1/switches/", "/api/v1/snapshots", "/health/ready"])
+def test_embedded_other_paths_go_to_the_application_behind(path: str) -> None:
+    answer = ask(plane(), "GET", path, BEARER, behind=django)
+
+    assert (answer.status_code, answer.text) == (299, path)
+    assert not owns(path)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (SESSION, 299),
+        ({**SESSION, "Authorization": "Basic eDp5"}, 299),
+        ({**SESSION, **BEARER}, 200),
+        ({**SESSION, "X-API-Key": "sg_wrong_one"}, 401),
+        ({"Cookie": "csrftoken=x"}, 299),
+        ({}, 401),
+    ],
+)
+def test_embedded_a_browser_without_a_token_goes_to_django(
+    headers: dict[str, str], status: int
+) -> None:
+    served = plane()
+
+    assert ask(served, "GET", "/api/v1/snapshot", headers, behind=django).status_code == status
+
+
+def test_alone_a_session_is_no_credential() -> None:
+    assert ask(plane(), "GET", "/api/v1/snapshot", SESSION).status_code == 401
+
+
+def test_health_needs_no_django_even_with_a_session() -> None:
+    assert ask(plane(), "GET", "/health/live", SESSION, behind=django).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/snapshot", "/api/v1/snapshot/", "/api/v1/check/", "/health/ready/data"]
+)
+def test_own_paths_are_owned_in_either_form(path: str) -> None:
+    assert owns(path)
+
+
+def test_failure_of_ours_is_a_problem_and_reaches_the_servers_log() -> None:
+    served = plane()
+    served.state.copy = object()  # type: ignore[assignment]
+    said: list[Message] = []
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "path": "/health/ready/data",
+        "headers": [],
+        "query_string": b"",
+    }
+    with pytest.raises(AttributeError):
+        asyncio.run(Application(served)(scope, receive, send))
+
+    assert said[0]["status"] == 500
+    assert (b"content-type", b"application/problem+json") in said[0]["headers"]
+
+
+def test_wrong_environment_fails_the_start_naming_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "mysql://nowhere")
+    said: list[Message] = []
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    async def receive() -> Message:
+        return {"type": "lifespan.startup"}
+
+    asyncio.run(Application(Plane())({"type": "lifespan"}, receive, send))
+
+    assert said[0]["type"] == "lifespan.startup.failed"
+    assert said[0]["message"].startswith("DATABASE_URL")

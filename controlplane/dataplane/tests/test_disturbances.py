@@ -1,0 +1,149 @@
+"""PostgreSQL or Redis gone, frozen or absent: old answers with an honest age, and no restart."""
+
+import asyncio
+import time
+
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.test_following import A_SECOND, engage, has, until
+from controlplane.dataplane.wakeups import LONGEST_PAUSE_SECONDS, Listener, pause_seconds
+
+
+def test_database_gone_lets_the_age_grow_until_it_is_back(following: Following) -> None:
+    until(has(following, engage("finance")), 3)
+    served = following.state.copy
+
+    following.database.cut()
+    until(lambda: not following.state.status().database_reachable, 3)
+    time.sleep(1.5)
+    assert following.state.copy is served
+    assert following.state.age_seconds() > 1.5
+
+    following.database.mend()
+    until(lambda: following.state.age_seconds() < A_SECOND, 3)
+    assert following.state.status().database_reachable
+    until(has(following, engage("later")), 3)
+
+
+def test_frozen_database_is_noticed_and_its_thaw_too(following: Following) -> None:
+    until(has(following, engage("finance")), 3)
+
+    following.database.freeze()
+    noticed = until(lambda: not following.state.status().database_reachable, 8)
+    assert noticed < 3
+    version = engage("meanwhile")
+    time.sleep(0.5)
+    assert following.state.age_seconds() > 1
+    assert following.state.status().version != version
+
+    following.database.thaw()
+    until(has(following, version), 3)
+    assert following.state.age_seconds() < A_SECOND
+
+
+def test_event_loop_turns_while_the_database_is_frozen(following: Following) -> None:
+    following.database.freeze()
+    until(lambda: not following.state.status().database_reachable, 8)
+
+    async def soon() -> None: ...
+
+    slowest = 0.0
+    for _ in range(60):
+        began = time.monotonic()
+        following.loop.run(soon())
+        slowest = max(slowest, time.monotonic() - began)
+        time.sleep(0.02)
+    assert slowest < 0.5
+
+
+def test_start_without_a_database_is_quick_and_recovers(idle: Following) -> None:
+    idle.database.cut()
+
+    began = time.monotonic()
+    idle.start()
+    assert time.monotonic() - began < 4
+    assert idle.state.copy is None
+    assert not idle.state.status().database_reachable
+
+    idle.database.mend()
+    until(lambda: idle.state.copy is not None, 4)
+
+
+def test_start_with_a_frozen_database_is_quick_and_recovers(idle: Following) -> None:
+    idle.database.freeze()
+
+    began = time.monotonic()
+    idle.start()
+    assert time.monotonic() - began < 4
+    assert idle.state.copy is None
+
+    idle.database.thaw()
+    until(lambda: idle.state.copy is not None, 4)
+
+
+def test_servers_that_are_gone_are_not_asked_in_a_busy_loop(following: Following) -> None:
+    until(lambda: following.redis.accepted > 0, 5)
+    for line in (following.database, following.redis):
+        line.slams = True
+        line.cut()
+        line.mend()
+    lines = (following.database, following.redis)
+    before = [line.accepted for line in lines]
+    time.sleep(3)
+    database, redis = (line.accepted - count for line, count in zip(lines, before, strict=True))
+
+    # Half a second apart on average; and farther and farther apart.
+    assert 2 <= database <= 12
+    assert 1 <= redis <= 6
+
+
+def test_frozen_servers_are_not_asked_in_a_busy_loop(following: Following) -> None:
+    until(lambda: following.redis.accepted > 0, 5)
+    for line in (following.database, following.redis):
+        line.freeze()
+        line.cut()
+        line.mend()
+    lines = (following.database, following.redis)
+    before = [line.accepted for line in lines]
+    time.sleep(3)
+    database, redis = (line.accepted - count for line, count in zip(lines, before, strict=True))
+
+    assert 1 <= database <= 6
+    assert 1 <= redis <= 4
+
+
+def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
+    listener = Listener(idle.config.redis_url, lambda: None, silence_seconds=0.2)
+    listening = asyncio.run_coroutine_threadsafe(listener.run(), idle.loop.loop)
+    until(lambda: idle.redis.accepted == 1, 5)
+    time.sleep(1.5)
+    assert idle.redis.accepted == 1
+
+    idle.redis.freeze()
+    until(lambda: idle.redis.accepted >= 2, 5)
+    listening.cancel()
+
+
+def test_pauses_between_attempts_grow_to_a_limit_and_never_end() -> None:
+    pauses = [pause_seconds(failures) for failures in (1, 2, 3, 10, 100_000)]
+
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 1
+    assert pauses[-1] == LONGEST_PAUSE_SECONDS
+
+
+def test_frozen_redis_costs_no_more_than_a_poll(following: Following) -> None:
+    following.redis.freeze()
+
+    for key in ("a", "b"):
+        assert until(has(following, engage(key)), 5) < A_SECOND
+
+
+def test_stop_is_quick_even_with_everything_frozen(following: Following) -> None:
+    following.database.freeze()
+    following.redis.freeze()
+    time.sleep(1)
+
+    began = time.monotonic()
+    following.stop()
+
+    assert time.monotonic() - began < 4

@@ -1,0 +1,278 @@
+"""The plane follows the database: what is published arrives, with Redis or without, once."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
+from uuid import uuid4
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from controlplane.core import wake
+from controlplane.core.actors import system
+from controlplane.core.people.models import User
+from controlplane.core.people.roles import Role
+from controlplane.core.tokens import services as tokens
+from controlplane.core.tokens.models import Token
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.wakeups import CHANNEL
+from switches import services
+from switches.models import Episode, Publication
+from switches.snapshot import render
+
+A_SECOND = 1.5
+"""One second, and what a busy test machine adds to it."""
+
+REASON = "Payment provider returns wrong totals, INC-7"
+
+
+def until(condition: Callable[[], bool], seconds: float) -> float:
+    """Wait for the condition; how long it took, or a failure after `seconds`."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, "it did not happen in time"
+        time.sleep(0.002)
+    return time.monotonic() - began
+
+
+def engage(key: str) -> int:
+    """Engage a segment through the product's own service; returns the published version."""
+    done = services.engage(
+        scope="segment",
+        key=key,
+        reason=REASON,
+        expires_in="24h",
+        actor=system("test"),
+        now=timezone.now(),
+    )
+    return done.switch.version
+
+
+def make_token(prefix: str = "reader0001", **more: object) -> Token:
+    owner, _ = User.objects.get_or_create(username="ann", defaults={"role": Role.VIEWER})
+    fields = {
+        "name": "test",
+        "owner": owner,
+        "prefix": prefix,
+        "digest": sha256(b"secret").hexdigest(),
+        "scopes": ["switches:read", "switches:write"],
+        "created_at": timezone.now(),
+    }
+    return Token.objects.create(**{**fields, **more})
+
+
+def known(following: Following) -> set[bytes]:
+    return set(following.state.tokens or ())
+
+
+def has(following: Following, version: int) -> Callable[[], bool]:
+    return lambda: following.state.status().version == version
+
+
+def test_start_serves_what_was_published_before(idle: Following) -> None:
+    version = engage("finance")
+    make_token()
+
+    idle.start()
+
+    assert idle.state.status().version == version
+    assert idle.state.status().database_reachable
+    assert idle.state.copy is not None
+    assert set(idle.state.copy.entries) == {"segment:finance"}
+    assert known(idle) == {b"reader0001"}
+
+
+def test_wake_up_brings_a_commit_in_a_fraction_of_the_poll(idle: Following) -> None:
+    idle.config = replace(idle.config, poll_seconds=30.0)
+    idle.start()
+    until(lambda: idle.redis.accepted > 0, 5)
+    time.sleep(0.2)
+
+    for key in ("a", "b", "c"):
+        assert until(has(idle, engage(key)), 5) < 2
+
+
+def test_role_to_assume_is_assumed_or_nothing_is_read(idle: Following) -> None:
+    engage("finance")
+    own = str(connection.settings_dict["USER"])
+    idle.config = replace(idle.config, assume_role="no such role")
+    idle.start()
+    assert idle.state.copy is None
+    idle.stop()
+
+    idle.config = replace(idle.config, assume_role=own)
+    idle.start()
+    assert idle.state.copy is not None
+
+
+def test_poll_alone_leaves_room_for_its_round_trip_within_a_second() -> None:
+    assert Config("", None, "").poll_seconds <= 0.9
+
+
+def test_channel_is_the_one_that_the_control_plane_speaks_on() -> None:
+    assert CHANNEL == wake.CHANNEL
+
+
+def test_without_redis_a_change_is_seen_within_a_second(following: Following) -> None:
+    following.redis.cut()
+
+    for key in ("a", "b", "c"):
+        assert until(has(following, engage(key)), 5) < A_SECOND
+
+
+def test_redis_back_after_a_while_wakes_again(idle: Following) -> None:
+    idle.config = replace(idle.config, poll_seconds=60.0)
+    idle.redis.cut()
+    idle.start()
+    version = engage("missed")
+    time.sleep(0.5)
+    assert idle.state.status().version != version
+
+    idle.redis.mend()
+
+    # The first subscription looks at once, for what was said while nobody listened.
+    until(has(idle, version), 8)
+    until(has(idle, engage("heard")), 2)
+
+
+def test_release_and_undo_leave_the_document(following: Following) -> None:
+    until(has(following, engage("finance")), 3)
+
+    services.undo(scope="segment", key="finance", actor=system("test"), now=timezone.now())
+
+    until(lambda: following.state.copy is not None and not following.state.copy.entries, 3)
+
+
+def test_document_is_that_of_the_tables(following: Following) -> None:
+    version = engage("finance")
+    Episode.objects.update(allow_percent="12.50")
+    with transaction.atomic():
+        publication = Publication.objects.select_for_update().get()
+        publication.version += 1
+        publication.save()
+    until(has(following, version + 1), 3)
+
+    copy = following.state.copy
+    assert copy is not None
+    (entry,) = copy.entries.values()
+    episode = Episode.objects.get()
+    assert (entry.salt, entry.reason, entry.on_expiry) == (episode.salt, REASON, "hold")
+    assert (entry.engaged_at, entry.expires_at) == (episode.engaged_at, episode.expires_at)
+    assert (entry.state, str(entry.allow_percent)) == ("ramping", "12.50")
+    assert copy.publication.epoch == publication.epoch
+    assert copy.body == render(copy.publication, [entry])
+
+
+def test_unchanged_version_is_rendered_once(following: Following) -> None:
+    until(has(following, engage("finance")), 3)
+    served = following.state.copy
+
+    for _ in range(20):
+        wake._publish("snapshot")
+        time.sleep(0.02)
+    make_token()
+    until(lambda: known(following) == {b"reader0001"}, 3)
+
+    assert following.state.copy is served
+
+
+def test_storm_of_wake_ups_is_few_polls(following: Following) -> None:
+    until(has(following, engage("finance")), 3)
+    with connection.cursor() as cursor:
+        before = _statements(cursor)
+        client = redis.Redis.from_url(settings.REDIS_URL)
+        with client.pipeline(transaction=False) as pipeline:
+            for _ in range(2000):
+                pipeline.publish(CHANNEL, "snapshot")
+            pipeline.execute()
+        time.sleep(0.5)
+
+        assert _statements(cursor) - before < 500
+
+
+def _statements(cursor: object) -> int:
+    """Transactions of this database so far: each poll is one."""
+    cursor.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")  # type: ignore
+    cursor.execute(  # type: ignore
+        "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+    )
+    return cursor.fetchone()[0]  # type: ignore
+
+
+def test_answer_from_the_past_is_dropped_and_confirms_nothing(following: Following) -> None:
+    version = engage("finance")
+    until(has(following, version), 3)
+
+    Publication.objects.update(version=version - 1)
+    time.sleep(1.5)
+    assert following.state.status().version == version
+    assert (following.state.status().age_seconds or 0) > 1.0
+
+    Publication.objects.update(version=version + 1)
+    until(has(following, version + 1), 3)
+    assert following.state.age_seconds() < A_SECOND
+
+
+def test_new_epoch_counts_afresh_and_the_old_one_stays_left(following: Following) -> None:
+    version = engage("finance")
+    until(has(following, version), 3)
+    old, new = Publication.objects.get().epoch, uuid4()
+
+    Publication.objects.update(epoch=new, version=0)
+    until(lambda: following.state.status().epoch == new, 3)
+    Publication.objects.update(epoch=old, version=version + 5)
+    time.sleep(1.2)
+
+    assert following.state.status().epoch == new
+    assert following.state.status().version == 0
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda token: tokens.revoke(token=token, actor=system("test"), now=timezone.now()),
+        lambda token: User.objects.filter(pk=token.owner_id).update(is_active=False),
+        lambda token: token.delete(),
+    ],
+    ids=["revoked", "owner deactivated", "deleted"],
+)
+def test_token_that_ended_is_out_within_a_second(
+    following: Following, end: Callable[[Token], object]
+) -> None:
+    token = make_token()
+    until(lambda: b"reader0001" in known(following), 3)
+
+    end(token)
+
+    assert until(lambda: b"reader0001" not in known(following), 5) < A_SECOND
+
+
+def test_token_may_only_what_its_owners_role_allows(following: Following) -> None:
+    make_token()
+    until(lambda: b"reader0001" in known(following), 3)
+    assert following.state.tokens is not None
+    assert following.state.tokens[b"reader0001"].scopes == {"switches:read"}
+
+    User.objects.update(role=Role.OPERATOR)
+
+    both = {"switches:read", "switches:write"}
+    until(lambda: (following.state.tokens or {})[b"reader0001"].scopes == both, 3)
+
+
+def test_use_of_a_token_is_noted_and_changes_no_credential(following: Following) -> None:
+    token = make_token()
+    until(lambda: b"reader0001" in known(following), 3)
+    table = following.state.tokens
+
+    following.state.used_tokens.add(token.pk)
+
+    until(lambda: Token.objects.get().last_used_at is not None, 5)
+    assert timezone.now() - Token.objects.get().last_used_at < timedelta(seconds=5)
+    time.sleep(1.0)
+    assert following.state.tokens is table

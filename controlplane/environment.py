@@ -1,0 +1,205 @@
+"""The process environment, read once and checked: every variable the product knows, by name.
+
+A wrong value raises :class:`WrongVariable`, whose text is one line that names the variable.
+While `make run` is up, the embedded services are found through `run/services.json` of the data
+directory, so `manage.py …` needs no variables of its own.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNTIME_ROLE = "switchgear_runtime"
+
+
+class WrongVariable(Exception):
+    """An environment variable has a value the product can't start with."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+
+
+@dataclass(frozen=True)
+class Database:
+    """Where PostgreSQL is: `url` for the running application, `owner_url` for migrations.
+
+    `assume_role` is set when one login serves both, and the application steps down to it.
+    """
+
+    url: str
+    owner_url: str
+    assume_role: str | None
+
+
+@dataclass(frozen=True)
+class Slack:
+    """The Slack transport: a bot token with a channel, or an incoming webhook, or neither."""
+
+    bot_token: str
+    channel: str
+    webhook_url: str
+    signing_secret: str
+    api_url: str
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Everything the environment says, checked."""
+
+    variables: Mapping[str, str]
+    data_dir: Path
+    name: str
+    database: Database
+    database_pool: int
+    redis_url: str
+    slack: Slack
+    allowed_hosts: list[str]
+    https_only: bool
+    public_url: str
+    time_zone: str
+    port: int
+
+    @property
+    def secret_key(self) -> str:
+        return self.variables.get("SECRET_KEY") or _kept_secret(self.data_dir / "secrets")
+
+
+def read(variables: Mapping[str, str] = os.environ) -> Environment:
+    """Read and check the environment; raises :class:`WrongVariable`."""
+    data_dir = Path(variables.get("SWITCHGEAR_DATA_DIR") or ROOT / "var").absolute()
+    services = _embedded_services(data_dir)
+    return Environment(
+        variables=variables,
+        data_dir=data_dir,
+        name=variables.get("ENVIRONMENT_NAME") or "development",
+        database=_database(variables, services),
+        database_pool=_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
+        redis_url=_url(
+            variables.get("REDIS_URL") or services.get("redis_url") or "redis://127.0.0.1:6379/0",
+            "REDIS_URL",
+            {"redis", "rediss", "unix"},
+        ),
+        slack=_slack(variables),
+        allowed_hosts=_hosts(variables),
+        https_only=_flag(variables, "HTTPS_ONLY"),
+        public_url=_public_url(variables),
+        time_zone=_time_zone(variables),
+        port=_number(variables, "PORT", default=8000, low=1, high=65535),
+    )
+
+
+def _embedded_services(data_dir: Path) -> dict[str, str]:
+    try:
+        content = (data_dir / "run" / "services.json").read_text()
+    except OSError:
+        return {}
+    found: dict[str, str] = json.loads(content)
+    return found
+
+
+def _database(variables: Mapping[str, str], services: Mapping[str, str]) -> Database:
+    given = variables.get("DATABASE_URL")
+    source = variables if given else {k.upper(): v for k, v in services.items()}
+    fallback = "postgresql://switchgear@127.0.0.1:5432/switchgear"
+    schemes = {"postgres", "postgresql"}
+    url = _url(source.get("DATABASE_URL") or fallback, "DATABASE_URL", schemes)
+    owner = _url(source.get("DATABASE_OWNER_URL") or url, "DATABASE_OWNER_URL", schemes)
+    return Database(url=url, owner_url=owner, assume_role=RUNTIME_ROLE if owner == url else None)
+
+
+def _slack(variables: Mapping[str, str]) -> Slack:
+    token, channel = variables.get("SLACK_BOT_TOKEN", ""), variables.get("SLACK_CHANNEL", "")
+    webhook = variables.get("SLACK_WEBHOOK_URL", "")
+    if token and not channel:
+        raise WrongVariable(
+            "SLACK_CHANNEL", "SLACK_BOT_TOKEN is set, so name the channel to post to"
+        )
+    if webhook:
+        _url(webhook, "SLACK_WEBHOOK_URL", {"http", "https"})
+    return Slack(
+        bot_token=token,
+        channel=channel,
+        webhook_url=webhook,
+        signing_secret=variables.get("SLACK_SIGNING_SECRET", ""),
+        api_url=_url(
+            variables.get("SLACK_API_URL") or "https://slack.com/api",
+            "SLACK_API_URL",
+            {"http", "https"},
+        ),
+    )
+
+
+def _url(value: str, name: str, schemes: set[str]) -> str:
+    try:
+        parts = urlsplit(value)
+        port_is_sane = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise WrongVariable(name, f"is not a URL ({error})") from error
+    if parts.scheme not in schemes or not port_is_sane or not (parts.netloc or parts.path):
+        raise WrongVariable(name, f"must be a URL starting with {' or '.join(sorted(schemes))}://")
+    return value
+
+
+def _hosts(variables: Mapping[str, str]) -> list[str]:
+    given = variables.get("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+    hosts = [host.strip() for host in given.split(",") if host.strip()]
+    if not hosts or any("/" in host or " " in host for host in hosts):
+        raise WrongVariable("ALLOWED_HOSTS", "must be host names separated by commas")
+    return hosts
+
+
+def _public_url(variables: Mapping[str, str]) -> str:
+    """Where people reach the console, for links in messages; empty if nobody said."""
+    given = variables.get("PUBLIC_URL", "").rstrip("/")
+    return _url(given, "PUBLIC_URL", {"http", "https"}) if given else ""
+
+
+def _flag(variables: Mapping[str, str], name: str) -> bool:
+    value = variables.get(name, "false").lower()
+    if value not in {"true", "false", "1", "0", ""}:
+        raise WrongVariable(name, "must be true or false")
+    return value in {"true", "1"}
+
+
+def _time_zone(variables: Mapping[str, str]) -> str:
+    name = variables.get("TIME_ZONE") or "UTC"
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError) as error:
+        raise WrongVariable("TIME_ZONE", f"no time zone is named {name!r}") from error
+    return name
+
+
+def _number(variables: Mapping[str, str], name: str, *, default: int, low: int, high: int) -> int:
+    value = variables.get(name) or str(default)
+    if not (value.isascii() and value.isdigit() and low <= int(value) <= high):
+        raise WrongVariable(name, f"must be a whole number from {low} to {high}")
+    return int(value)
+
+
+def _kept_secret(folder: Path) -> str:
+    """The generated SECRET_KEY: made once, readable by nobody else, kept apart from all else.
+
+    Several processes may start at once: each writes a whole file of its own, one links it in.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / "secret_key"
+    if not path.exists():
+        candidate = folder / f".secret_key.{secrets.token_hex(8)}"
+        descriptor = os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(64))
+        with contextlib.suppress(FileExistsError):
+            os.link(candidate, path)
+        candidate.unlink()
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise WrongVariable("SECRET_KEY", f"{path} can be read by others; chmod 600 it")
+    return path.read_text()

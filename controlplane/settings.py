@@ -1,0 +1,263 @@
+"""Django's settings, derived from the checked environment and nothing else."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import structlog
+from csp.constants import NONE, SELF
+from psycopg.conninfo import conninfo_to_dict
+
+from controlplane import environment
+
+ENV = environment.read()
+BASE_DIR = Path(environment.ROOT)
+ENVIRONMENT_NAME = ENV.name
+OWNER_COMMANDS = {"migrate", "makemigrations", "provision", "sqlmigrate", "showmigrations"}
+AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
+
+SECRET_KEY = ENV.secret_key
+DEBUG = False
+ALLOWED_HOSTS = ENV.allowed_hosts
+ROOT_URLCONF = "controlplane.urls"
+ASGI_APPLICATION = "controlplane.asgi.application"
+AUTH_USER_MODEL = "core.User"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "controlplane.core",
+    "switches",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "axes",
+    "csp",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+]
+
+MIDDLEWARE = [
+    "controlplane.core.http.middleware.RequestContextMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "controlplane.core.http.middleware.PersonTimeZoneMiddleware",
+    "controlplane.core.http.middleware.DomainErrorMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "controlplane.core.http.context.installation",
+                "switches.context.banner",
+            ],
+        },
+    },
+]
+
+
+def _database(url: str, assume_role: str | None, pool_size: int) -> dict[str, Any]:
+    info = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
+    options: dict[str, Any] = {
+        "connect_timeout": 3,
+        # A server that vanished without a word is noticed within half a minute.
+        "keepalives_idle": 10,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+        "application_name": "switchgear",
+        "options": "-c statement_timeout=8s -c lock_timeout=5s"
+        " -c idle_in_transaction_session_timeout=15s",
+    }
+    if assume_role:
+        options["assume_role"] = assume_role
+    names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST"}
+    base = {django: str(info.pop(libpq, "")) for libpq, django in names.items()}
+    base["PORT"] = str(info.pop("port", ""))
+    if pool_size and not AS_OWNER:
+        options["pool"] = {"min_size": 2, "max_size": pool_size, "timeout": 5}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **base,
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {**info, **options},
+    }
+
+
+if AS_OWNER:
+    DATABASES = {"default": _database(ENV.database.owner_url, None, 0)}
+    DATABASES["default"]["OPTIONS"]["options"] = "-c lock_timeout=5s"
+else:
+    DATABASES = {
+        "default": _database(ENV.database.url, ENV.database.assume_role, ENV.database_pool)
+    }
+DATABASE_RUNTIME_ROLE = ENV.database.assume_role or str(
+    conninfo_to_dict(ENV.database.url).get("user")
+)
+
+REDIS_URL = ENV.redis_url
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+
+SLACK = ENV.slack
+PUBLIC_URL = ENV.public_url
+DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
+
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_CALLABLE = "controlplane.core.people.views.locked_out"
+AXES_VERBOSE = False
+AXES_DISABLE_ACCESS_LOG = True
+AXES_IPWARE_PROXY_COUNT = 0
+
+SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_FAILURE_VIEW = "controlplane.core.http.pages.csrf_failed"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+if ENV.https_only:
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics/?$"]  # Asked from inside, past the proxy.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    CSRF_TRUSTED_ORIGINS = [f"https://{host.replace('*', '')}" for host in ALLOWED_HOSTS]
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "manifest-src": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = ENV.time_zone
+
+STATIC_URL = "/static/"
+STATIC_ROOT = ENV.data_dir / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "controlplane.core.http.authentication.TokenAuthentication",
+        "controlplane.core.http.authentication.PersonAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["controlplane.core.http.authentication.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["controlplane.core.http.rendering.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["controlplane.core.http.rendering.StrictJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "controlplane.core.http.pagination.CursorPages",
+    "DEFAULT_SCHEMA_CLASS": "controlplane.core.http.openapi.ApiSchema",
+    "EXCEPTION_HANDLER": "controlplane.core.http.problems.handle_exception",
+    "PAGE_SIZE": 50,
+    "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Switchgear",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": ["controlplane.core.http.openapi.finished"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "validatorUrl": None},
+}
+
+_log_chain: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {
+            "()": "structlog.stdlib.ProcessorFormatter",
+            "foreign_pre_chain": _log_chain,
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                structlog.processors.JSONRenderer(),
+            ],
+        },
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "axes": {"level": "WARNING"},
+        # Else four lines a second.
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
+    },
+}
+structlog.configure(
+    processors=[*_log_chain, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    wrapper_class=structlog.stdlib.BoundLogger,
+    cache_logger_on_first_use=True,
+)

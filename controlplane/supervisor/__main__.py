@@ -1,0 +1,41 @@
+"""`python -m controlplane.supervisor run` and `… exec -- COMMAND …`."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from controlplane.environment import WrongVariable
+from controlplane.supervisor.execute import execute
+from controlplane.supervisor.failure import CannotRun
+from controlplane.supervisor.output import Terminal
+from controlplane.supervisor.run import run
+
+_USAGE = "usage: python -m controlplane.supervisor run | exec -- COMMAND [ARGUMENT …]"
+
+
+def main(arguments: Sequence[str]) -> int:
+    terminal = Terminal(sys.stdout.fileno() if sys.stdout is not None else None)
+    match arguments:
+        case ["run"]:
+            return explained(lambda: run(terminal))
+        case ["exec", "--", _, *_]:
+            return explained(lambda: execute(terminal, arguments[2:]))
+    sys.stderr.write(f"{_USAGE}\n")
+    return 2
+
+
+def explained(action: Callable[[], int]) -> int:
+    """The exit code of `action`, with the reason on stderr when it can't be done."""
+    try:
+        return action()
+    except CannotRun as failure:
+        sys.stderr.write(f"switchgear: {failure}\n")
+        return failure.exit_code
+    except WrongVariable as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 2
+    except KeyboardInterrupt:  # before the loop took the signals over
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

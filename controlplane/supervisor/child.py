@@ -1,0 +1,195 @@
+"""One supervised process: how it is started, read, signalled and ended."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, cast
+
+from controlplane.supervisor import lifeline
+from controlplane.supervisor.failure import CannotRun
+from controlplane.supervisor.identity import ServiceUser
+from controlplane.supervisor.output import Lines
+from controlplane.supervisor.restarts import Restarts
+
+_TAIL_LINES = 20
+# More than a pipe holds; bounded, as a process that got away may still be writing into it.
+_LAST_READS = 32
+
+
+@dataclass(frozen=True)
+class ChildSpec:
+    """What to run and how.
+
+    `prepare` is asked before every start and must not block: False means "not yet, ask again".
+    `orphan_signal` is what the kernel sends when the supervisor was killed. `stdin` is given to the
+    process as its standard input. `log` names a file for its lines instead of the terminal, `shown`
+    False keeps them for the reason of a death only, `keeps_stdout` collects its standard output.
+    `attached` leaves it the terminal and the supervisor's process group.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    directory: Path
+    user: ServiceUser | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    orphan_signal: signal.Signals = signal.SIGKILL
+    stdin: bytes | None = None
+    log: Path | None = None
+    shown: bool = True
+    keeps_stdout: bool = False
+    attached: bool = False
+    prepare: Callable[[], bool] = lambda: True
+
+
+class Child:
+    """The process of a spec, and the next one after it died."""
+
+    def __init__(self, spec: ChildSpec, write_line: Callable[[bytes], None]) -> None:
+        self.spec = spec
+        self.restarts = Restarts()
+        self.pid: int | None = None
+        self.exit_code: int | None = None
+        self.started_at = 0.0
+        self.start_at: float | None = None
+        self.tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
+        self.stdout = b""
+        self.streams: dict[int, Callable[[bytes], None]] = {}
+        self._lines: list[Lines] = []
+        self._write_line = write_line
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self.pid is not None
+
+    def start(self, now: float) -> None:
+        """Raises `CannotRun` when there is nothing to execute."""
+        self.start_at, self.exit_code, self.started_at = None, None, now
+        try:
+            self._process = self._spawn()
+        except (OSError, subprocess.SubprocessError) as error:
+            self.close_streams()
+            raise CannotRun(f"{self.spec.name} can't be started: {error}", 127) from error
+        self.pid = self._process.pid
+
+    def send(self, signum: int) -> None:
+        """To the process itself; what it started is its own to tell."""
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signum)
+
+    def kill_group(self) -> None:
+        """End the process and all it started, unless it shares the supervisor's own group."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.spec.attached:
+                self.send(signal.SIGKILL)
+            else:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def read(self, descriptor: int) -> bool:
+        """Take what the child wrote; False once there is nothing more to come."""
+        try:
+            chunk = os.read(descriptor, 65_536)
+        except BlockingIOError:
+            return True
+        if chunk:
+            self.streams[descriptor](chunk)
+        return bool(chunk)
+
+    def finish(self, exit_code: int) -> None:
+        """After the process was reaped: end its group and read its last words."""
+        self.kill_group()
+        for descriptor in self.streams:
+            for _ in range(_LAST_READS):
+                if not self.read(descriptor):
+                    break
+        for lines in self._lines:
+            self._take(lines.end())
+        if self._process is not None:
+            self._process.returncode = exit_code
+        self.pid, self.exit_code = None, exit_code
+
+    def close_stream(self, descriptor: int) -> None:
+        del self.streams[descriptor]
+        os.close(descriptor)
+
+    def close_streams(self) -> None:
+        for descriptor in self.streams:
+            os.close(descriptor)
+        self.streams.clear()
+        self._lines.clear()
+
+    def describe_end(self) -> str:
+        code = self.exit_code or 0
+        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+    def last_words(self) -> str:
+        """The end of what it wrote, ready to follow a reason."""
+        lines = [line.decode(errors="replace") for line in self.tail]
+        return "".join(f"\n    {line}" for line in lines) or " It wrote nothing."
+
+    def _spawn(self) -> "subprocess.Popen[bytes]":
+        spec = self.spec
+        with contextlib.ExitStack() as ends:
+            no_groups: list[int] = []
+            out: int | None = None
+            err: int | None = None
+            if not spec.attached:
+                take_line = self._line_reader()
+                err = self._pipe(ends, take_line)
+                out = self._pipe(ends, self._keep_stdout) if spec.keeps_stdout else err
+            given = None if spec.attached else ends.enter_context(_input(spec.stdin))
+            process: subprocess.Popen[bytes] = subprocess.Popen(
+                spec.command,
+                cwd=spec.directory,
+                env=dict(spec.environment),
+                stdin=given,
+                stdout=out,
+                stderr=err,
+                start_new_session=not spec.attached,
+                preexec_fn=partial(lifeline.bind, os.getpid(), spec.orphan_signal),
+                user=spec.user.uid if spec.user else None,
+                group=spec.user.gid if spec.user else None,
+                extra_groups=no_groups if spec.user else None,
+            )
+            return process
+
+    def _pipe(self, ends: contextlib.ExitStack, take: Callable[[bytes], None]) -> int:
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        self.streams[read_end] = take
+        ends.callback(os.close, write_end)
+        return write_end
+
+    def _line_reader(self) -> Callable[[bytes], None]:
+        lines = Lines()
+        self._lines.append(lines)
+        return lambda chunk: self._take(lines.feed(chunk))
+
+    def _keep_stdout(self, chunk: bytes) -> None:
+        self.stdout += chunk
+
+    def _take(self, lines: list[bytes]) -> None:
+        self.tail.extend(lines)
+        for line in lines:
+            self._write_line(line)
+
+
+def _input(content: bytes | None) -> IO[bytes]:
+    """An open file without a name, so that a password in it lies nowhere."""
+    if content is None:
+        return Path(os.devnull).open("rb")
+    file = cast(IO[bytes], tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
+    file.write(content)
+    file.seek(0)
+    return file

@@ -1,0 +1,206 @@
+"""The database cluster on disk: made whole or not at all, and free of leftovers before a start."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from controlplane.supervisor import lifeline
+from controlplane.supervisor.binaries import Binaries
+from controlplane.supervisor.failure import CannotRun
+from controlplane.supervisor.identity import ServiceUser
+from controlplane.supervisor.layout import new_password, write_private
+
+SUPERUSER = "postgres"
+DATABASE = "switchgear"
+OWNER = "switchgear_owner"
+APPLICATION = "switchgear_app"
+ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
+
+# The superuser has no way in but single-user mode.
+_HBA = f"host all {OWNER},{APPLICATION} 127.0.0.1/32 scram-sha-256\n"
+_ORPHANS_MAY_END_SECONDS = 1.0
+_ORPHANS_MUST_END_SECONDS = 7.0
+
+
+@dataclass
+class Cluster:
+    """A data directory of PostgreSQL and the user it belongs to."""
+
+    directory: Path
+    user: ServiceUser | None
+    durable: bool
+    _occupied_since: float | None = field(default=None, init=False)
+
+    @property
+    def major(self) -> str | None:
+        """Its PostgreSQL version, or None while there is no cluster."""
+        try:
+            return (self.directory / "PG_VERSION").read_text().strip()
+        except FileNotFoundError:
+            return None
+
+    def create(self, binaries: Binaries, passwords: dict[str, str]) -> None:
+        """Make the cluster with its two logins and its database beside the place, then move it.
+
+        Whatever interrupts this leaves a draft that the next attempt removes.
+        """
+        drafts = f"{self.directory.name}.new-"
+        for left in self.directory.parent.glob(f"{drafts}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        draft = self.directory.with_name(f"{drafts}{secrets.token_hex(6)}")
+        fresh = draft / "cluster"
+        for folder in (draft, fresh):
+            folder.mkdir(mode=0o700)
+            self._give(folder)
+        self._initdb(binaries, fresh)
+        (fresh / "pg_hba.conf").write_text(_HBA)
+        self._single_user(
+            binaries,
+            fresh,
+            f"CREATE ROLE {OWNER} LOGIN CREATEDB PASSWORD '{passwords[OWNER]}'",
+            f"CREATE ROLE {APPLICATION} LOGIN PASSWORD '{passwords[APPLICATION]}'",
+            f"CREATE DATABASE {DATABASE} OWNER {OWNER}",
+            f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC",
+            f"GRANT CONNECT ON DATABASE {DATABASE} TO {APPLICATION}",
+        )
+        try:
+            fresh.rename(self.directory)
+        except OSError as error:
+            raise CannotRun(f"{self.directory} is in the way and no cluster: move it") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def change_passwords(self, binaries: Binaries, passwords: dict[str, str]) -> None:
+        """For a cluster whose kept passwords were lost."""
+        while not self.is_vacant():
+            time.sleep(0.05)
+        self._single_user(
+            binaries,
+            self.directory,
+            *(f"ALTER ROLE {role} PASSWORD '{word}'" for role, word in passwords.items()),
+        )
+
+    def is_vacant(self) -> bool:
+        """Whether a server can start here; asked again and again, it makes it so.
+
+        A killed supervisor's server is on its way out by itself, backends that lost their server
+        soon notice. What stays is ended. A `postmaster.pid` that is left then says nothing, also
+        if another process has got its number since.
+        """
+        processes = self._processes()
+        if not processes:
+            (self.directory / "postmaster.pid").unlink(missing_ok=True)
+            self._occupied_since = None
+            return True
+        now = time.monotonic()
+        self._occupied_since = self._occupied_since or now
+        waited = now - self._occupied_since
+        if waited > _ORPHANS_MUST_END_SECONDS:
+            _signal(processes, signal.SIGKILL)
+        elif waited > _ORPHANS_MAY_END_SECONDS:
+            server = self.status()[0]
+            if server in processes:
+                _signal([server], signal.SIGINT)
+            else:
+                _signal(processes, signal.SIGKILL)
+        return False
+
+    def status(self) -> tuple[int, str]:
+        """The server's process id and state as `postmaster.pid` has them."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            lines = (self.directory / "postmaster.pid").read_text().splitlines()
+            return int(lines[0]), lines[7].strip() if len(lines) > 7 else "starting"
+        return 0, "absent"
+
+    def _processes(self) -> list[int]:
+        """Every process of PostgreSQL that works in this cluster: they all sit in its directory."""
+        if sys.platform != "linux":
+            return _named_postgres(self.status()[0])
+        here = self.directory.stat()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):  # it ended, or belongs to somebody else
+                    if os.path.samestat((entry / "cwd").stat(), here):
+                        found.append(int(entry.name))
+        return found
+
+    def _initdb(self, binaries: Binaries, directory: Path) -> None:
+        # Unused afterwards, but without a password initdb refuses SCRAM.
+        password_file = directory.with_name("password")
+        write_private(password_file, new_password())
+        self._give(password_file)
+        locale = ["--locale=C"]
+        if binaries.major != "16":
+            # Sorts by code point like C, but knows upper and lower case beyond ASCII.
+            locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        self._execute(
+            [
+                *(str(binaries.initdb), "-D", str(directory), "-U", SUPERUSER, "--encoding=UTF8"),
+                *("--auth=scram-sha-256", f"--pwfile={password_file}", "--no-instructions"),
+                *locale,
+                *([] if self.durable else ["--no-sync"]),
+            ]
+        )
+
+    def _single_user(self, binaries: Binaries, directory: Path, *statements: str) -> None:
+        options = ["-c", "exit_on_error=true", "-c", "log_checkpoints=off"]
+        if not self.durable:
+            options.append("-F")
+        self._execute(
+            [str(binaries.postgres), "--single", "-D", str(directory), *options, SUPERUSER],
+            "".join(f"{statement};\n" for statement in statements),
+        )
+
+    def _execute(self, command: Sequence[str], stdin: str = "") -> None:
+        program = Path(command[0]).name
+        no_groups: list[int] = []
+        try:
+            done = subprocess.run(
+                command,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                cwd="/",
+                env=ENVIRONMENT,
+                start_new_session=True,
+                preexec_fn=partial(lifeline.bind, os.getpid(), signal.SIGKILL),
+                user=self.user.uid if self.user else None,
+                group=self.user.gid if self.user else None,
+                extra_groups=no_groups if self.user else None,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise CannotRun(f"{program} can't be started: {error}") from error
+        if done.returncode != 0:
+            said = "".join(f"\n    {line}" for line in done.stderr.splitlines()[-20:])
+            raise CannotRun(f"{program} failed (exit code {done.returncode}):{said}")
+
+    def _give(self, path: Path) -> None:
+        if self.user is not None:
+            os.chown(path, self.user.uid, self.user.gid)
+
+
+def _signal(processes: Sequence[int], signum: int) -> None:
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signum)
+
+
+def _named_postgres(pid: int) -> list[int]:
+    """`pid` if it is a PostgreSQL server, where there is no /proc to ask."""
+    if pid == 0:
+        return []
+    asked = subprocess.run(
+        ["ps", "-o", "comm=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [pid] if "postgres" in asked.stdout else []

@@ -1,0 +1,90 @@
+"""`exec`: a command with PostgreSQL and Redis of its own, which are gone when it ends."""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from controlplane.supervisor import embedded, identity, layout
+from controlplane.supervisor.child import Child, ChildSpec
+from controlplane.supervisor.embedded import Services
+from controlplane.supervisor.failure import StopRequested
+from controlplane.supervisor.locking import Lock, remove_abandoned
+from controlplane.supervisor.output import Terminal
+from controlplane.supervisor.tree import Tree
+
+_PREFIX = "switchgear-exec-"
+_STOP_SECONDS = 5
+# Tests run with the product's defaults: they must not find, or write to, what the shell is set
+# up for, nor depend on it.
+_NOT_FOR_TESTS = {
+    *("DATABASE_OWNER_URL", "DATABASE_POOL", "PORT", "ALLOWED_HOSTS", "ENVIRONMENT_NAME"),
+    *("SECRET_KEY", "HTTPS_ONLY", "TIME_ZONE", "EMAIL_URL", "SWITCHGEAR_ADMIN_PASSWORD"),
+    *("SLACK_BOT_TOKEN", "SLACK_CHANNEL", "SLACK_WEBHOOK_URL", "SLACK_SIGNING_SECRET"),
+    *("SLACK_API_URL", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
+}
+
+
+def execute(terminal: Terminal, command: Sequence[str]) -> int:
+    """The exit code of `command`. Raises `CannotRun` when it, or a service, can't be started."""
+    with contextlib.ExitStack() as kept:
+        place = layout.prepare(kept.enter_context(_temporary()) / "data")
+        services = Services()
+        tree = kept.enter_context(Tree(terminal))
+        given = {name: os.environ.get(f"TEST_{name}", "") for name in embedded.VARIABLES}
+        home = place.data
+        if not given["DATABASE_URL"]:
+            home = kept.enter_context(identity.cluster_home(place.data, temporary=True))
+        kept.callback(services.stop, tree)
+        try:
+            embedded.start(tree, services, place, home, given, durable=False)
+            child = tree.launch(_spec(command, place.data, services))
+            return _wait(tree, child)
+        except StopRequested:
+            return 128 + (tree.stop_signal or 0)
+
+
+def _spec(command: Sequence[str], data: Path, services: Services) -> ChildSpec:
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_TESTS}
+    return ChildSpec(
+        name=command[0],
+        command=tuple(command),
+        environment={**kept, **services.addresses, "SWITCHGEAR_DATA_DIR": str(data)},
+        directory=Path.cwd(),
+        attached=True,
+    )
+
+
+def _wait(tree: Tree, child: Child) -> int:
+    try:
+        tree.wait_until(lambda: not child.is_alive, None)
+    except StopRequested:
+        if tree.stop_signal is not None and not _terminal_told_it():
+            child.send(tree.stop_signal)
+        tree.stop([child], _STOP_SECONDS, tell=False)
+        raise
+    code = child.exit_code or 0
+    return 128 - code if code < 0 else code
+
+
+def _terminal_told_it() -> bool:
+    """Whether a Ctrl-C went to the command as well: both are the terminal's foreground then."""
+    return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp()
+
+
+@contextlib.contextmanager
+def _temporary() -> Iterator[Path]:
+    """A directory for this run, locked; those that killed runs left behind are removed."""
+    remove_abandoned(Path(tempfile.gettempdir()), _PREFIX)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    if os.geteuid() == 0:
+        folder.chmod(0o711)  # for PostgreSQL's own user to pass through
+    lock = Lock(folder / "lock")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()

@@ -1,0 +1,91 @@
+"""The data directory: what lies where, and who may read it."""
+
+import os
+import pwd
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane.supervisor.failure import CannotRun
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The folders of one data directory."""
+
+    data: Path
+
+    @property
+    def run(self) -> Path:
+        """Of the run that is up now: the lock, the addresses of the services."""
+        return self.data / "run"
+
+    @property
+    def secrets(self) -> Path:
+        return self.data / "secrets"
+
+    @property
+    def log(self) -> Path:
+        return self.data / "log"
+
+    @property
+    def redis(self) -> Path:
+        return self.data / "redis"
+
+    def secret(self, name: str) -> str | None:
+        """A kept password, or None if there is none yet."""
+        try:
+            return (self.secrets / name).read_text() or None
+        except FileNotFoundError:
+            return None
+
+    def keep_secret(self, name: str, value: str) -> None:
+        write_private(self.secrets / name, value)
+
+    def secret_or_new(self, name: str) -> str:
+        kept = self.secret(name)
+        if kept is None:
+            kept = new_password()
+            self.keep_secret(name, kept)
+        return kept
+
+
+def prepare(data: Path) -> Layout:
+    """Make the folders; raises `CannotRun` when they can't be made or belong to somebody else."""
+    layout = Layout(data)
+    try:
+        if not data.exists():
+            data.mkdir(parents=True)
+            # As root, PostgreSQL's own user passes through here to its folder, seeing nothing.
+            data.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        for folder in (layout.run, layout.secrets, layout.log, layout.redis):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+                raise PermissionError(f"{folder} belongs to {_owner(folder)}")
+    except OSError as error:
+        raise CannotRun(f"SWITCHGEAR_DATA_DIR: {data} can't be used: {error}", 2) from error
+    return layout
+
+
+def write_private(path: Path, content: str) -> None:
+    """Replace `path` in one step by a file nobody else can read."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def new_password() -> str:
+    """Safe in a URL, in SQL quotes and in a Redis configuration file."""
+    return secrets.token_urlsafe(32)
+
+
+def _owner(path: Path) -> str:
+    uid = path.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

@@ -1,0 +1,58 @@
+"""Processes of the supervised tree end with their parent, also when it was killed with `-9`.
+
+On Linux the kernel does it (PR_SET_PDEATHSIG): the setting survives `exec`, is cleared by `fork`
+and by a change of user, and looks at the *thread* that forked. So a child is bound after it has
+dropped its rights, and the supervisor forks from its main thread only.
+"""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+SUPERVISOR_PID = "SWITCHGEAR_SUPERVISOR_PID"
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_prctl: Callable[[int, int], int] | None = None
+if sys.platform == "linux":
+    _prctl = ctypes.CDLL(None).prctl
+
+
+def bind(parent: int, orphan_signal: int) -> None:
+    """Ask the kernel to send `orphan_signal` to this process when its `parent` is gone."""
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, orphan_signal)
+    if os.getppid() != parent:  # it died before the kernel knew whom to watch
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent dies, so that none gets away."""
+    if _prctl is not None:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Tie a grandchild of the supervisor (a web worker) to the process that forked it.
+
+    Call it as the process starts. Does nothing outside a supervised tree.
+    """
+    if SUPERVISOR_PID not in os.environ:
+        return
+    forked_by = multiprocessing.parent_process()
+    parent = forked_by.pid if forked_by is not None and forked_by.pid else os.getppid()
+    if _prctl is not None:
+        bind(parent, signal.SIGKILL)
+    else:
+        threading.Thread(target=_watch, args=(parent,), daemon=True, name="lifeline").start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

@@ -1,0 +1,119 @@
+"""Where the children's lines go: the terminal, or a log file of bounded size.
+
+A terminal that doesn't read (Ctrl-S, a stuck pipe) must not stop anybody: lines wait in a bounded
+queue, and past its end the children's lines are dropped and counted.
+"""
+
+import os
+import select
+import time
+from collections import deque
+from pathlib import Path
+
+_LINES_WAITING = 5_000
+_LINE_BYTES = 8_192
+# A pipe that poll() calls writable takes this much without blocking.
+_CHUNK_BYTES = select.PIPE_BUF
+
+
+class Lines:
+    """Cuts what a child writes into lines, also where it never ends one."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        while len(self._rest) > _LINE_BYTES:
+            lines.append(self._rest[:_LINE_BYTES])
+            self._rest = self._rest[_LINE_BYTES:]
+        return [line[:_LINE_BYTES].rstrip(b"\r") for line in lines]
+
+    def end(self) -> list[bytes]:
+        rest, self._rest = self._rest, b""
+        return [rest] if rest else []
+
+
+class Terminal:
+    """The standard output, written without ever waiting for it."""
+
+    def __init__(self, descriptor: int | None) -> None:
+        self.descriptor = descriptor
+        self._queue: deque[bytes] = deque()
+        self._unwritten = b""
+        self._dropped = 0
+
+    @property
+    def has_waiting(self) -> bool:
+        return self.descriptor is not None and bool(self._queue or self._unwritten)
+
+    def say(self, text: str) -> None:
+        """A line of the supervisor itself; never dropped."""
+        for line in text.splitlines():
+            self._queue.append(f"switchgear | {line}\n".encode(errors="replace"))
+
+    def show(self, block: str) -> None:
+        """A block for the person at the terminal, as it is."""
+        self._queue.append(block.encode(errors="replace"))
+
+    def pass_on(self, name: str, line: bytes) -> None:
+        """A line of the child `name`."""
+        if len(self._queue) >= _LINES_WAITING:
+            self._dropped += 1
+            return
+        if self._dropped:
+            self.say(f"{self._dropped} lines were dropped, nobody read them")
+            self._dropped = 0
+        self._queue.append(f"{name:<10} | ".encode() + line + b"\n")
+
+    def write_waiting(self) -> None:
+        """Write as much as is taken right now."""
+        if self.descriptor is None:
+            self._queue.clear()
+            return
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLOUT)
+        try:
+            while self.has_waiting and poll.poll(0):
+                while self._queue and len(self._unwritten) < _CHUNK_BYTES:
+                    self._unwritten += self._queue.popleft()
+                written = os.write(self.descriptor, self._unwritten[:_CHUNK_BYTES])
+                self._unwritten = self._unwritten[written:]
+        except OSError:  # the reader is gone; the run goes on without one
+            self.descriptor = None
+            self._queue.clear()
+
+    def drain(self, seconds: float) -> None:
+        """Write what is left, giving a slow reader that long."""
+        deadline = time.monotonic() + seconds
+        while self.has_waiting and time.monotonic() < deadline:
+            self.write_waiting()
+            time.sleep(0.01 if self.has_waiting else 0)
+
+
+class RotatingFile:
+    """A log that keeps its last few files: `postgres.log`, `postgres.log.1`, …"""
+
+    def __init__(self, path: Path, *, file_bytes: int = 5_000_000, kept: int = 3) -> None:
+        self._path = path
+        self._file_bytes = file_bytes
+        self._kept = kept
+        self._file = path.open("ab")
+
+    def write_line(self, line: bytes) -> None:
+        if self._file.tell() + len(line) > self._file_bytes:
+            self._rotate()
+        self._file.write(line + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rotate(self) -> None:
+        self._file.close()
+        for number in range(self._kept - 1, 0, -1):
+            older = self._path.with_name(f"{self._path.name}.{number}")
+            if older.exists():
+                older.replace(self._path.with_name(f"{self._path.name}.{number + 1}"))
+        self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+        self._file = self._path.open("ab")

@@ -1,0 +1,59 @@
+"""Loopback ports: the one people know, and free ones for the embedded services."""
+
+import contextlib
+import random
+import socket
+import sys
+import time
+
+from controlplane.supervisor.failure import CannotRun
+
+HOST = "127.0.0.1"
+# Below the range the kernel takes outgoing ports from: nobody's connection can sit on a service's
+# port in the moment it restarts.
+_SERVICE_PORTS = range(20_000, 32_000)
+
+
+def reserve(port: int) -> socket.socket | None:
+    """Check that `port` is free and keep it for the web process, through its restarts too.
+
+    The web server shares the port (SO_REUSEPORT); anybody else's plain `bind` is refused. Where
+    that can't be done the answer is None and the check alone has to do. Raises `CannotRun`.
+    """
+    patience = time.monotonic() + 0.6  # a killed run's last process may be on its way out
+    while not is_free(port):
+        if time.monotonic() > patience:
+            raise CannotRun(f"PORT: {HOST}:{port} is in use; set PORT to a free one", exit_code=2)
+        time.sleep(0.1)
+    if sys.platform != "linux":
+        return None
+    keeper = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    with contextlib.suppress(OSError):
+        keeper.bind((HOST, port))
+        return keeper
+    keeper.close()
+    return None
+
+
+def is_free(port: int) -> bool:
+    """Raises `CannotRun` if this user may not take the port at all."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as candidate:
+        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            candidate.bind((HOST, port))
+        except PermissionError as error:
+            raise CannotRun(
+                f"PORT: {port} needs rights this user lacks; set PORT to 1024 or more", exit_code=2
+            ) from error
+        except OSError:
+            return False
+    return True
+
+
+def pick_free() -> int:
+    for _ in range(200):
+        port = random.choice(_SERVICE_PORTS)  # noqa: S311 - not a secret
+        if is_free(port):
+            return port
+    raise CannotRun(f"no free port on {HOST} for the embedded services")

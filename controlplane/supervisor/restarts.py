@@ -1,0 +1,30 @@
+"""When a child that died starts again, and when it has died too often."""
+
+from dataclasses import dataclass
+
+FIRST_DELAY_SECONDS = 0.1
+LONGEST_DELAY_SECONDS = 5.0
+QUICK_DEATH_SECONDS = 2.0
+QUICK_DEATHS_ALLOWED = 5
+STEADY_SECONDS = 30.0
+
+
+@dataclass
+class Restarts:
+    """The deaths of one child, counted."""
+
+    in_a_row: int = 0
+    quick_in_a_row: int = 0
+
+    def delay_seconds(self, lived_seconds: float) -> float | None:
+        """How long to wait after a life of `lived_seconds`; None when there is no point.
+
+        The delay doubles from death to death and starts over once the child has lived steadily.
+        """
+        quick = lived_seconds < QUICK_DEATH_SECONDS
+        self.quick_in_a_row = self.quick_in_a_row + 1 if quick else 0
+        self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1
+        if self.quick_in_a_row >= QUICK_DEATHS_ALLOWED:
+            return None
+        doublings = min(self.in_a_row - 1, 16)
+        return float(min(FIRST_DELAY_SECONDS * 2**doublings, LONGEST_DELAY_SECONDS))

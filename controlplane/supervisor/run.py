@@ -1,0 +1,98 @@
+"""`run`: one whole installation, from its services to the line that says where to sign in."""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+
+from controlplane import environment
+from controlplane.environment import Environment
+from controlplane.supervisor import application, embedded, identity, layout, ports
+from controlplane.supervisor.application import Application
+from controlplane.supervisor.child import Child
+from controlplane.supervisor.embedded import Services
+from controlplane.supervisor.failure import CannotRun, StopRequested
+from controlplane.supervisor.layout import Layout
+from controlplane.supervisor.locking import Lock
+from controlplane.supervisor.output import Terminal
+from controlplane.supervisor.tree import Tree
+
+Build = Callable[[Environment, Layout, Mapping[str, str]], Application]
+
+_APPLICATION_STOP_SECONDS = 5
+
+
+def run(terminal: Terminal, build: Build = application.build) -> int:
+    """Bring everything up and keep it up until a signal. Raises `CannotRun`, `WrongVariable`."""
+    settings = environment.read()
+    application.web_workers()
+    port_keeper = ports.reserve(settings.port)
+    place = layout.prepare(settings.data_dir)
+    with contextlib.ExitStack() as kept:
+        if port_keeper is not None:
+            kept.enter_context(port_keeper)
+        kept.callback(Lock(place.run / "lock").release)
+        (place.run / "services.json").unlink(missing_ok=True)
+        tree = kept.enter_context(Tree(terminal))
+        given = {name: os.environ.get(name, "") for name in embedded.VARIABLES}
+        home = place.data
+        if not given["DATABASE_URL"]:
+            home = kept.enter_context(identity.cluster_home(place.data))
+        services = Services()
+        kept.callback(services.stop, tree)
+        processes: list[Child] = []
+        kept.callback(lambda: tree.stop(processes, _APPLICATION_STOP_SECONDS))
+        try:
+            embedded.start(tree, services, place, home, given, durable=True)
+            kept.callback(embedded.publish(place, services).unlink, missing_ok=True)
+            _serve(tree, settings, build(settings, place, services.addresses), processes)
+        except StopRequested:
+            terminal.say("stopping")
+    return 0
+
+
+def _serve(tree: Tree, settings: Environment, app: Application, processes: list[Child]) -> None:
+    account = {}
+    beside = tree.launch(app.beside)
+    for step in app.steps:
+        done = tree.run_once(step)
+        _check(done)
+        if step.keeps_stdout:
+            account = _account(step.name, done.stdout)
+    tree.wait_until(lambda: not beside.is_alive, None)
+    _check(beside)
+    processes.extend(tree.supervise(spec) for spec in app.processes)
+    asked = tree.run_once(app.probe, application.READY_SECONDS + 10)
+    if asked.exit_code != 0:
+        wrote = "".join(f"\n{c.spec.name}:{c.last_words()}" for c in processes if c.tail)
+        raise CannotRun(
+            f"the web process did not get ready within {application.READY_SECONDS} s;"
+            f" its last answer:{asked.last_words()}{wrote}"
+        )
+    tree.terminal.show(_welcome(settings, account))
+    tree.wait_until(lambda: False, None)
+
+
+def _check(step: Child) -> None:
+    if step.exit_code != 0:
+        raise CannotRun(f"{step.spec.name} failed ({step.describe_end()}):{step.last_words()}")
+
+
+def _account(step: str, said: bytes) -> dict[str, str | None]:
+    lines = said.decode(errors="replace").strip().splitlines()
+    try:
+        account = json.loads(lines[-1])
+        return {key: account.get(key) for key in ("user", "password", "note")}
+    except (IndexError, ValueError, AttributeError) as error:
+        raise CannotRun(f"{step} printed no JSON object: {lines[-1:]}") from error
+
+
+def _welcome(settings: Environment, account: Mapping[str, str | None]) -> str:
+    password = account.get("password") or account.get("note") or "(unchanged)"
+    return (
+        f"\nSwitchgear is ready. Environment: {settings.name}\n\n"
+        f"  URL       http://{ports.HOST}:{settings.port}/\n"
+        f"  User      {account.get('user') or '-'}\n"
+        f"  Password  {password}\n\n"
+        "Ctrl-C ends it.\n\n"
+    )

@@ -1,0 +1,1 @@
+"""Tests of the supervised tree; its children are small stand-ins, its services are real."""

@@ -1,0 +1,66 @@
+"""`run` with stand-ins for the Django processes: `python -m … stand_in`.
+
+STAND_INS is a JSON object of child name → Python source; its `web` is one that says it is ready
+unless another is given. `migrate` and `static` are steps. READY_SECONDS bounds the wait for `web`.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from controlplane.environment import Environment
+from controlplane.supervisor.__main__ import explained
+from controlplane.supervisor.application import Application, child_environment
+from controlplane.supervisor.child import ChildSpec
+from controlplane.supervisor.layout import Layout
+from controlplane.supervisor.output import Terminal
+from controlplane.supervisor.run import run
+
+READY_WEB = """
+import http.server, os
+
+class Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(str(os.getpid()).encode())
+
+    def log_message(self, *_):
+        pass
+
+class Server(http.server.ThreadingHTTPServer):
+    def server_bind(self):
+        import socket
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        super().server_bind()
+
+Server(("127.0.0.1", int(os.environ["PORT"])), Ready).serve_forever()
+"""
+ACCOUNT = '{"user": "admin", "password": "first-password", "note": null}'
+
+
+def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:
+    environment = child_environment(place, addresses)
+    sources = {"web": READY_WEB, **json.loads(os.environ.get("STAND_INS", "{}"))}
+
+    def python(name: str, *arguments: str, keeps_stdout: bool = False) -> ChildSpec:
+        command = (sys.executable, *arguments)
+        return ChildSpec(name, command, environment, Path.cwd(), keeps_stdout=keeps_stdout)
+
+    steps = [python("provision", "-c", f"print('{ACCOUNT}')", keeps_stdout=True)]
+    if "migrate" in sources:
+        steps.insert(0, python("migrate", "-c", sources.pop("migrate")))
+    patience = os.environ.get("READY_SECONDS", "10")
+    url = f"http://127.0.0.1:{settings.port}/health/ready"
+    return Application(
+        beside=python("static", "-c", sources.pop("static", "")),
+        steps=tuple(steps),
+        processes=tuple(python(name, "-c", source) for name, source in sources.items()),
+        probe=python("ready", "-m", "controlplane.supervisor.probe", url, "localhost", patience),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(explained(lambda: run(Terminal(1), build)))

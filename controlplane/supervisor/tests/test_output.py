@@ -1,0 +1,84 @@
+"""Lines of children on their way to a terminal or a file."""
+
+import os
+from pathlib import Path
+
+from controlplane.supervisor.output import Lines, RotatingFile, Terminal
+
+
+def test_lines_are_put_together_from_chunks() -> None:
+    lines = Lines()
+
+    assert lines.feed(b"one\ntw") == [b"one"]
+    assert lines.feed(b"o\r\n\nthr") == [b"two", b""]
+    assert lines.end() == [b"thr"]
+    assert lines.end() == []
+
+
+def test_a_line_without_end_is_cut() -> None:
+    lines = Lines()
+
+    cut = lines.feed(b"x" * 20_000)
+
+    assert [len(line) for line in cut] == [8_192, 8_192]
+    assert len(lines.end()[0]) == 20_000 - 2 * 8_192
+
+
+def test_a_terminal_that_reads_gets_every_line_with_its_name() -> None:
+    read_end, write_end = os.pipe()
+    terminal = Terminal(write_end)
+
+    terminal.say("up")
+    terminal.pass_on("web", "ça va".encode())
+    terminal.write_waiting()
+
+    assert os.read(read_end, 1000).decode() == "switchgear | up\nweb        | ça va\n"
+
+
+def test_a_terminal_that_does_not_read_blocks_nobody_and_drops_lines() -> None:
+    read_end, write_end = os.pipe()
+    terminal = Terminal(write_end)
+
+    for number in range(20_000):
+        terminal.pass_on("worker", b"line %d" % number)
+        if number % 100 == 0:
+            terminal.write_waiting()
+    terminal.say("still here")
+
+    received = b""
+    os.set_blocking(read_end, False)
+    while terminal.has_waiting:
+        terminal.write_waiting()
+        received += os.read(read_end, 1_000_000)
+    terminal.pass_on("worker", b"afterwards")
+    terminal.write_waiting()
+    received += os.read(read_end, 1_000_000)
+    lines = received.decode().splitlines()
+    assert "switchgear | still here" in lines
+    assert any("lines were dropped" in line for line in lines)
+    assert lines[-1] == "worker     | afterwards"
+    assert len(lines) < 20_000
+
+
+def test_a_reader_that_left_is_no_reason_to_stop() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    terminal = Terminal(write_end)
+
+    terminal.say("anybody?")
+    terminal.write_waiting()
+
+    assert not terminal.has_waiting
+
+
+def test_a_log_file_rotates_and_keeps_a_few(tmp_path: Path) -> None:
+    log = RotatingFile(tmp_path / "postgres.log", file_bytes=100, kept=2)
+
+    for number in range(40):
+        log.write_line(b"line %02d" % number)
+    log.close()
+
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["postgres.log", "postgres.log.1", "postgres.log.2"]
+    assert all(path.stat().st_size <= 100 for path in tmp_path.iterdir())
+    assert (tmp_path / "postgres.log").read_text().endswith("line 39\n")

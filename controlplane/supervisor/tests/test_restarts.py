@@ -1,0 +1,44 @@
+"""When a child starts again."""
+
+from controlplane.supervisor.restarts import Restarts
+
+
+def test_delays_double_up_to_five_seconds() -> None:
+    restarts = Restarts()
+
+    delays = [restarts.delay_seconds(lived_seconds=3) for _ in range(9)]
+
+    assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+
+
+def test_the_fifth_quick_death_in_a_row_is_the_last() -> None:
+    restarts = Restarts()
+
+    delays = [restarts.delay_seconds(lived_seconds=1.99) for _ in range(5)]
+
+    assert delays == [0.1, 0.2, 0.4, 0.8, None]
+
+
+def test_a_life_of_two_seconds_forgives_the_quick_deaths_before() -> None:
+    restarts = Restarts()
+    for _ in range(4):
+        restarts.delay_seconds(lived_seconds=0.1)
+
+    assert restarts.delay_seconds(lived_seconds=2) is not None
+    assert [restarts.delay_seconds(0.1) for _ in range(5)][-2:] == [5.0, None]
+
+
+def test_a_steady_life_starts_the_delays_over() -> None:
+    restarts = Restarts()
+    for _ in range(6):
+        restarts.delay_seconds(lived_seconds=3)
+
+    assert restarts.delay_seconds(lived_seconds=30) == 0.1
+
+
+def test_thousands_of_deaths_keep_the_longest_delay() -> None:
+    restarts = Restarts()
+
+    delays = [restarts.delay_seconds(lived_seconds=5) for _ in range(3_000)]
+
+    assert delays[-1] == 5.0

@@ -1,0 +1,235 @@
+"""The loop that keeps the children running: it reads them, reaps them, starts them again.
+
+One thread does everything, so that every fork comes from the main thread (see `lifeline`) and no
+lock is ever held across one.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FrameType
+
+from controlplane.supervisor import lifeline
+from controlplane.supervisor.child import Child, ChildSpec
+from controlplane.supervisor.failure import CannotRun, StopRequested
+from controlplane.supervisor.output import RotatingFile, Terminal
+from controlplane.supervisor.restarts import QUICK_DEATH_SECONDS
+
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_IDLE_SECONDS = 1.0
+_ASK_AGAIN_SECONDS = 0.05
+
+
+class Tree:
+    """Every process of the run. Use it as a context: on leaving nothing of it is left."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+        self.stop_signal: int | None = None
+        self._supervised: list[Child] = []
+        self._running: dict[int, Child] = {}
+        self._logs: dict[Path, RotatingFile] = {}
+        self._stopping = False
+        self._selector = selectors.PollSelector()
+        self._awake, self._waker = socket.socketpair()
+
+    def __enter__(self) -> "Tree":
+        for end in (self._awake, self._waker):
+            end.setblocking(False)
+        self._selector.register(self._awake, selectors.EVENT_READ)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _signum, _frame: None)  # only to wake the loop
+        for signum in _ENDING:
+            if signum == signal.SIGHUP and signal.getsignal(signum) is signal.SIG_IGN:
+                continue  # nohup
+            signal.signal(signum, self._note_signal)
+        lifeline.adopt_orphans()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(self._supervised, grace_seconds=0)
+        self._end_orphans()
+        for log in self._logs.values():
+            log.close()
+        self.terminal.drain(seconds=0.5)
+        signal.set_wakeup_fd(-1)
+        self._selector.close()
+        self._awake.close()
+        self._waker.close()
+
+    def supervise(self, spec: ChildSpec) -> Child:
+        """Start a child that is to run until the end; it starts again whenever it dies."""
+        child = self._new(spec)
+        child.start_at = time.monotonic()
+        self._supervised.append(child)
+        self._start_due()
+        return child
+
+    def launch(self, spec: ChildSpec) -> Child:
+        """Start a child that runs once."""
+        child = self._new(spec)
+        self._start(child)
+        return child
+
+    def run_once(self, spec: ChildSpec, timeout_seconds: float | None = None) -> Child:
+        """Run a child to its end; on a timeout it is killed."""
+        child = self.launch(spec)
+        try:
+            self.wait_until(lambda: not child.is_alive, timeout_seconds)
+        finally:
+            if child.is_alive:
+                self.stop([child], grace_seconds=2)
+        return child
+
+    def wait_until(
+        self, condition: Callable[[], bool], timeout_seconds: float | None, *, ask: float = 1.0
+    ) -> bool:
+        """Turn until `condition` holds, asked every `ask` seconds; False on a timeout.
+
+        Raises `StopRequested` on a signal, `CannotRun` when a supervised child died too often.
+        """
+        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while not condition():
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            self._turn(ask)
+        return True
+
+    def stop(self, children: Iterable[Child], grace_seconds: float, *, tell: bool = True) -> None:
+        """End `children` together: politely, and after `grace_seconds` not.
+
+        `tell` is False when they have been told already.
+        """
+        children = list(children)
+        was_stopping, self._stopping = self._stopping, True
+        for child in children:
+            child.start_at = None
+            if tell:
+                child.send(child.spec.stop_signal)
+        self._turn_while_alive(children, grace_seconds)
+        for child in children:
+            if child.is_alive:
+                self.terminal.say(f"{child.spec.name} did not end in time and was killed")
+                child.kill_group()
+        self._turn_while_alive(children, 2.0)
+        self._supervised = [child for child in self._supervised if child not in children]
+        self._stopping = was_stopping
+
+    def _turn_while_alive(self, children: list[Child], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while any(child.is_alive for child in children) and time.monotonic() < deadline:
+            self._turn(0.05)
+
+    def _turn(self, longest: float) -> None:
+        self._select(min(longest, _IDLE_SECONDS, self._seconds_until_start()))
+        self._reap()
+        if self.stop_signal is not None and not self._stopping:
+            raise StopRequested
+        self._start_due()
+
+    def _select(self, seconds: float) -> None:
+        self.terminal.write_waiting()
+        if self.terminal.has_waiting:
+            seconds = min(seconds, 0.05)
+        for key, _ in self._selector.select(seconds):
+            child = key.data
+            if child is None:
+                with contextlib.suppress(BlockingIOError):
+                    self._awake.recv(4096)
+            elif not child.read(key.fd):
+                self._selector.unregister(key.fd)
+                child.close_stream(key.fd)
+
+    def _seconds_until_start(self) -> float:
+        times = [child.start_at for child in self._supervised if child.start_at is not None]
+        return max(0.0, min(times) - time.monotonic()) if times else _IDLE_SECONDS
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for child in self._supervised:
+            if child.start_at is None or child.start_at > now:
+                continue
+            if child.spec.prepare():
+                self._start(child)
+            else:
+                child.start_at = now + _ASK_AGAIN_SECONDS
+
+    def _start(self, child: Child) -> None:
+        child.start(time.monotonic())
+        if child.pid is not None:
+            self._running[child.pid] = child
+        for descriptor in child.streams:
+            self._selector.register(descriptor, selectors.EVENT_READ, child)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self._running.pop(pid, None)
+            if child is not None:  # else an orphan of theirs, taken over and now gone
+                self._bury(child, os.waitstatus_to_exitcode(status))
+
+    def _bury(self, child: Child, exit_code: int) -> None:
+        child.finish(exit_code)
+        for descriptor in child.streams:
+            self._selector.unregister(descriptor)
+        child.close_streams()
+        if child in self._supervised and not self._stopping and self.stop_signal is None:
+            self._plan_restart(child)
+
+    def _plan_restart(self, child: Child) -> None:
+        now = time.monotonic()
+        delay = child.restarts.delay_seconds(now - child.started_at)
+        name, end = child.spec.name, child.describe_end()
+        if delay is None:
+            raise CannotRun(
+                f"{name} died {child.restarts.quick_in_a_row} times in a row within"
+                f" {QUICK_DEATH_SECONDS:g} s of its start ({end}). Its last lines:"
+                f"{child.last_words()}"
+            )
+        self.terminal.say(f"{name} ended ({end}); starting it again in {delay:g} s")
+        child.start_at = now + delay
+
+    def _new(self, spec: ChildSpec) -> Child:
+        return Child(spec, self._line_writer(spec))
+
+    def _line_writer(self, spec: ChildSpec) -> Callable[[bytes], None]:
+        if spec.log is not None:
+            if spec.log not in self._logs:
+                self._logs[spec.log] = RotatingFile(spec.log)
+            return self._logs[spec.log].write_line
+        if not spec.shown:
+            return lambda _line: None
+        return lambda line: self.terminal.pass_on(spec.name, line)
+
+    def _note_signal(self, signum: int, _frame: FrameType | None) -> None:
+        self.stop_signal = self.stop_signal or signum
+
+    def _end_orphans(self) -> None:
+        """Kill whatever a child left behind, wherever it hid (a session of its own, say)."""
+        if sys.platform != "linux":
+            return
+        own = Path(f"/proc/self/task/{os.getpid()}/children")
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            try:
+                left = own.read_text().split()
+            except FileNotFoundError:
+                return
+            if not left:
+                return
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            self._reap()
+            time.sleep(0.01)

@@ -1,0 +1,102 @@
+"""The environment: a wrong value is one line that names the variable, and stops the start."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from controlplane import environment
+from controlplane.environment import WrongVariable
+from controlplane.tests.installation import ROOT
+
+
+def read(tmp_path, **variables):
+    return environment.read({"SWITCHGEAR_DATA_DIR": str(tmp_path), **variables})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "eighty"),
+        ("PORT", "0"),
+        ("PORT", "65536"),
+        ("PORT", "８０００"),
+        ("DATABASE_URL", "mysql://localhost/x"),
+        ("DATABASE_URL", "postgresql://localhost:notaport/x"),
+        ("DATABASE_POOL", "-1"),
+        ("REDIS_URL", "127.0.0.1:6379"),
+        ("ALLOWED_HOSTS", " , "),
+        ("ALLOWED_HOSTS", "https://example.org"),
+        ("HTTPS_ONLY", "maybe"),
+        ("TIME_ZONE", "Mars/Olympus"),
+        ("TIME_ZONE", "../../etc/passwd"),
+        ("SLACK_WEBHOOK_URL", "not a url"),
+        ("SLACK_API_URL", "ftp://slack"),
+        ("PUBLIC_URL", "example.org"),
+    ],
+)
+def test_a_wrong_value_names_its_variable(tmp_path, name, value):
+    with pytest.raises(WrongVariable, match=f"^{name}: "):
+        read(tmp_path, **{name: value})
+
+
+def test_a_bot_token_needs_a_channel(tmp_path):
+    with pytest.raises(WrongVariable, match=r"^SLACK_CHANNEL: "):
+        read(tmp_path, SLACK_BOT_TOKEN="x")
+
+
+def test_a_command_with_a_wrong_value_ends_with_one_line():
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, "TIME_ZONE": "Mars/Olympus"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines() == ["TIME_ZONE: no time zone is named 'Mars/Olympus'"]
+
+
+def test_one_login_for_all_steps_down_and_two_logins_do_not(tmp_path):
+    one = read(tmp_path, DATABASE_URL="postgresql://a@h/x").database
+    two = read(
+        tmp_path,
+        DATABASE_URL="postgresql://app@h/x",
+        DATABASE_OWNER_URL="postgresql://owner@h/x",
+    ).database
+
+    assert one.assume_role == environment.RUNTIME_ROLE
+    assert two.assume_role is None
+    assert two.owner_url.startswith("postgresql://owner")
+
+
+def test_embedded_services_are_found_while_they_run(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "services.json").write_text(
+        '{"database_url": "postgresql://app@127.0.0.1:1/x",'
+        ' "database_owner_url": "postgresql://owner@127.0.0.1:1/x",'
+        ' "redis_url": "redis://127.0.0.1:2/0", "supervisor_pid": 1}'
+    )
+
+    found = read(tmp_path)
+
+    assert found.database.url == "postgresql://app@127.0.0.1:1/x"
+    assert found.redis_url == "redis://127.0.0.1:2/0"
+
+
+def test_the_generated_secret_is_kept_and_private(tmp_path):
+    first, second = read(tmp_path).secret_key, read(tmp_path).secret_key
+
+    path = tmp_path / "secrets" / "secret_key"
+    assert first == second
+    assert len(first) >= 64
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    path.chmod(0o644)
+    with pytest.raises(WrongVariable, match=r"^SECRET_KEY: "):
+        _ = read(tmp_path).secret_key

@@ -1,0 +1,94 @@
+"""The gate before Django: nobody waits for a database that does not answer."""
+
+import asyncio
+import time
+
+import pytest
+
+from controlplane.dataplane.state import State
+from controlplane.gate import DatabaseGate
+
+SCOPE = {"type": "http", "path": "/api/v1/switches/", "headers": []}
+
+
+async def refuse(scope, send):
+    await send({"type": "http.response.start", "status": 503, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def ask(inner, *, reachable=True, path="/api/v1/switches/", deadline=0.2):
+    """The messages the caller got, and how long they took."""
+    state, sent = State(), []
+    state.database_reachable = reachable
+
+    async def send(message):
+        sent.append(message)
+
+    async def run():
+        gate = DatabaseGate(inner, state, refuse, deadline)
+        await gate({**SCOPE, "path": path}, None, send)
+        await asyncio.sleep(0.05)
+
+    started = time.monotonic()
+    asyncio.run(run())
+    return sent, time.monotonic() - started
+
+
+async def answer(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"fine"})
+
+
+async def hang(scope, receive, send):
+    try:
+        await asyncio.sleep(10)
+    finally:
+        await answer(scope, receive, send)
+
+
+async def slow_after_start(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await asyncio.sleep(0.5)
+    await send({"type": "http.response.body", "body": b"late"})
+
+
+async def break_down(scope, receive, send):
+    raise ValueError("nobody foresaw this")
+
+
+def test_with_a_database_requests_pass():
+    sent, _ = ask(answer)
+
+    assert [message.get("status") for message in sent] == [200, None]
+
+
+def test_without_a_database_requests_are_refused_at_once():
+    sent, seconds = ask(hang, reachable=False)
+
+    assert sent[0]["status"] == 503
+    assert seconds < 0.15
+
+
+@pytest.mark.parametrize("path", ["/static/css/x.css", "/health/ready", "/metrics"])
+def test_what_needs_no_database_passes_without_one(path):
+    sent, _ = ask(answer, reachable=False, path=path)
+
+    assert sent[0]["status"] == 200
+
+
+def test_an_answer_that_does_not_begin_in_time_is_given_up_and_says_nothing_more():
+    sent, seconds = ask(hang)
+
+    assert [message.get("status") for message in sent] == [503, None]
+    assert seconds < 1
+
+
+def test_an_answer_that_has_begun_may_take_longer():
+    sent, _ = ask(slow_after_start)
+
+    assert sent[-1]["body"] == b"late"
+
+
+def test_what_breaks_inside_breaks_outside():
+    with pytest.raises(ValueError, match="nobody foresaw"):
+        ask(break_down)

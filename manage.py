@@ -1,0 +1,23 @@
+#!/usr/bin/env python
+"""Administration of one Switchgear installation from the shell of its server."""
+
+import os
+import sys
+
+
+def main() -> int:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    from django.core.management import execute_from_command_line
+
+    from controlplane.environment import WrongVariable
+
+    try:
+        execute_from_command_line(sys.argv)
+    except WrongVariable as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+// Keeps countdowns and ages going by the server's clock, in the same words as the templates.
+// Other modules hand over the server's time with a `clock:set` event (milliseconds since 1970).
+
+const SOON = 3600;
+const UNITS = [["d", 86400], ["h", 3600], ["min", 60]];
+let offset = 0;
+
+function serverNow() {
+  return Date.now() + offset;
+}
+
+function two(number) {
+  return String(number).padStart(2, "0");
+}
+
+function clockText(seconds) {
+  const hours = Math.floor(seconds / 3600);
+  if (hours >= 48) return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  const minutes = Math.floor((seconds % 3600) / 60);
+  const rest = two(seconds % 60);
+  return hours ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
+}
+
+function ageText(seconds) {
+  const [unit, length] = UNITS.find(([, size]) => seconds >= size) ?? ["s", 1];
+  return `${Math.floor(seconds / length)} ${unit} ago`;
+}
+
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function tickCountdown(element, now) {
+  const left = (Number(element.dataset.until) - now) / 1000;
+  if (element.hasAttribute("data-short")) {
+    put(element, `${Math.max(0, Math.ceil(left))} s`);
+    return;
+  }
+  // Rounded up while it runs, down once it is over: it never claims a second that is gone.
+  put(element, left > 0 ? clockText(Math.ceil(left)) : `${clockText(Math.floor(-left))} over`);
+  element.classList.toggle("countdown--late", left <= 0);
+  element.classList.toggle("countdown--soon", left > 0 && left <= SOON);
+  element.classList.toggle("countdown--calm", left > SOON);
+}
+
+function tick() {
+  const now = serverNow();
+  for (const element of document.querySelectorAll("[data-until]")) tickCountdown(element, now);
+  for (const element of document.querySelectorAll("[data-since]")) {
+    put(element, ageText(Math.max(0, Math.floor((now - Number(element.dataset.since)) / 1000))));
+  }
+  for (const element of document.querySelectorAll("[data-gone]:not([hidden])")) {
+    if (Number(element.dataset.gone) <= now) leave(element);
+  }
+}
+
+// What can no longer be done goes away; the focus moves on rather than being lost.
+function leave(element) {
+  const focused = element.contains(document.activeElement);
+  const next = element.closest("dialog, tr, section")?.querySelector("[data-focus], a[href]");
+  element.hidden = true;
+  if (focused) next?.focus();
+}
+
+function beat() {
+  tick();
+  setTimeout(beat, 1000 - (serverNow() % 1000));
+}
+
+document.addEventListener("clock:set", (event) => {
+  offset = event.detail - Date.now();
+});
+document.addEventListener("clock:tick", tick);
+
+const stamp = Number(document.querySelector("[data-now]")?.dataset.now);
+// The page was on its way for a moment; what the navigation took since its first byte is known.
+const [navigation] = performance.getEntriesByType("navigation");
+if (stamp) offset = stamp + performance.now() - (navigation?.responseStart ?? 0) - Date.now();
+beat();

@@ -1,0 +1,85 @@
+// Forms that engage, extend and release: the columns of a reason counted as it is typed, the verb
+// with its target on the button, the scope's default policy until the person has chosen one.
+
+// Hangul, kana, Han and full-width forms, then pictographs.
+const WIDE = new RegExp(
+  "[\\u1100-\\u115f\\u2e80-\\u303e\\u3041-\\u33ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\ua000-\\ua4cf" +
+    "\\ua960-\\ua97f\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff01-\\uff60\\uffe0-\\uffe6" +
+    "\\u{1f300}-\\u{1f64f}\\u{1f680}-\\u{1f6ff}\\u{1f900}-\\u{1f9ff}\\u{20000}-\\u{3fffd}]",
+  "u",
+);
+const UNSEEN = /[\p{Mn}\p{Me}\p{Cc}\p{Cf}]/u;
+
+// The rule itself is the server's; this only says beforehand what it will count.
+function columns(text) {
+  let sum = 0;
+  for (const character of text.normalize("NFC").trim().replace(/\s+/gu, " ")) {
+    if (!UNSEEN.test(character)) sum += WIDE.test(character) ? 2 : 1;
+  }
+  return sum;
+}
+
+function count(field) {
+  const least = Number(field.dataset.least);
+  const area = field.querySelector("textarea");
+  const have = columns(area.value);
+  const meter = field.querySelector("[data-columns]");
+  const enough = have >= least;
+  const length = `${area.value.length} of 2000`;
+  if (!enough) meter.textContent = `${have} of at least ${least} columns`;
+  else meter.textContent = least ? `${have} columns · ${length}` : length;
+  meter.classList.toggle("meter__good", have > 0 && enough);
+}
+
+function name(form) {
+  const scope = form.elements.scope;
+  const key = scope.value === "global" ? "all" : form.elements.key.value.trim();
+  form.querySelector("[data-verb]").textContent = key ? `Engage ${scope.value}:${key}` : "Engage";
+}
+
+function followScope(form) {
+  const scope = form.elements.scope;
+  if (scope.value === "global") form.elements.on_expiry.value = "hold";
+  else if (!form.dataset.chosen) form.elements.on_expiry.value = scope.selectedOptions[0].dataset.default;
+}
+
+document.addEventListener("input", (event) => {
+  const field = event.target.closest("[data-reason]");
+  if (field) count(field);
+  const form = event.target.closest("form[data-engage]");
+  if (!form) return;
+  if (event.target.name === "on_expiry") form.dataset.chosen = "true";
+  if (event.target.name === "scope") followScope(form);
+  name(form);
+});
+
+// A file of events: nothing is pressed twice, also where htmx does not watch over the form.
+document.addEventListener("submit", (event) => {
+  const button = event.target.querySelector("[data-once]");
+  if (!button || event.target.hasAttribute("hx-post")) return;
+  if (event.target.dataset.sent) {
+    event.preventDefault();
+    return;
+  }
+  event.target.dataset.sent = "true";
+  button.setAttribute("aria-disabled", "true");
+});
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) {
+    delete form.dataset.sent;
+    form.querySelector("[data-once]")?.removeAttribute("aria-disabled");
+  }
+});
+
+function begin(root) {
+  for (const field of root.querySelectorAll("[data-reason]")) count(field);
+  for (const form of root.querySelectorAll("form[data-engage]")) {
+    name(form);
+    const set = form.elements.on_expiry.value;
+    const usual = form.elements.scope.selectedOptions[0].dataset.default;
+    if (set !== usual) form.dataset.chosen = "true";
+  }
+}
+
+document.addEventListener("htmx:load", (event) => begin(event.target));
+begin(document);

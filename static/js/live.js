@@ -1,0 +1,182 @@
+// The live part of a page: merged in place, honest about its age.
+//
+// `hx-swap="merge"` changes only what differs, element by element, so that the focus, a selection,
+// an open <details> and whatever is typed survive a refresh that comes every two seconds.
+
+const announcer = document.getElementById("announcer");
+let failing = false;
+let asOf = new Date();
+
+/* --- merging */
+
+// What the person has changed on the page is theirs: the server does not know it. Nor does it know
+// what scripts show and hide by themselves.
+const KEPT = new Set(["open", "value", "checked", "selected"]);
+const SHOWN_BY_SCRIPT = "[data-gone], [data-copy], [data-shortcuts]";
+const TICKING = "[data-until], [data-since]";
+
+function mergeAttributes(from, to) {
+  const kept = new Set(KEPT);
+  if (from.matches(TICKING)) kept.add("class");
+  if (from.matches(SHOWN_BY_SCRIPT) && from.dataset.gone === to.dataset.gone) kept.add("hidden");
+  for (const { name, value } of [...to.attributes]) {
+    if (name === "value" && from.type === "hidden") from.value = value;
+    if (!kept.has(name) && from.getAttribute(name) !== value) from.setAttribute(name, value);
+  }
+  for (const { name } of [...from.attributes]) {
+    if (!kept.has(name) && !to.hasAttribute(name)) from.removeAttribute(name);
+  }
+}
+
+function sameKind(a, b) {
+  return a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.id || "") === (b.id || "");
+}
+
+function mergeChildren(from, to) {
+  const byId = new Map();
+  for (const child of from.children) if (child.id) byId.set(child.id, child);
+  let at = from.firstChild;
+  for (const wanted of [...to.childNodes]) {
+    const known = wanted.id ? byId.get(wanted.id) : null;
+    if (known && known !== at) from.insertBefore(known, at);
+    const present = known ?? at;
+    if (present && sameKind(present, wanted)) {
+      at = present.nextSibling;
+      merge(present, wanted);
+    } else {
+      from.insertBefore(document.importNode(wanted, true), at);
+    }
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
+  }
+}
+
+function merge(from, to) {
+  if (from.nodeType !== Node.ELEMENT_NODE) {
+    if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
+    return;
+  }
+  if (from.isEqualNode(to)) return;
+  const ticking = from.matches(TICKING) && from.dataset.until === to.dataset.until;
+  mergeAttributes(from, to);
+  if (!ticking) mergeChildren(from, to);
+}
+
+function focusKept(change) {
+  const focused = document.activeElement;
+  const place = focused?.closest("[id]");
+  change();
+  if (document.activeElement === focused || !focused || focused === document.body) return;
+  // A row that moved or went: its like by id, else the search, never the top of the page.
+  const same = focused.id && document.getElementById(focused.id);
+  const near = place && document.getElementById(place.id)?.querySelector("a, button");
+  (same || near || document.querySelector("[data-search]") || document.getElementById("main"))?.focus();
+}
+
+window.htmx?.defineExtension("merge", {
+  isInlineSwap: (style) => style === "merge",
+  handleSwap(style, target, fragment) {
+    if (style !== "merge") return false;
+    const wanted = fragment.firstElementChild ?? fragment;
+    const before = conditions();
+    focusKept(() => merge(target, wanted));
+    announce(before, conditions());
+    return [target];
+  },
+});
+
+/* --- what changed, said and shown */
+
+function conditions() {
+  const found = new Map();
+  for (const element of document.querySelectorAll("[data-switch]")) {
+    found.set(element.dataset.switch, element.dataset.condition);
+  }
+  return found;
+}
+
+let searching = false;
+
+function announce(before, after) {
+  if (searching) {
+    announcer.textContent = after.size === 1 ? "1 switch" : `${after.size} switches`;
+    return;
+  }
+  const news = [];
+  for (const [name, condition] of after) {
+    const was = before.get(name);
+    if (was === condition || (was === undefined && condition === "released")) continue;
+    news.push(`${name} is ${condition}`);
+    const element = document.querySelector(`[data-switch="${CSS.escape(name)}"]`);
+    element?.classList.add("just-changed");
+    setTimeout(() => element?.classList.remove("just-changed"), 2500);
+  }
+  if (news.length) announcer.textContent = news.slice(0, 3).join("; ");
+}
+
+/* --- as of, stale since */
+
+function time(moment) {
+  return moment.toLocaleTimeString("en-GB", { hour12: false, timeZone: zone });
+}
+
+const zone = document.documentElement.dataset.zone || undefined;
+
+function isPoll(event) {
+  return event.target.closest?.("#live, #alarm, #search");
+}
+
+function showAge() {
+  const label = document.querySelector("[data-as-of]");
+  if (!label) return;
+  label.classList.toggle("as-of--stale", failing);
+  const since = time(asOf);
+  label.lastElementChild.textContent = failing ? `Not current since ${since}; trying again` : `As of ${since}`;
+  for (const part of document.querySelectorAll("[data-dims]")) part.classList.toggle("is-stale", failing);
+}
+
+function heard(stamp) {
+  asOf = new Date(stamp);
+  document.dispatchEvent(new CustomEvent("clock:set", { detail: asOf.getTime() }));
+  if (failing) announcer.textContent = "Current again";
+  failing = false;
+  showAge();
+}
+
+function lost() {
+  if (!failing) announcer.textContent = `Not current since ${time(asOf)}`;
+  failing = true;
+  showAge();
+}
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (!isPoll(event)) return;
+  const stamp = event.detail.xhr?.getResponseHeader?.("Switchgear-Now");
+  if (event.detail.successful && stamp) heard(stamp);
+  else if (!event.detail.successful && event.detail.xhr?.status !== 200) lost();
+});
+document.addEventListener("htmx:beforeRequest", (event) => {
+  searching = event.target.id === "search";
+});
+document.addEventListener("htmx:afterSettle", () => {
+  const title = document.getElementById("live")?.dataset.title;
+  if (title && document.title !== title) document.title = title;
+  showAge();
+  document.dispatchEvent(new Event("clock:tick"));
+});
+
+// A tab that was asleep, or came back from the history, asks at once.
+function refresh() {
+  if (!document.hidden) document.body.dispatchEvent(new Event("refresh"));
+}
+
+document.addEventListener("visibilitychange", refresh);
+window.addEventListener("online", refresh);
+window.addEventListener("offline", lost);
+window.addEventListener("pageshow", (event) => event.persisted && refresh());
+const first = Number(document.querySelector("[data-now]")?.dataset.now);
+if (first) asOf = new Date(first);
+showAge();

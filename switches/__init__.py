@@ -1,0 +1,1 @@
+"""Kill switches: episodes, expiry, publication, and what services are told."""

@@ -1,0 +1,125 @@
+"""Django's admin over switches. A state is never edited: it is released or acknowledged."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet, URLField
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from controlplane.core.admin import ReadOnly, each
+from controlplane.core.clock import db_now
+from controlplane.core.errors import DomainError
+from controlplane.core.http.authentication import actor_of
+from switches import reasons, services
+from switches.models import Episode, Publication, Switch
+from switches.services.register import DESCRIPTIVE
+
+
+@admin.register(Publication)
+class PublicationAdmin(ReadOnly):
+    list_display = ("id", "epoch", "version", "published_at")
+
+
+@admin.register(Episode)
+class EpisodeAdmin(ReadOnly):
+    list_display = (
+        "id", "switch", "engaged_by_name", "engaged_at", "expires_at", "permanent", "on_expiry",
+        "overdue_at", "ended_at", "ended_how", "ended_by",
+    )  # fmt: skip
+    list_filter = ("ended_how", "permanent", "on_expiry")
+    search_fields = ("switch__id", "reason", "=engaged_by_name")
+    list_select_related = ("switch",)
+    ordering = ("-id",)
+
+
+@admin.register(Switch)
+class SwitchAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Owner, description and runbook are edited; the rest follows from what people do."""
+
+    list_display = ("id", "state_now", "owner", "version", "last_proven_at", "registered_at")
+    list_filter = ("scope",)
+    search_fields = ("id", "owner", "description")
+    ordering = ("id",)
+    fields = ("id", "state_now", *DESCRIPTIVE, "version", "last_proven_at", "registered_at")
+    readonly_fields = ("id", "state_now", "version", "last_proven_at", "registered_at")
+    actions = ("release", "acknowledge")
+    formfield_overrides = {URLField: {"assume_scheme": "https"}}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Switch]:
+        return Switch.objects.with_open_episode()
+
+    @admin.display(description="state")
+    def state_now(self, switch: Switch) -> str:
+        episode = switch.episode
+        return "overdue" if episode and episode.overdue else switch.state.value
+
+    def save_model(self, request: HttpRequest, obj: Switch, form: Any, change: bool) -> None:
+        changes = {name: form.cleaned_data[name] for name in form.changed_data}
+        if changes:
+            services.describe(
+                scope=obj.scope,
+                key=obj.key,
+                changes=changes,
+                actor=actor_of(request),
+                now=db_now(),
+            )
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except DomainError as error:
+            self.message_user(request, error.detail, messages.ERROR)
+            return redirect(request.path)
+
+    @admin.action(description="Release the chosen switches…")
+    def release(self, request: HttpRequest, chosen: QuerySet[Switch]) -> HttpResponse | None:
+        """Asks for the justification on a page of its own, then releases each by itself."""
+        given = request.POST.get("justification", "").strip()
+        problems = reasons.unreadable(given) if "justification" in request.POST else []
+        if "justification" not in request.POST or problems:
+            context = {
+                **self.admin_site.each_context(request),
+                "title": "Release switches",
+                "opts": self.opts,
+                "chosen": chosen,
+                "justification": given,
+                "problems": problems,
+            }
+            return TemplateResponse(request, "admin/release_switches.html", context)
+        actor, now = actor_of(request), db_now()
+        each(
+            self,
+            request,
+            chosen,
+            lambda switch: services.release(
+                scope=switch.scope,
+                key=switch.key,
+                justification=given,
+                mode="immediate",
+                actor=actor,
+                now=now,
+            ),
+            "released; of the global switch the release was asked for.",
+        )
+        return None
+
+    @admin.action(description="Acknowledge the chosen switches")
+    def acknowledge(self, request: HttpRequest, chosen: QuerySet[Switch]) -> None:
+        actor, now = actor_of(request), db_now()
+        each(
+            self,
+            request,
+            chosen,
+            lambda switch: services.acknowledge(
+                scope=switch.scope, key=switch.key, actor=actor, now=now
+            ),
+            "acknowledged.",
+        )

@@ -1,0 +1,90 @@
+"""Acting on one switch. Each view is one service call in one transaction."""
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals.api import approval_resource
+from controlplane.core.http.views import ApiView, Done, mutation
+from switches import services
+from switches.api.bodies import AcknowledgeBody, EngageBody, ExtendBody, ReleaseBody, UndoBody
+from switches.api.register import resource
+from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
+from switches.services import Engagement
+
+
+class ActionView(ApiView):
+    path_parameters = ONE_SWITCH
+    write_scope = "switches:write"
+
+
+class EngageView(ActionView):
+    @extend_schema(request=EngageBody, responses=ActedShape)
+    @mutation(EngageBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Stop what the switch guards. `permanent` engages for 24 hours and asks for approval."""
+        body.pop("break_glass", None)  # There are no safety rules yet that it could override.
+        return _engaged(
+            services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key
+        )
+
+
+class ExtendView(ActionView):
+    @extend_schema(request=ExtendBody, responses=ActedShape)
+    @mutation(ExtendBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Keep it engaged for longer, counted from now. `permanent` asks for approval."""
+        return _engaged(
+            services.extend(scope=scope, key=key, actor=actor, now=now, **body), scope, key
+        )
+
+
+class AcknowledgeView(ActionView):
+    @extend_schema(request=AcknowledgeBody, responses=ActedShape)
+    @mutation(AcknowledgeBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Say that somebody knows it is engaged or overdue."""
+        services.acknowledge(scope=scope, key=key, actor=actor, now=now, **body)
+        return Done(resource(scope, key))
+
+
+class ReleaseView(ActionView):
+    @extend_schema(request=ReleaseBody, responses={200: ActedShape, 202: PendingShape})
+    @mutation(ReleaseBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Let traffic flow again: at once until ramps exist, the global switch after approval."""
+        body.pop("break_glass", None)
+        done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
+        shown = resource(scope, key)
+        if done.approval is None:
+            return Done(shown)
+        pending = {"approval": approval_resource(done.approval)}
+        return Done(pending, status=202, would_be={**shown, **pending})
+
+
+class UndoView(ActionView):
+    @extend_schema(request=UndoBody, responses=ActedShape)
+    @mutation(UndoBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Take back your own engage within 30 seconds, if nothing changed since."""
+        services.undo(scope=scope, key=key, actor=actor, now=now)
+        return Done(resource(scope, key))
+
+
+def _engaged(done: Engagement, scope: str, key: str) -> Done:
+    shown = resource(scope, key)
+    if done.approval is not None:
+        shown["approval"] = approval_resource(done.approval)
+    return Done(shown)

@@ -1,0 +1,93 @@
+"""What may be said in a request. What it must mean is checked by the services, once."""
+
+from typing import Any
+
+from django.core.validators import RegexValidator
+from rest_framework import serializers
+
+from controlplane.core.http.fields import Filters, MutationBody, Text
+from switches.models import OnExpiry, Scope, State
+from switches.services.register import KEY
+from switches.services.release import MODES
+
+NO_RAMPS_YET = "There are no ramps yet: leave `plan` out, or the switch is released in one step."
+
+
+class EngageBody(MutationBody):
+    reason = Text(help_text="What is wrong, where or why: at least 10 columns, and not vague.")
+    expires_in = Text(required=False, help_text="`24h`, `7d`, … up to 30 days, or `permanent`.")
+    expires_at = Text(required=False, help_text="An RFC 3339 time, or `permanent`.")
+    on_expiry = Text(required=False, help_text=f"One of {', '.join(OnExpiry.values)}.")
+    evidence = serializers.DictField(required=False, help_text="Any JSON object, up to 32 KiB.")
+    break_glass = serializers.DictField(
+        required=False, help_text="Accepted; no safety rule exists yet that it could override."
+    )
+
+
+class ExtendBody(MutationBody):
+    expires_in = Text(help_text="From now, later than the present expiry; or `permanent`.")
+    reason = Text()
+
+
+class AcknowledgeBody(MutationBody):
+    comment = Text(required=False, max_length=2000)
+
+
+class ReleaseBody(MutationBody):
+    justification = Text(help_text="Why traffic may flow again.")
+    mode = Text(required=False, help_text=f"One of {', '.join(MODES)}.")
+    plan = serializers.JSONField(required=False, help_text="Refused until ramps exist.")
+    break_glass = serializers.DictField(required=False, help_text="Accepted and without effect.")
+
+    def validate_plan(self, plan: Any) -> Any:
+        # Releasing at once what was to be released in steps would be the unsafe side.
+        raise serializers.ValidationError(NO_RAMPS_YET)
+
+
+class UndoBody(MutationBody):
+    pass
+
+
+class DescribeBody(MutationBody):
+    owner = Text(required=False)
+    description = Text(required=False)
+    runbook_url = Text(required=False)
+
+
+class SwitchFilters(Filters):
+    scope = serializers.ChoiceField(Scope.values, required=False)
+    state = serializers.ChoiceField(State.values, required=False)
+    overdue = serializers.BooleanField(required=False)
+    q = serializers.CharField(
+        required=False, max_length=200, help_text="In the id, owner or description."
+    )
+
+
+class Keys(serializers.ListField):
+    child = Text(
+        allow_blank=False,
+        validators=[
+            RegexValidator(
+                rf"\A(?:{KEY.pattern})\Z", "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
+            )
+        ],
+    )
+
+
+class QuestionBody(serializers.Serializer[Any]):
+    """What a caller is about to do. A field nobody knows is refused: a misspelt one would
+    otherwise let blocked traffic through."""
+
+    segments = Keys(required=False)
+    features = Keys(required=False)
+    experiments = Keys(required=False)
+    targeting_key = Text(required=False, allow_null=True)
+
+    def to_internal_value(self, data: Any) -> Any:
+        known = ", ".join(self.fields)
+        unknown = {
+            name: [f"Unknown; the fields are {known}."] for name in data.keys() - self.fields
+        }
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return super().to_internal_value(data)

@@ -1,0 +1,126 @@
+"""The snapshot and the decision, for signed-in browsers: programs get theirs from the data plane.
+
+Read from the database, so always fresh; a held poll (`wait`) is the data plane's alone.
+"""
+
+import random
+import re
+
+from django.http import HttpResponse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.errors import Unavailable
+from controlplane.core.http.views import ApiView
+from switches.api.bodies import QuestionBody
+from switches.api.shapes import DecisionShape, SnapshotShape
+from switches.bucketing import BUCKETS
+from switches.evaluate import Question, evaluate
+from switches.models import Episode
+from switches.models import Publication as PublicationRow
+from switches.snapshot import Entry, Publication, render
+
+ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
+ATTEMPTS = 5
+
+
+def published() -> tuple[Publication, list[Entry]]:
+    """What is published now: the version, and every switch that is not released.
+
+    Two queries see two moments. If the version did not move between them they saw one.
+    """
+    for _ in range(ATTEMPTS):
+        before, entries = _publication(), _entries()
+        if _publication() == before:
+            return before, entries
+    raise Unavailable("Switches change faster than they can be read; try again.", retry_after=1)
+
+
+class SnapshotView(ApiView):
+    read_scope = "switches:read"
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
+            OpenApiParameter(
+                "wait",
+                OpenApiTypes.INT,
+                description="Seconds, at most 60, to hold the answer while nothing has changed; "
+                "for tokens only.",
+            ),
+        ],
+        responses={200: SnapshotShape, 304: OpenApiResponse(description="You have this version.")},
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """Every switch that is not released, as services consume it: canonical JSON."""
+        publication, entries = published()
+        headers = {
+            "ETag": publication.etag,
+            "Cache-Control": "no-cache",
+            "Switchgear-Version": str(publication.version),
+            "Switchgear-Age": "0.0",
+        }
+        given = request.headers.get("If-None-Match", "")
+        if given.strip() == "*" or publication.etag in ENTITY_TAG.findall(given):
+            return HttpResponse(status=304, headers=headers)
+        return HttpResponse(
+            render(publication, entries), content_type="application/json", headers=headers
+        )
+
+
+class CheckView(ApiView):
+    write_scope = "switches:read"  # A POST for its body's sake; it changes nothing.
+
+    @extend_schema(request=QuestionBody, responses=DecisionShape)
+    def post(self, request: Request) -> Response:
+        """May this call go on? The first switch that blocks it is named."""
+        body = QuestionBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        question = Question(
+            segments=tuple(asked.get("segments", ())),
+            features=tuple(asked.get("features", ())),
+            experiments=tuple(asked.get("experiments", ())),
+            targeting_key=asked.get("targeting_key"),
+        )
+        publication, entries = published()
+        decision = evaluate(
+            question,
+            {entry.id: entry for entry in entries},
+            now=timezone.now(),
+            draw=lambda: random.randrange(BUCKETS),  # noqa: S311 - a share of traffic, no secret
+        )
+        return Response(
+            {
+                "allowed": decision.allowed,
+                "switch": decision.switch,
+                "reason": decision.reason,
+                "version": publication.version,
+            }
+        )
+
+
+def _publication() -> Publication:
+    row = PublicationRow.objects.get(pk=1)
+    return Publication(row.epoch, row.version, row.published_at)
+
+
+def _entries() -> list[Entry]:
+    open_episodes = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
+    return [
+        Entry(
+            id=episode.switch_id,
+            scope=episode.switch.scope,
+            key=episode.switch.key,
+            allow_percent=episode.allow_percent,
+            salt=episode.salt,
+            reason=episode.reason,
+            engaged_at=episode.engaged_at,
+            expires_at=episode.expires_at,
+            on_expiry=episode.on_expiry,
+        )
+        for episode in open_episodes
+    ]

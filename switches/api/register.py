@@ -1,0 +1,95 @@
+"""Finding switches, describing them, and looking back on their episodes."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches import services
+from switches.api.bodies import DescribeBody, SwitchFilters
+from switches.api.shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
+from switches.models import Episode, Switch, SwitchQuerySet
+from switches.resources import switch_resource
+from switches.services.register import DESCRIPTIVE, find, identify
+
+
+def resource(scope: str, key: str) -> dict[str, Any]:
+    """The switch as it stands in this transaction; one nobody has named yet is released."""
+    return switch_resource(find(scope, key) or _unheard_of(scope, key))
+
+
+class SwitchList(ListView[Switch]):
+    """Every switch that was ever registered or engaged, by id."""
+
+    queryset = Switch.objects.with_open_episode()
+    serializer_class = SwitchShape
+    filters = SwitchFilters
+    ordering = "id"
+    read_scope = "switches:read"
+
+    def chosen(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
+        assert isinstance(rows, SwitchQuerySet)  # noqa: S101 - it is that of `queryset` above
+        return _matching(rows, filters)
+
+
+class SwitchDetail(ApiView):
+    path_parameters = ONE_SWITCH
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    @extend_schema(responses=SwitchShape)
+    def get(self, request: Request, scope: str, key: str) -> Response:
+        """One switch. An unknown key is a released switch."""
+        return Response(resource(scope, key))
+
+    @extend_schema(request=DescribeBody, responses=ActedShape)
+    @mutation(DescribeBody)
+    def patch(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Say who owns it, what it stops and where its runbook is."""
+        if not body:
+            raise InvalidInput({"body": [f"Name at least one of {', '.join(DESCRIPTIVE)}."]})
+        services.describe(scope=scope, key=key, changes=body, actor=actor, now=now)
+        return Done(resource(scope, key))
+
+
+class HistoryView(ListView[Episode]):
+    """The episodes of one switch, newest first."""
+
+    queryset = Episode.objects.all()
+    serializer_class = EpisodeShape
+    path_parameters = ONE_SWITCH
+    ordering = "-id"
+    read_scope = "switches:read"
+
+    def chosen(self, rows: QuerySet[Episode], filters: dict[str, Any]) -> QuerySet[Episode]:
+        return rows.filter(switch_id=identify(self.kwargs["scope"], self.kwargs["key"]))
+
+
+def _matching(switches: SwitchQuerySet, filters: dict[str, Any]) -> SwitchQuerySet:
+    if "scope" in filters:
+        switches = switches.filter(scope=filters["scope"])
+    if "state" in filters:
+        switches = switches.in_state(filters["state"])
+    if "overdue" in filters:
+        overdue = Switch.objects.overdue().values("pk")
+        switches = switches.overdue() if filters["overdue"] else switches.exclude(pk__in=overdue)
+    if "q" in filters:
+        text = filters["q"]
+        switches = switches.filter(
+            Q(id__icontains=text) | Q(owner__icontains=text) | Q(description__icontains=text)
+        )
+    return switches
+
+
+def _unheard_of(scope: str, key: str) -> Switch:
+    switch = Switch(id=identify(scope, key), scope=scope, key=key)
+    setattr(switch, "open_episodes", [])  # noqa: B010 - as the prefetch does
+    return switch

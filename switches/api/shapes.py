@@ -1,0 +1,121 @@
+"""What the answers look like, for the OpenAPI document; `switches.resources` makes them."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+
+from controlplane.core.approvals.api import ApprovalShape
+from controlplane.core.audit.api import ActorShape
+from switches.models import Episode, OnExpiry, Scope, State, Switch
+from switches.resources import episode_resource, switch_resource
+from switches.services.register import KEY
+
+ONE_SWITCH = (
+    OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=Scope.values),
+    OpenApiParameter(
+        "key",
+        str,
+        OpenApiParameter.PATH,
+        pattern=f"^{KEY.pattern}$",
+        description="Any key may be engaged without being registered first. Of global it is `all`.",
+    ),
+)
+
+
+class EffectShape(serializers.Serializer[Any]):
+    version = serializers.IntegerField()
+    applied = serializers.IntegerField()
+    instances = serializers.IntegerField()
+    stragglers = serializers.ListField(child=serializers.CharField())
+    p99_ms = serializers.IntegerField(allow_null=True)
+
+
+class SwitchShape(serializers.Serializer[Switch]):
+    id = serializers.CharField()
+    scope = serializers.ChoiceField(Scope.values)
+    key = serializers.CharField()
+    state = serializers.ChoiceField(State.values)
+    allow_percent = serializers.FloatField(min_value=0, max_value=100)
+    reason = serializers.CharField(allow_null=True)
+    engaged_by = serializers.CharField(allow_null=True)
+    engaged_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
+    on_expiry = serializers.ChoiceField(OnExpiry.values, allow_null=True)
+    permanent = serializers.BooleanField()
+    overdue = serializers.BooleanField()
+    version = serializers.IntegerField(help_text="Of its last published change; 0 before one.")
+    owner = serializers.CharField()
+    description = serializers.CharField()
+    runbook_url = serializers.CharField()
+    last_proven_at = serializers.DateTimeField(allow_null=True)
+    effect = EffectShape(allow_null=True, help_text="Null until instances have been measured.")
+
+    def to_representation(self, switch: Switch) -> dict[str, Any]:
+        return switch_resource(switch)
+
+
+class ActedShape(SwitchShape):
+    """The switch after it was acted on."""
+
+    approval = ApprovalShape(required=False, help_text="What waits for a second person.")
+    dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
+
+
+class PendingShape(serializers.Serializer[Any]):
+    """Nothing changed yet: a second person decides."""
+
+    approval = ApprovalShape()
+
+
+class EpisodeShape(serializers.Serializer[Episode]):
+    id = serializers.IntegerField()
+    switch = serializers.CharField()
+    state = serializers.ChoiceField(State.values)
+    reason = serializers.CharField()
+    evidence = serializers.DictField(allow_null=True)
+    engaged_by = ActorShape()
+    engaged_at = serializers.DateTimeField()
+    engaged_version = serializers.IntegerField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    permanent = serializers.BooleanField()
+    on_expiry = serializers.ChoiceField(OnExpiry.values)
+    overdue = serializers.BooleanField()
+    acknowledged_at = serializers.DateTimeField(allow_null=True)
+    acknowledged_by = serializers.CharField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    ended_by = serializers.CharField(allow_null=True)
+    ended_how = serializers.ChoiceField(Episode.End.values, allow_null=True)
+    justification = serializers.CharField(allow_null=True)
+
+    def to_representation(self, episode: Episode) -> dict[str, Any]:
+        return episode_resource(episode)
+
+
+class SnapshotEntryShape(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    scope = serializers.ChoiceField(Scope.values)
+    key = serializers.CharField()
+    state = serializers.ChoiceField([State.ENGAGED.value, State.RAMPING.value])
+    allow_percent = serializers.FloatField()
+    salt = serializers.CharField()
+    reason = serializers.CharField()
+    engaged_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    on_expiry = serializers.ChoiceField(OnExpiry.values)
+
+
+class SnapshotShape(serializers.Serializer[Any]):
+    schema = serializers.IntegerField()
+    epoch = serializers.UUIDField()
+    version = serializers.IntegerField()
+    published_at = serializers.DateTimeField()
+    poll_seconds = serializers.IntegerField()
+    switches = SnapshotEntryShape(many=True)
+
+
+class DecisionShape(serializers.Serializer[Any]):
+    allowed = serializers.BooleanField()
+    switch = serializers.CharField(allow_null=True)
+    reason = serializers.CharField(allow_null=True)
+    version = serializers.IntegerField()

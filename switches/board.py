@@ -1,0 +1,122 @@
+"""The switchboard's rows: what is asked for, found and put in order of urgency."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Case, F, FilteredRelation, IntegerField, Q, QuerySet, Value, When
+
+from controlplane.core.people.models import User
+from switches.models import Episode, Scope, State, Switch
+from switches.services import register as services
+from switches.services.release import UNDO_WITHIN
+
+PAGE_SIZE = 50
+OVERDUE = "overdue"
+CONDITIONS = (State.ENGAGED, State.RAMPING, OVERDUE, State.RELEASED)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the board is narrowed to. `state` may also be `overdue`; empty means all."""
+
+    state: str = ""
+    scope: str = ""
+    q: str = ""
+    page: int = 1
+
+    @property
+    def narrowed(self) -> bool:
+        return bool(self.state or self.scope or self.q)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One switch as the board shows it; `undo_until` is set for whoever may still undo it."""
+
+    switch: Switch
+    episode: Episode | None
+    condition: str
+    undo_until: datetime | None
+
+
+def wanted(given: Any) -> Wanted:
+    """Read the filters of a URL; what makes no sense there narrows nothing."""
+    state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
+    return Wanted(
+        state=state if state in CONDITIONS else "",
+        scope=scope if scope in Scope.values else "",
+        q=given.get("q", "").replace("\x00", "").strip()[:200],
+        page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
+    )
+
+
+def find(asked: Wanted, user: User, now: datetime) -> tuple[list[Row], bool]:
+    """One page of rows, global and overdue ones first, then by what expires soonest; and
+    whether more follow."""
+    start = (asked.page - 1) * PAGE_SIZE
+    found = list(_ordered(_narrowed(asked))[start : start + PAGE_SIZE + 1])
+    return [row(switch, user, now) for switch in found[:PAGE_SIZE]], len(found) > PAGE_SIZE
+
+
+def one(scope: str, key: str) -> Switch:
+    """A switch; a key nobody has used yet is a released one. Raises :class:`InvalidInput`."""
+    return services.find(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
+
+
+def row(switch: Switch, user: User, now: datetime) -> Row:
+    episode = switch.episode
+    state = episode.state if episode else State.RELEASED
+    return Row(
+        switch=switch,
+        episode=episode,
+        condition=OVERDUE if episode and episode.overdue else state.value,
+        undo_until=undo_until(switch, episode, user, now),
+    )
+
+
+def undo_until(
+    switch: Switch, episode: Episode | None, user: User, now: datetime
+) -> datetime | None:
+    """Until when this person can take back their own engage, as the service will see it."""
+    if episode is None or episode.engaged_by_type != "user" or not user.may_operate:
+        return None
+    mine = episode.engaged_by_name == user.username
+    until = episode.engaged_at + UNDO_WITHIN
+    untouched = switch.version == episode.engaged_version
+    return until if mine and untouched and until > now + timedelta(seconds=1) else None
+
+
+def _narrowed(asked: Wanted) -> QuerySet[Switch]:
+    """A switch has at most one open episode, so joining it as `standing` repeats no switch."""
+    switches = Switch.objects.with_open_episode().annotate(
+        standing=FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True))
+    )
+    if asked.state == OVERDUE:
+        switches = switches.overdue()
+    elif asked.state:
+        switches = switches.in_state(asked.state)
+    if asked.scope:
+        switches = switches.filter(scope=asked.scope)
+    if asked.q:
+        # Somewhere in what the row shows, in any case; an id may be pasted whole.
+        switches = switches.filter(
+            Q(id__icontains=asked.q)
+            | Q(owner__icontains=asked.q)
+            | Q(description__icontains=asked.q)
+            | Q(standing__reason__icontains=asked.q)
+            | Q(standing__engaged_by_name__icontains=asked.q)
+        )
+    return switches
+
+
+def _ordered(switches: QuerySet[Switch]) -> QuerySet[Switch]:
+    urgency = Case(
+        When(scope=Scope.GLOBAL, standing__isnull=False, then=Value(0)),
+        When(standing__overdue_at__isnull=False, then=Value(1)),
+        When(standing__isnull=False, then=Value(2)),
+        default=Value(3),
+        output_field=IntegerField(),
+    )
+    soonest = F("standing__expires_at").asc(nulls_last=True)
+    return switches.annotate(urgency=urgency).order_by("urgency", soonest, "id")

@@ -1,0 +1,102 @@
+"""May this call go on? The decision order over the switches that are not released. Pure.
+
+Global before segment before feature before experiment, and within a scope in the order asked; the
+first switch that blocks decides, and is named with its reason.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core.errors import InvalidInput
+from switches.bucketing import Draw, admits
+from switches.snapshot import Entry
+
+GLOBAL_ID = "global:all"
+KEY_FIELDS = {"segments": "segment", "features": "feature", "experiments": "experiment"}
+"""The fields that name keys, in decision order, each with the scope of its switches."""
+
+EXPIRY_GRACE = timedelta(seconds=5)
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,120}")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a caller is about to do: the keys it touches, and for whom."""
+
+    segments: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
+    targeting_key: str | None = None
+
+    def switch_ids(self) -> Iterator[str]:
+        """The switches that bear on this question, in decision order."""
+        yield GLOBAL_ID
+        for field, scope in KEY_FIELDS.items():
+            for key in getattr(self, field):
+                yield f"{scope}:{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`switch` and `reason` name what blocks; both are None when the call may go on."""
+
+    allowed: bool
+    switch: str | None = None
+    reason: str | None = None
+
+
+def read_question(document: Mapping[str, Any]) -> Question:
+    """The question in a JSON object; raises :class:`InvalidInput`, naming each wrong field.
+
+    A field nobody knows is refused: a misspelt one would otherwise let blocked traffic through.
+    """
+    known = (*KEY_FIELDS, "targeting_key")
+    errors = {
+        field: [f"Unknown; the fields are {', '.join(known)}."]
+        for field in document
+        if field not in known
+    }
+    for field in KEY_FIELDS:
+        if not _are_keys(document.get(field, [])):
+            errors[field] = ["Must be a list of keys: 1 to 120 letters, digits, `.`, `_` or `-`."]
+    if not isinstance(document.get("targeting_key"), str | None):
+        errors["targeting_key"] = ["Must be a string or null."]
+    if errors:
+        raise InvalidInput(errors)
+    keys = {field: tuple(document.get(field, ())) for field in KEY_FIELDS}
+    return Question(**keys, targeting_key=document.get("targeting_key"))
+
+
+def evaluate(
+    question: Question, entries: Mapping[str, Entry], *, now: datetime, draw: Draw
+) -> Decision:
+    """Decide by the published `entries`, keyed by switch id; an absent one lets traffic flow."""
+    for switch_id in question.switch_ids():
+        entry = entries.get(switch_id)
+        if entry is not None and _blocks(entry, question.targeting_key, now, draw):
+            return Decision(allowed=False, switch=entry.id, reason=entry.reason)
+    return Decision(allowed=True)
+
+
+def _blocks(entry: Entry, targeting_key: str | None, now: datetime, draw: Draw) -> bool:
+    if entry.state == "ramping":
+        return not admits(entry.allow_percent, entry.salt, targeting_key, draw)
+    return not _lapsed(entry, now)
+
+
+def _lapsed(entry: Entry, now: datetime) -> bool:
+    """An engagement whose own policy ended it, also when nobody was there to publish that."""
+    return (
+        entry.on_expiry == "release"
+        and entry.expires_at is not None
+        and now >= entry.expires_at + EXPIRY_GRACE
+    )
+
+
+def _are_keys(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(key, str) and _KEY.fullmatch(key) for key in value
+    )

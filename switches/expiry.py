@@ -1,0 +1,175 @@
+"""When an episode ends and what happens then: from what the caller asked to two plain facts. Pure.
+
+`now` is an argument, aware, as is everything returned; the caller owns the clock.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from controlplane.core import durations
+
+PERMANENT = "permanent"
+SHORTEST = timedelta(seconds=1)
+LONGEST = timedelta(days=30)
+# `permanent` stops at once and for this long; the approval that makes it so may take its time.
+UNTIL_APPROVED = timedelta(hours=24)
+
+DEFAULT_ON_EXPIRY: Mapping[str, str] = {
+    "global": "hold",
+    "segment": "hold",
+    "feature": "ramp",
+    "experiment": "ramp",
+}
+ON_EXPIRY = ("hold", "ramp", "release")
+
+# RFC 3339; Python's own parser takes a good deal more (week dates, no seconds, no offset).
+_RFC_3339 = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
+    r"([Zz]|[+-][0-9]{2}:[0-9]{2})?"
+)
+_TIME_EXAMPLE = "2026-11-21T02:10:00Z or 2026-11-21T11:10:00+09:00"
+
+
+class FieldErrors(ValueError):
+    """What is wrong with what was asked: `errors` maps a field to its messages."""
+
+    def __init__(self, errors: Mapping[str, list[str]]) -> None:
+        super().__init__("; ".join(f"{field}: {' '.join(said)}" for field, said in errors.items()))
+        self.errors = dict(errors)
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When an episode's time is up (UTC), whether it is to become permanent, and its policy."""
+
+    expires_at: datetime
+    permanent_requested: bool
+    on_expiry: str
+
+
+def plan_expiry(
+    *,
+    scope: str,
+    expires_in: str | None = None,
+    expires_at: str | None = None,
+    on_expiry: str | None = None,
+    now: datetime,
+) -> Expiry:
+    """What a new episode gets. Exactly one of `expires_in` (`24h`, `permanent`) and `expires_at`
+    (RFC 3339) is given; an empty one counts as not given, as a form sends it.
+
+    Raises :class:`FieldErrors` with every field that is wrong.
+    """
+    errors: dict[str, list[str]] = {}
+    policy = on_expiry or DEFAULT_ON_EXPIRY.get(scope, "hold")
+    if problem := _policy_problem(scope, policy):
+        errors["on_expiry"] = [problem]
+    ends = now
+    permanent = False
+    try:
+        ends, permanent = _end(_given(expires_in), _given(expires_at), now)
+    except FieldErrors as error:
+        errors.update(error.errors)
+    if errors:
+        raise FieldErrors(errors)
+    return Expiry(ends, permanent, policy)
+
+
+def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) -> datetime:
+    """The new expiry (UTC) of an episode whose present one is `present`: `expires_in` from now and
+    later than that. Raises :class:`FieldErrors`."""
+    ends = _after(expires_in, now)
+    if present is not None and ends <= present:
+        left = durations.readable(present - now)
+        raise _wrong(
+            "expires_in",
+            f"That would end at {_told(ends)}, not later than the present expiry "
+            f"{_told(present)}. It counts from now: ask for more than {left}.",
+        )
+    return ends
+
+
+def _policy_problem(scope: str, policy: str) -> str | None:
+    if policy not in ON_EXPIRY:
+        return f"Must be one of {', '.join(ON_EXPIRY)}; leave it out for the scope's default."
+    if scope == "global" and policy != "hold":
+        return (
+            f"The global switch can't {policy} by itself: releasing it is a decision of two "
+            "people. Say hold, or leave it out."
+        )
+    return None
+
+
+def _given(text: str | None) -> str | None:
+    return (text or "").strip() or None
+
+
+def _end(expires_in: str | None, expires_at: str | None, now: datetime) -> tuple[datetime, bool]:
+    if expires_in is not None and expires_at is not None:
+        raise _wrong("expires_at", "Give either expires_in or expires_at, not both.")
+    if PERMANENT in (expires_in, expires_at):
+        return now.astimezone(UTC) + UNTIL_APPROVED, True
+    if expires_in is not None:
+        return _after(expires_in, now), False
+    if expires_at is not None:
+        return _at(expires_at, now), False
+    raise _wrong(
+        "expires_in",
+        "An expiry is required: expires_in (24h, 7d or permanent) or expires_at (a time).",
+    )
+
+
+def _after(expires_in: str, now: datetime) -> datetime:
+    try:
+        duration = durations.parse(expires_in)
+    except ValueError as error:
+        raise _wrong("expires_in", str(error)) from error
+    if duration > LONGEST:
+        raise _wrong("expires_in", _TOO_LATE)
+    return now.astimezone(UTC) + duration
+
+
+def _at(expires_at: str, now: datetime) -> datetime:
+    ends = _parse_time(expires_at)
+    if ends <= now:
+        raise _wrong("expires_at", f"{_told(ends)} is in the past; it is {_told(now)} now.")
+    if ends - now < SHORTEST:
+        raise _wrong("expires_at", "Must be at least 1 s from now.")
+    if ends - now > LONGEST:
+        raise _wrong("expires_at", _TOO_LATE)
+    return ends
+
+
+_TOO_LATE = (
+    f"Must be at most {LONGEST.days} days from now. To keep it engaged for longer, extend it then, "
+    "or ask for permanent."
+)
+
+
+def _parse_time(text: str) -> datetime:
+    written = _RFC_3339.fullmatch(text)
+    if written is None:
+        raise _wrong("expires_at", f"Write a time in RFC 3339, such as {_TIME_EXAMPLE}.")
+    date, time, fraction, offset = written.groups()
+    if offset is None:
+        raise _wrong(
+            "expires_at",
+            "The time has no UTC offset, so it means another moment in another time zone. "
+            f"Add Z or an offset: {_TIME_EXAMPLE}.",
+        )
+    microseconds = (fraction or "0")[:6].ljust(6, "0")
+    offset = "+00:00" if offset in "Zz" else offset
+    try:
+        return datetime.fromisoformat(f"{date}T{time}.{microseconds}{offset}").astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise _wrong("expires_at", f"There is no such time. Example: {_TIME_EXAMPLE}.") from error
+
+
+def _told(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _wrong(field: str, message: str) -> FieldErrors:
+    return FieldErrors({field: [message]})

@@ -1,0 +1,134 @@
+"""What the screens ask of people. The rules are the services'; forms put fields into their words.
+
+A rule's complaint comes back by :meth:`RuleForm.take`, beside the field it is about, with
+everything that was typed still in place.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import InvalidInput
+from switches.models import OnExpiry, Scope
+from switches.reasons import MAX_CHARACTERS
+
+DAY, WEEK, AT, PERMANENT = "24h", "7d", "at", "permanent"
+HOW_LONG = (DAY, WEEK, AT, PERMANENT)
+# What a browser's date field sends, with and without seconds.
+LOCAL_FORMATS = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
+
+
+class LocalTimeField(forms.DateTimeField):
+    """A time in the person's zone. One that the clock change skips or repeats is refused."""
+
+    input_formats = LOCAL_FORMATS
+
+    def to_python(self, value: Any) -> datetime | None:
+        try:
+            return super().to_python(value)
+        except ValidationError as error:
+            zone = timezone.get_current_timezone_name()
+            raise ValidationError(
+                f"That is not one moment in {zone}: it can't be read, or the clock change that "
+                "night skips or repeats it. Choose another time."
+            ) from error
+
+
+class RuleForm(forms.Form):
+    """A form that a service has the last word on."""
+
+    # Fields of the services that go by another name on the screen.
+    renamed: Mapping[str, str] = {}
+
+    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
+        """Show a rule's complaints beside the fields they are about."""
+        for field, texts in errors.items():
+            name = self.renamed.get(field, field)
+            self.add_error(name if name in self.fields else None, list(texts))
+
+    def given(self, name: str) -> str:
+        """A field's text as typed, also while other fields are wrong."""
+        return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
+
+
+class _HowLongForm(RuleForm):
+    how_long = forms.ChoiceField(choices=[(choice, choice) for choice in HOW_LONG], initial=DAY)
+    expires_at = LocalTimeField(required=False)
+
+    renamed = {"expires_in": "how_long"}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        until_is_told = cleaned.get("expires_at") or "expires_at" in self.errors
+        if cleaned.get("how_long") == AT and not until_is_told:
+            self.add_error("expires_at", "Choose until when.")
+        return cleaned
+
+
+class EngageForm(_HowLongForm):
+    """Scope, key, reason, how long, and what then; the global switch is confirmed by typing."""
+
+    scope = forms.ChoiceField(choices=Scope.choices, initial=Scope.SEGMENT)
+    key = forms.CharField(max_length=200, required=False)
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    on_expiry = forms.ChoiceField(choices=[("", ""), *OnExpiry.choices], required=False)
+    confirm = forms.CharField(max_length=200, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if cleaned.get("scope") == Scope.GLOBAL:
+            cleaned["key"] = "all"
+            typed = cleaned.get("confirm", "").strip().casefold()
+            if typed not in {settings.ENVIRONMENT_NAME.casefold(), "global"}:
+                self.add_error(
+                    "confirm", f"Type {settings.ENVIRONMENT_NAME} or global to stop everything."
+                )
+        return cleaned
+
+    def asked(self) -> dict[str, Any]:
+        """The service's arguments."""
+        how_long = self.given("how_long") or DAY
+        until = self.cleaned_data.get("expires_at")
+        chosen = how_long == AT
+        return {
+            "scope": self.given("scope"),
+            "key": self.given("key").strip(),
+            "reason": self.given("reason"),
+            "expires_in": None if chosen and until else DAY if chosen else how_long,
+            "expires_at": timestamp(until) if chosen and until else None,
+            "on_expiry": self.given("on_expiry") or None,
+        }
+
+
+class ExtendForm(_HowLongForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+
+    def asked(self, now: datetime) -> dict[str, str]:
+        """The service's arguments; it counts from now, so a chosen time becomes seconds."""
+        how_long, until = self.given("how_long") or DAY, self.cleaned_data.get("expires_at")
+        if how_long == AT and until:
+            seconds = int((until - now).total_seconds())
+            if seconds < 1:
+                raise InvalidInput({"expires_at": ["That is in the past."]})
+            how_long = f"{seconds}s"
+        return {"expires_in": how_long, "reason": self.given("reason")}
+
+
+class ReleaseForm(RuleForm):
+    justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+
+
+class AcknowledgeForm(RuleForm):
+    comment = forms.CharField(max_length=MAX_CHARACTERS, required=False)
+
+
+class DescribeForm(RuleForm):
+    owner = forms.CharField(max_length=400, required=False)
+    description = forms.CharField(max_length=8000, required=False)
+    runbook_url = forms.CharField(max_length=400, required=False)

@@ -1,0 +1,131 @@
+"""`manage.py killswitch`: break-glass on the server, when browser and API are out of reach."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from controlplane.core.shell import ShellCommand, shell_actor
+from switches import services
+from switches.models import Scope, State, Switch
+from switches.resources import switch_resource
+from switches.services.register import find, identify
+
+
+class Command(ShellCommand):
+    help = "Engage, release, extend and show kill switches from the server's shell."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        for name, needs_switch in (
+            ("engage", True),
+            ("release", True),
+            ("extend", True),
+            ("status", True),
+            ("list", False),
+        ):
+            command = commands.add_parser(name)
+            command.add_argument("--json", action="store_true", help="print the API's resource")
+            which = command.add_mutually_exclusive_group(required=needs_switch)
+            for scope in ("segment", "feature", "experiment"):
+                which.add_argument(f"--{scope}", metavar="KEY")
+            which.add_argument("--global", action="store_true", dest="global_", help="global:all")
+            if name in {"engage", "release", "extend"}:
+                command.add_argument("--reason", required=True)
+            if name in {"engage", "extend"}:
+                command.add_argument("--for", dest="duration", default="24h", help="24h, 7d, …")
+            if name == "engage":
+                command.add_argument("--on-expiry", choices=["hold", "ramp", "release"])
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["command"] == "list":
+            self.list(options)
+            return
+        scope, key = _which(options)
+        getattr(self, options["command"])(scope, key, options)
+
+    def engage(self, scope: str, key: str, options: dict[str, Any]) -> None:
+        with transaction.atomic():
+            services.engage(
+                scope=scope,
+                key=key,
+                reason=options["reason"],
+                expires_in=options["duration"],
+                on_expiry=options["on_expiry"],
+                actor=shell_actor(),
+                now=db_now(),
+            )
+        self.status(scope, key, options)
+
+    def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
+        with transaction.atomic():
+            services.release(
+                scope=scope,
+                key=key,
+                justification=options["reason"],
+                mode="immediate",
+                actor=shell_actor(),
+                now=db_now(),
+            )
+        self.status(scope, key, options)
+
+    def extend(self, scope: str, key: str, options: dict[str, Any]) -> None:
+        with transaction.atomic():
+            services.extend(
+                scope=scope,
+                key=key,
+                expires_in=options["duration"],
+                reason=options["reason"],
+                actor=shell_actor(),
+                now=db_now(),
+            )
+        self.status(scope, key, options)
+
+    def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
+        switch = find(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
+        if options["json"]:
+            self.line(json.dumps(switch_resource(switch)))
+            return
+        self.line(_sentence(switch))
+
+    def list(self, options: dict[str, Any]) -> None:
+        scope, key = _which(options, required=False)
+        stopped = Switch.objects.stopped().with_open_episode().order_by("id")
+        if scope:
+            stopped = stopped.filter(scope=scope, key=key)
+        switches = list(stopped[:1000])
+        if options["json"]:
+            self.line(json.dumps([switch_resource(switch) for switch in switches]))
+            return
+        for switch in switches:
+            self.line(_sentence(switch))
+        if not switches:
+            self.line("Nothing is stopped.")
+
+
+def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]:
+    if options["global_"]:
+        return Scope.GLOBAL.value, "all"
+    for scope in ("segment", "feature", "experiment"):
+        if options[scope] is not None:
+            return scope, options[scope]
+    if required:
+        raise InvalidInput({"switch": ["Name one: --segment K, --feature K, --experiment K."]})
+    return "", ""
+
+
+def _sentence(switch: Switch) -> str:
+    episode = switch.episode
+    if episode is None:
+        return f"{switch.pk}  {State.RELEASED.value}"
+    ends = (
+        f"until {episode.expires_at:%Y-%m-%d %H:%M} UTC, then {episode.on_expiry}"
+        if episode.expires_at
+        else "permanent"
+    )
+    late = "  OVERDUE" if episode.overdue else ""
+    who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    return f"{switch.pk}  {episode.state.value}{late}  {ends}  by {who}: {episode.reason}"

@@ -1,0 +1,209 @@
+"""Switches, their episodes, and the one row that numbers every published change."""
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Concat
+
+
+class Scope(models.TextChoices):
+    GLOBAL = "global"
+    SEGMENT = "segment"
+    FEATURE = "feature"
+    EXPERIMENT = "experiment"
+
+
+class State(models.TextChoices):
+    RELEASED = "released"
+    ENGAGED = "engaged"
+    RAMPING = "ramping"
+
+
+class OnExpiry(models.TextChoices):
+    HOLD = "hold"
+    RAMP = "ramp"
+    RELEASE = "release"
+
+
+class Publication(models.Model):
+    """The version of what services are told. Locked first by whoever changes a switch.
+
+    Because the row is locked until commit, versions are gapless and in commit order.
+    """
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    epoch = models.UUIDField(default=uuid.uuid4)
+    version = models.BigIntegerField(default=0)
+    published_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(id=1), name="publication_one_row"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.version}"
+
+
+class SwitchQuerySet(models.QuerySet["Switch"]):
+    def with_open_episode(self) -> "SwitchQuerySet":
+        """Each switch with its open episode, if any, in `open_episodes`: two queries in all."""
+        return self.prefetch_related(
+            models.Prefetch(
+                "episodes",
+                queryset=Episode.objects.filter(ended_at__isnull=True),
+                to_attr="open_episodes",
+            )
+        )
+
+    def stopped(self, **episode: object) -> "SwitchQuerySet":
+        """Switches with an open episode, of the given kind if any fields are named."""
+        episodes = Episode.objects.filter(
+            switch=models.OuterRef("pk"), ended_at__isnull=True, **episode
+        )
+        return self.filter(models.Exists(episodes))
+
+    def in_state(self, state: str) -> "SwitchQuerySet":
+        if state == State.RELEASED:
+            episodes = Episode.objects.filter(switch=models.OuterRef("pk"), ended_at__isnull=True)
+            return self.filter(~models.Exists(episodes))
+        if state == State.RAMPING:
+            return self.stopped(allow_percent__gt=0)
+        return self.stopped(allow_percent=0)
+
+    def overdue(self) -> "SwitchQuerySet":
+        return self.stopped(overdue_at__isnull=False)
+
+
+class Switch(models.Model):
+    """One thing that can be stopped. Its id is `scope:key`; its state follows from its episodes.
+
+    `version` is the publication's version at its last published change.
+    """
+
+    id = models.CharField(primary_key=True, max_length=131, db_collation="C")
+    scope = models.CharField(max_length=10, choices=Scope.choices)
+    key = models.CharField(max_length=120, db_collation="C")
+    owner = models.CharField(max_length=120, blank=True)
+    description = models.TextField(blank=True)
+    runbook_url = models.URLField(blank=True)
+    last_proven_at = models.DateTimeField(null=True, blank=True)
+    version = models.BigIntegerField(default=0)
+    registered_at = models.DateTimeField()
+
+    objects: ClassVar[SwitchQuerySet] = SwitchQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        verbose_name_plural = "switches"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(id=Concat("scope", models.Value(":"), "key")),
+                name="switch_id_is_scope_and_key",
+            ),
+            models.CheckConstraint(condition=Q(scope__in=Scope.values), name="switch_scope_known"),
+            models.CheckConstraint(
+                condition=Q(key__regex=r"^[A-Za-z0-9._-]{1,120}$"), name="switch_key_plain"
+            ),
+            models.CheckConstraint(
+                condition=~Q(scope="global") | Q(key="all"), name="switch_global_is_all"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+    @property
+    def episode(self) -> "Episode | None":
+        """The open episode, or None while released."""
+        prefetched: list[Episode] | None = getattr(self, "open_episodes", None)
+        if prefetched is None:
+            return self.episodes.filter(ended_at__isnull=True).first()
+        return prefetched[0] if prefetched else None
+
+    @property
+    def state(self) -> State:
+        episode = self.episode
+        return State.RELEASED if episode is None else episode.state
+
+
+class Episode(models.Model):
+    """One engagement of a switch, from engage to full release.
+
+    `allow_percent` is the share that flows: 0 is engaged, above 0 is ramping. `salt` is fixed for
+    the episode, so a targeting key stays in as the share grows.
+    """
+
+    class End(models.TextChoices):
+        RELEASED = "released"
+        UNDONE = "undone"
+        EXPIRED = "expired"
+
+    switch = models.ForeignKey(Switch, on_delete=models.PROTECT, related_name="episodes")
+    reason = models.TextField()
+    evidence = models.JSONField(null=True, blank=True)
+    engaged_by_type = models.CharField(max_length=8)
+    engaged_by_name = models.CharField(max_length=200)
+    engaged_by = models.ForeignKey(
+        "core.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    engaged_at = models.DateTimeField()
+    engaged_version = models.BigIntegerField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    permanent = models.BooleanField(default=False)
+    on_expiry = models.CharField(max_length=8, choices=OnExpiry.choices)
+    allow_percent = models.DecimalField(max_digits=5, decimal_places=2, default=0)
+    salt = models.CharField(max_length=32)
+    overdue_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.CharField(max_length=200, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ended_by = models.CharField(max_length=200, blank=True)
+    ended_how = models.CharField(max_length=8, choices=End.choices, blank=True)
+    justification = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["switch"], condition=Q(ended_at__isnull=True), name="episode_one_open"
+            ),
+            models.CheckConstraint(
+                condition=Q(permanent=True, expires_at__isnull=True)
+                | Q(permanent=False, expires_at__isnull=False),
+                name="episode_expires_or_permanent",
+            ),
+            models.CheckConstraint(
+                condition=Q(allow_percent__gte=0, allow_percent__lt=100),
+                name="episode_percent_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(expires_at__isnull=True) | Q(expires_at__gt=F("engaged_at")),
+                name="episode_expires_after_engage",
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, ended_how="")
+                | (Q(ended_at__isnull=False) & ~Q(ended_how="")),
+                name="episode_end_is_told",
+            ),
+            models.CheckConstraint(
+                condition=Q(on_expiry__in=OnExpiry.values), name="episode_on_expiry_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["switch", "-id"], name="episode_newest_first"),
+            models.Index(
+                fields=["expires_at"], condition=Q(ended_at__isnull=True), name="episode_due"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.switch_id} since {self.engaged_at:%Y-%m-%d %H:%M}"
+
+    @property
+    def state(self) -> State:
+        return State.RAMPING if self.allow_percent else State.ENGAGED
+
+    @property
+    def overdue(self) -> bool:
+        return self.ended_at is None and self.overdue_at is not None

@@ -1,0 +1,19 @@
+"""The switchboard's pages."""
+
+from django.urls import path
+
+from switches.views import board, changes, engage, one
+
+urlpatterns = [
+    path("", board.switchboard, name="switchboard"),
+    path("switchboard/rows/", board.rows, name="switchboard_rows"),
+    path("alarm/", board.alarm, name="alarm"),
+    path("switches/engage/", engage.engage, name="engage"),
+    path("switches/engage/preview/", engage.preview, name="engage_preview"),
+    path("switches/<str:scope>/<str:key>/", one.switch_page, name="switch_page"),
+    path("switches/<str:scope>/<str:key>/extend/", changes.extend, name="extend"),
+    path("switches/<str:scope>/<str:key>/release/", changes.release, name="release"),
+    path("switches/<str:scope>/<str:key>/acknowledge/", changes.acknowledge, name="acknowledge"),
+    path("switches/<str:scope>/<str:key>/undo/", changes.undo, name="undo"),
+    path("switches/<str:scope>/<str:key>/describe/", changes.describe, name="describe"),
+]

@@ -1,0 +1,22 @@
+"""The publication row: the lock every published change takes first, and the version it gives."""
+
+from datetime import datetime
+
+from controlplane.core.wake import wake
+from switches.models import Publication, Switch
+
+
+def lock() -> Publication:
+    """Lock the one row until commit. Everybody who changes a switch waits here, and only here."""
+    return Publication.objects.select_for_update().get(pk=1)
+
+
+def publish(publication: Publication, switch: Switch, now: datetime) -> int:
+    """Number this change. Because the row stays locked until commit, versions are commit order."""
+    publication.version += 1
+    publication.published_at = max(publication.published_at, now)
+    publication.save(update_fields=["version", "published_at"])
+    switch.version = publication.version
+    switch.save(update_fields=["version"])
+    wake("snapshot")
+    return publication.version

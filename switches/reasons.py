@@ -1,0 +1,300 @@
+"""Whether the reason an operator gave is one the next person can act on.
+
+A reason is good when, after dropping filler and the words that fit every incident ("issue",
+"stop", "긴급"), something is left that says what is wrong, where, or why: a symptom, a component, a
+cause or an incident number. Keyboard mash, repetition, bare numbers and punctuation say nothing.
+
+The rule leans one way on purpose. At 3 a.m. refusing a good reason costs more than accepting a
+mediocre one, so whatever is not known to be empty counts as meaning: one unknown word is enough,
+and a language without a table in `reason_words` is never vague. Pure: no Django, no clock.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+
+from switches import reason_words as words
+
+MIN_COLUMNS = 10
+MAX_CHARACTERS = 2000
+
+# What to write instead: of a reason to stop, and of a justification to let traffic flow again.
+STOP_ADVICE = (
+    "Say what you saw and where, or give the incident number, for example "
+    "“OpenAI 5xx on completions since 02:10” or “INC-4411 결제 이중 청구”."
+)
+RELEASE_ADVICE = (
+    "Say what changed and how you know, or give the incident number, for example "
+    "“provider recovered, error rate 0.2% for 15 min” or “INC-4411 핫픽스 2.14.1 배포”."
+)
+
+# Pasted alerts bring line breaks and tabs; these count as spaces. The two overrides are refused
+# because they make an audit row read other than it is stored.
+_LINE_CHARACTERS = frozenset("\t\n\r")
+_OVERRIDES = frozenset("\u202d\u202e")
+
+_ZERO_WIDTH_CATEGORIES = frozenset({"Mn", "Me", "Cc", "Cf", "Cs", "Zl", "Zp"})
+# Letters by category, blank on screen: Hangul fillers and the empty Braille pattern.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+# Vowels and finals that failed to compose draw over the consonant before them.
+_JOINING_JAMO = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]")
+
+
+def problems_with(reason: str) -> list[str]:
+    """Every complaint about a reason to stop, with what to write instead; empty when it is good."""
+    problems = unreadable(reason, called="reason", advice=STOP_ADVICE)
+    if not _visible(reason) or len(reason) > MAX_CHARACTERS:
+        return problems
+    if (have := columns(reason)) < MIN_COLUMNS:
+        problems.append(
+            f"The reason is too short: {have} columns of at least {MIN_COLUMNS} "
+            f"(wide characters such as Hangul count twice). {STOP_ADVICE}"
+        )
+    elif is_vague(reason):
+        problems.append(f"The reason is too vague for the next person to act on. {STOP_ADVICE}")
+    return problems
+
+
+def unreadable(
+    text: str, *, called: str = "justification", advice: str = RELEASE_ADVICE
+) -> list[str]:
+    """What keeps `text` from being read at all: it is blank, endless, or has control characters.
+
+    All that is asked of a justification: whoever lets traffic flow again may be brief.
+    """
+    if not _visible(text):
+        return [f"A {called} is required. {advice}"]
+    if len(text) > MAX_CHARACTERS:
+        return [
+            f"The {called} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are kept. "
+            "Put the summary here and the rest in the evidence or the incident."
+        ]
+    if refused := sorted({f"U+{ord(c):04X}" for c in text if _is_refused(c)}):
+        return [
+            f"The {called} contains control characters ({', '.join(refused[:5])}). "
+            "Type it again, or paste it as plain text."
+        ]
+    return []
+
+
+def columns(text: str) -> int:
+    """Screen columns of `text`: wide characters are two, marks and controls none, and a run of
+    white space one (at the ends none)."""
+    return sum(_width(character) for character in _visible(text))
+
+
+def is_vague(reason: str) -> bool:
+    """Whether `reason` says neither what is wrong, nor where, nor why. Never raises."""
+    text = _fold(reason)
+    if any(fact.search(text) for fact in _FACTS):
+        return False
+    meaningful = [token for token, glued in _tokens(text) if _says_something(token, glued)]
+    return not meaningful or (len(meaningful) > 2 and len(set(meaningful)) == 1)
+
+
+def _visible(text: str) -> str:
+    composed = unicodedata.normalize("NFC", text)
+    shown = (c for c in composed if c.isspace() or _width(c))
+    return " ".join("".join(shown).split())
+
+
+def _width(character: str) -> int:
+    if (
+        unicodedata.category(character) in _ZERO_WIDTH_CATEGORIES
+        or character in _BLANK_LETTERS
+        or _JOINING_JAMO.match(character)
+    ):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _is_refused(character: str) -> bool:
+    if character in _OVERRIDES:
+        return True
+    return unicodedata.category(character) in {"Cc", "Cs"} and character not in _LINE_CHARACTERS
+
+
+# --- folding: one spelling for what reads the same
+
+_APOSTROPHES = re.compile("['’‘`]")
+_DASHES = re.compile("[\u2010-\u2015\u2212]")
+_TIME_OUT = re.compile(r"\btim(?:e|es|ed|ing)[ -]out\b")
+_ON_CALL = re.compile(r"\bon[ -]call\b")
+_DATE = re.compile(r"\d{4}[-./]\d{1,2}[-./]\d{1,2}")
+_VAGUE_PHRASES = re.compile("|".join(words.VAGUE_PHRASES))
+
+
+def _fold(reason: str) -> str:
+    text = unicodedata.normalize("NFKC", reason).casefold()
+    text = unicodedata.normalize("NFKC", text)
+    # Without its marks a word of Hindi or Thai stays one token; invisible characters go as well.
+    text = "".join(c for c in text if unicodedata.category(c) not in {"Mn", "Mc", "Me", "Cf"})
+    text = _DASHES.sub("-", _APOSTROPHES.sub("", text))
+    text = " ".join(text.split())
+    text = _TIME_OUT.sub("timeout", text)
+    text = _ON_CALL.sub("oncall", text)
+    text = _DATE.sub(" ", text)
+    return _VAGUE_PHRASES.sub(" ", text)
+
+
+# --- facts: numbers that are evidence on their own
+
+_NOT_AFTER_WORD = r"(?<![^\W_])"
+_NOT_A_DURATION = r"(?![a-z0-9%]|[ ]?(?:시|분|초|일|주|개|달|년|건|명|hour|min|sec|day|week|month))"
+_HTTP_ERRORS = "40[0-689]|41[0-8]|42[1-9]|431|451|49[59]|50[0-8]|51[01]|52[0-9]|530|598|599|[45]xx"
+
+
+def _numbered(nouns: frozenset[str], digits: str) -> re.Pattern[str]:
+    alternatives = "|".join(sorted(nouns, key=len, reverse=True))
+    return re.compile(
+        rf"{_NOT_AFTER_WORD}(?:{alternatives})s?(?: ?(?:no|number|id|번호)\.?)?"
+        rf"[ :#-]{{0,3}}{digits}{_NOT_A_DURATION}"
+    )
+
+
+_FACTS = (
+    _numbered(words.REFERENCE_NOUNS, r"\d++"),
+    _numbered(words.LOOSE_REFERENCE_NOUNS, r"\d{2,}+"),
+    re.compile(rf"{_NOT_AFTER_WORD}[a-z]-\d{{2,}}"),  # i-123
+    re.compile(r"#\d{2,}"),
+    re.compile(rf"(?<![\w.,:-])(?:{_HTTP_ERRORS})s?(?![a-z0-9])"),
+    re.compile(r"(?<![\w.])v?\d+(?:\.\d+){2,}"),  # a version or an address
+    re.compile(r"(?<![\w.])(?!100%)\d+(?:\.\d+)?%"),
+)
+
+
+# --- tokens
+
+_WORD = re.compile(r"[^\W_]+")
+_HANGUL = "\u1100-\u11ff\uac00-\ud7ff"
+_RUN = re.compile(f"[{_HANGUL}]+|[^{_HANGUL}]+")
+_HANGUL_START = re.compile(f"[{_HANGUL}]")
+_JAMO = re.compile("[\u1100-\u11ff]")
+
+# 24, 30m, 2nd, 9pm; P1, SEV-2.
+_EMPTY_TOKEN = re.compile(
+    r"\d+(?:s|secs?|m|mins?|h|hrs?|hours?|d|days?|w|st|nd|rd|th|am|pm)?|(?:p|s|sev|prio|lvl?)\d"
+)
+_DIGITS = re.compile(r"\d+")
+_STRETCHED = re.compile(r"([a-z])\1{2,}")
+
+
+def _tokens(text: str) -> Iterator[tuple[str, bool]]:
+    """Runs of Hangul and of anything else, and whether one is glued to the run before it, as the
+    particle in `API가` is."""
+    for word in _WORD.findall(text):
+        for run in _RUN.finditer(word):
+            yield run.group(), run.start() > 0
+
+
+def _says_something(token: str, glued: bool) -> bool:
+    unit, times = _repeated_unit(token)
+    if times > 2:
+        return False
+    if _HANGUL_START.match(token):
+        return not _is_vague_korean(unit, glued)
+    if len(unit) < 2:
+        return False
+    if token.isascii():
+        return not _is_vague_latin(unit, times)
+    return not token.isnumeric()
+
+
+def _repeated_unit(token: str) -> tuple[str, int]:
+    """The shortest string whose repetition spells `token`, the last round possibly cut short, and
+    how many full rounds there are."""
+    for size in range(1, min(len(token) // 2, 20) + 1):
+        if token.startswith(token[size:]):
+            return token[:size], len(token) // size
+    return token, 1
+
+
+def _is_vague_latin(token: str, times: int) -> bool:
+    if _EMPTY_TOKEN.fullmatch(token):
+        return True
+    word = _DIGITS.sub("", token)  # test1, 1q2w3e4r
+    if len(word) == 1:
+        return len(token) == 1
+    return (times == 2 and len(word) < 4) or _is_known_vague(word) or _is_mash(word)
+
+
+_VAGUE_BASES = (
+    words.ENGLISH_VAGUE
+    | {noun for noun in words.REFERENCE_NOUNS | words.LOOSE_REFERENCE_NOUNS if noun.isascii()}
+)  # fmt: skip
+# Inflected ending → what may stand there in the base form.
+_INFLECTIONS = (
+    ("ies", "y"), ("ied", "y"), ("s", ""), ("ches", "ch"), ("shes", "sh"), ("sses", "ss"),
+    ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"), ("ly", ""),
+)  # fmt: skip
+
+
+def _is_known_vague(word: str) -> bool:
+    for spelling in {word, _STRETCHED.sub(r"\1", word), _STRETCHED.sub(r"\1\1", word)}:
+        if spelling in words.ENGLISH_FILLERS or spelling in _VAGUE_BASES:
+            return True
+        if any(base in _VAGUE_BASES for base in _base_forms(spelling)):
+            return True
+    return False
+
+
+def _base_forms(word: str) -> Iterator[str]:
+    for ending, replacement in _INFLECTIONS:
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            base = word[: -len(ending)] + replacement
+            yield base
+            if base[-1] == base[-2]:
+                yield base[:-1]  # stopp(ing)
+
+
+# --- keyboard mash
+
+_KEYBOARD_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+_NEIGHBOURS = frozenset(
+    pair
+    for row in _KEYBOARD_ROWS
+    for left, right in pairwise(row)
+    for pair in (left + right, right + left)
+)
+_HOME_ROW = frozenset("asdfghjkl")
+_VOWELS = frozenset("aeiouy")
+
+
+def _is_mash(word: str) -> bool:
+    """Thresholds from a vocabulary of 45,000 identifiers and words: below them real ones match."""
+    if any(run in row for run in (word, word[::-1]) for row in _KEYBOARD_ROWS):
+        return len(word) > 2
+    if word in _ALPHABET or word[::-1] in _ALPHABET:
+        return len(word) > 3
+    pairs = [left + right for left, right in pairwise(word)]
+    if len(word) > 5 and sum(pair in _NEIGHBOURS for pair in pairs) >= 0.75 * len(pairs):
+        return True
+    return (len(word) > 6 and set(word) <= _HOME_ROW) or (len(word) > 7 and not set(word) & _VOWELS)
+
+
+# --- Korean
+
+_KOREAN_STEMS = words.KOREAN_STEMS | {
+    noun for noun in words.REFERENCE_NOUNS | words.LOOSE_REFERENCE_NOUNS if not noun.isascii()
+}
+_KOREAN_AFTER_STEM = _KOREAN_STEMS | words.KOREAN_TAILS
+_KOREAN_GLUED = _KOREAN_AFTER_STEM | words.KOREAN_COUNTERS
+_LONGEST_KOREAN = max(map(len, _KOREAN_GLUED))
+
+
+def _is_vague_korean(token: str, glued: bool) -> bool:
+    if token in words.KOREAN_FILLERS or (len(token) == 1 and token in words.KOREAN_TAILS):
+        return True
+    if len(_JAMO.findall(token)) * 3 >= len(token):
+        return True  # ㅋㅋㅋ, ㅁㄴㅇㄹ
+    starts = _KOREAN_GLUED if glued else _KOREAN_STEMS
+    reached = [True] + [False] * len(token)
+    for end in range(1, len(token) + 1):
+        for start in range(max(0, end - _LONGEST_KOREAN), end):
+            pieces = _KOREAN_AFTER_STEM if start else starts
+            if reached[start] and token[start:end] in pieces:
+                reached[end] = True
+                break
+    return reached[-1]

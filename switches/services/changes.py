@@ -1,0 +1,75 @@
+"""What every published change does at its end: audit, messages. And how an episode closes."""
+
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.outbox import services as outbox
+from switches import facts, publication
+from switches.models import Episode, Publication, Switch
+
+
+def open_episode(switch: Switch) -> Episode | None:
+    """The open episode, locked; the switch has to be locked already."""
+    if switch._state.adding:
+        return None
+    return Episode.objects.select_for_update().filter(switch=switch, ended_at__isnull=True).first()
+
+
+def tell(
+    action: str,
+    switch: Switch,
+    episode: Episode,
+    actor: Actor,
+    now: datetime,
+    *,
+    before: dict[str, Any],
+    reason: str,
+) -> AuditEntry:
+    """Write the audit row and the messages. Last in the transaction: it takes the audit lock."""
+    entry = audit.record(
+        actor=actor,
+        action=action,
+        target=switch.pk,
+        reason=reason,
+        before=before,
+        after=facts.picture(switch, episode),
+        now=now,
+    )
+    outbox.announce(
+        event=action,
+        event_key=f"audit:{entry.pk}",
+        facts=facts.message(switch, episode, actor, said=reason),
+        now=now,
+    )
+    return entry
+
+
+def close(
+    head: Publication,
+    switch: Switch,
+    episode: Episode,
+    *,
+    how: Episode.End,
+    action: str,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    """End the episode and publish it: traffic flows again."""
+    before = facts.picture(switch, episode)
+    episode.ended_at = now
+    episode.ended_by = actor.label
+    episode.ended_how = how
+    episode.justification = reason
+    episode.save(update_fields=["ended_at", "ended_by", "ended_how", "justification"])
+    publication.publish(head, switch, now)
+    for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
+        approvals.void(
+            kind=kind, target=switch.pk, actor=actor, now=now, why="The episode has ended."
+        )
+    tell(action, switch, episode, actor, now, before=before, reason=reason)

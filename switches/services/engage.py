@@ -1,0 +1,164 @@
+"""Engaging: the kill comes into force. It never waits for anybody."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core import canonical
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.errors import Conflict, InvalidInput
+from switches import facts, publication, reasons
+from switches.expiry import Expiry, FieldErrors, plan_expiry
+from switches.models import Episode, State, Switch
+from switches.services import changes
+from switches.services.register import identify, lock_switch
+
+LARGEST_EVIDENCE = 32 * 1024  # bytes of canonical JSON
+
+
+@dataclass(frozen=True)
+class Engagement:
+    """What engaging did, or would do: the switch, its episode, and an approval asked for."""
+
+    switch: Switch
+    episode: Episode
+    approval: Approval | None = None
+    dry_run: bool = False
+
+
+def engage(
+    *,
+    scope: str,
+    key: str,
+    reason: str,
+    expires_in: str | None = None,
+    expires_at: str | None = None,
+    on_expiry: str | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    actor: Actor,
+    now: datetime,
+    dry_run: bool = False,
+) -> Engagement:
+    """Stop what the switch guards, in one transaction: state, audit, outbox, version.
+
+    `expires_in` is a duration (`24h`, `permanent`), `expires_at` an RFC 3339 time; one of them.
+    Raises :class:`InvalidInput`, :class:`Forbidden`, or :class:`Conflict` with the open episode
+    if the switch is engaged already.
+    """
+    actor.require("switches:write")
+    switch_id = identify(scope, key)
+    expiry = _checked(scope, reason, expires_in, expires_at, on_expiry, evidence, now)
+    with transaction.atomic():
+        head = publication.lock()
+        switch = lock_switch(scope, key, now=now, create=not dry_run)
+        switch = switch or Switch(id=switch_id, scope=scope, key=key, registered_at=now)
+        present = changes.open_episode(switch)
+        if present is not None:
+            raise already_engaged(switch, present)
+        episode = _new_episode(switch, reason, expiry, evidence, actor, now)
+        if dry_run:
+            return Engagement(switch, episode, dry_run=True)
+        before = facts.picture(switch, None)
+        publication.publish(head, switch, now)
+        episode.engaged_version = switch.version
+        episode.save(force_insert=True)
+        changes.tell("switch.engaged", switch, episode, actor, now, before=before, reason=reason)
+        if not expiry.permanent_requested:
+            return Engagement(switch, episode)
+        return Engagement(switch, episode, ask_for_permanent(switch, episode, actor, now))
+
+
+def already_engaged(switch: Switch, episode: Episode) -> Conflict:
+    """The conflict of whoever comes second: it says what happened and who was first."""
+    who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    return Conflict(
+        f"{switch.pk} is already {episode.state.value}, by {who}: {episode.reason}",
+        switch=switch.pk,
+        episode=facts.picture(switch, episode),
+    )
+
+
+def _checked(
+    scope: str,
+    reason: str,
+    expires_in: str | None,
+    expires_at: str | None,
+    on_expiry: str | None,
+    evidence: Mapping[str, Any] | None,
+    now: datetime,
+) -> Expiry:
+    errors: dict[str, list[str]] = {}
+    if problems := reasons.problems_with(reason):
+        errors["reason"] = problems
+    if evidence is not None and len(canonical.dumps(evidence)) > LARGEST_EVIDENCE:
+        errors["evidence"] = [f"At most {LARGEST_EVIDENCE // 1024} KiB; link to the rest."]
+    try:
+        expiry = plan_expiry(
+            scope=scope, expires_in=expires_in, expires_at=expires_at, on_expiry=on_expiry, now=now
+        )
+    except FieldErrors as error:
+        raise InvalidInput({**errors, **error.errors}) from error
+    if errors:
+        raise InvalidInput(errors)
+    return expiry
+
+
+def _new_episode(
+    switch: Switch,
+    reason: str,
+    expiry: Expiry,
+    evidence: Mapping[str, Any] | None,
+    actor: Actor,
+    now: datetime,
+) -> Episode:
+    return Episode(
+        switch=switch,
+        reason=reason.strip(),
+        evidence=dict(evidence) if evidence is not None else None,
+        engaged_by_type=actor.type,
+        engaged_by_name=actor.name,
+        engaged_by_id=actor.user_id,
+        engaged_at=now,
+        engaged_version=switch.version,
+        expires_at=expiry.expires_at,
+        on_expiry=expiry.on_expiry,
+        salt=secrets.token_hex(8),
+    )
+
+
+def ask_for_permanent(switch: Switch, episode: Episode, actor: Actor, now: datetime) -> Approval:
+    return approvals.request(
+        kind=Approval.Kind.PERMANENT,
+        target=switch.pk,
+        summary=f"Keep {switch.pk} engaged with no expiry",
+        diff={"episode": episode.pk, "permanent": [False, True]},
+        reason=episode.reason,
+        risk="high",
+        actor=actor,
+        now=now,
+    )
+
+
+@approvals.carries_out(Approval.Kind.PERMANENT, lock_first=publication.lock)
+def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
+    head = publication.lock()
+    switch = Switch.objects.select_for_update().get(pk=approval.target)
+    episode = changes.open_episode(switch)
+    if episode is None or episode.pk != approval.diff["episode"]:
+        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
+    if episode.state != State.ENGAGED:
+        raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
+    before = facts.picture(switch, episode)
+    episode.permanent, episode.expires_at = True, None
+    episode.overdue_at = None
+    episode.save(update_fields=["permanent", "expires_at", "overdue_at"])
+    publication.publish(head, switch, now)
+    changes.tell(
+        "switch.extended", switch, episode, actor, now, before=before, reason=approval.reason
+    )

@@ -1,0 +1,99 @@
+"""Finding a switch by scope and key, registering it on first use, and describing it."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import InvalidInput
+from switches import publication
+from switches.models import Scope, Switch
+
+KEY = re.compile(r"[A-Za-z0-9._-]{1,120}")
+DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
+
+
+def identify(scope: str, key: str) -> str:
+    """`segment`, `finance` → `segment:finance`; raises :class:`InvalidInput`."""
+    if scope not in Scope.values:
+        raise InvalidInput({"scope": [f"Must be one of {', '.join(Scope.values)}, not {scope!r}."]})
+    if not KEY.fullmatch(key):
+        raise InvalidInput(
+            {"key": ["Must be 1 to 120 of the letters, digits and signs A-Z a-z 0-9 . _ -"]}
+        )
+    if scope == Scope.GLOBAL and key != "all":
+        raise InvalidInput({"key": ["The global switch is global:all; it has no other key."]})
+    return f"{scope}:{key}"
+
+
+def find(scope: str, key: str) -> Switch | None:
+    """The switch with its open episode, or None if nobody has registered or engaged it yet."""
+    return Switch.objects.with_open_episode().filter(pk=identify(scope, key)).first()
+
+
+def lock_switch(scope: str, key: str, *, now: datetime, create: bool) -> Switch | None:
+    """Lock a switch, registering it if asked to. The publication row has to be locked already."""
+    switch_id = identify(scope, key)
+    if create:
+        Switch.objects.bulk_create(
+            [Switch(id=switch_id, scope=scope, key=key, registered_at=now)], ignore_conflicts=True
+        )
+    return Switch.objects.select_for_update().filter(pk=switch_id).first()
+
+
+def describe(
+    *, scope: str, key: str, changes: Mapping[str, str], actor: Actor, now: datetime
+) -> Switch:
+    """Say who owns a switch, what it stops and where its runbook is. Nothing is published."""
+    actor.require("switches:write")
+    _check(changes)
+    with transaction.atomic():
+        publication.lock()
+        switch = lock_switch(scope, key, now=now, create=True)
+        assert switch is not None  # noqa: S101 - it was just registered
+        before = {field: getattr(switch, field) for field in changes}
+        if before == dict(changes):
+            return switch
+        for field, value in changes.items():
+            setattr(switch, field, value)
+        switch.save(update_fields=list(changes))
+        audit.record(
+            actor=actor,
+            action="registration.changed",
+            target=switch.pk,
+            before=before,
+            after=dict(changes),
+            now=now,
+        )
+        return switch
+
+
+def _check(changes: Mapping[str, str]) -> None:
+    errors: dict[str, list[str]] = {}
+    for field, value in changes.items():
+        longest = DESCRIPTIVE.get(field)
+        if longest is None:
+            errors[field] = [f"Only {', '.join(DESCRIPTIVE)} can be changed here."]
+        elif len(value) > longest:
+            errors[field] = [f"At most {longest} characters."]
+        elif "\x00" in value:
+            errors[field] = ["Null characters are not allowed."]
+    url = changes.get("runbook_url", "")
+    if url and "runbook_url" not in errors and not _is_web_address(url):
+        errors["runbook_url"] = ["Must be a URL starting with http:// or https://."]
+    if errors:
+        raise InvalidInput(errors)
+
+
+def _is_web_address(url: str) -> bool:
+    """Django's own check wants a dot in the host; many a runbook is at `https://wiki/…`."""
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and named and url.isprintable() and " " not in url

@@ -1,0 +1,87 @@
+"""The published document: open episodes in, canonical bytes and their ETag out. Pure.
+
+Canonical means RFC 8785: keys sorted, no spaces, UTF-8 unescaped, numbers in their shortest form.
+So one state has one text, whoever writes it, and a signature over the bytes holds anywhere.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from controlplane.core.canonical import timestamp
+from switches.bucketing import basis_points
+
+SCHEMA = 1
+POLL_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What numbers a snapshot: versions grow within an epoch, in the order of commits."""
+
+    epoch: UUID
+    version: int
+    published_at: datetime
+
+    @property
+    def etag(self) -> str:
+        """The strong validator of RFC 9110, quotes included."""
+        return f'"{self.epoch}.{self.version}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One switch that is not released, with its open episode."""
+
+    id: str
+    scope: str
+    key: str
+    allow_percent: Decimal
+    salt: str
+    reason: str
+    engaged_at: datetime
+    expires_at: datetime | None
+    on_expiry: str
+
+    @property
+    def state(self) -> str:
+        return "ramping" if self.allow_percent else "engaged"
+
+
+def render(publication: Publication, entries: Iterable[Entry]) -> bytes:
+    """The canonical bytes of the snapshot; switches are sorted by id, code point by code point."""
+    document = {
+        "schema": SCHEMA,
+        "epoch": str(publication.epoch),
+        "version": publication.version,
+        "published_at": timestamp(publication.published_at),
+        "poll_seconds": POLL_SECONDS,
+        "switches": [_element(entry) for entry in sorted(entries, key=lambda entry: entry.id)],
+    }
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+
+
+def _element(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "scope": entry.scope,
+        "key": entry.key,
+        "state": entry.state,
+        "allow_percent": _number(entry.allow_percent),
+        "salt": entry.salt,
+        "reason": entry.reason,
+        "engaged_at": timestamp(entry.engaged_at),
+        "expires_at": None if entry.expires_at is None else timestamp(entry.expires_at),
+        "on_expiry": entry.on_expiry,
+    }
+
+
+def _number(percent: Decimal) -> int | float:
+    """0, 5 or 12.5: the double nearest to two decimals prints as those two decimals."""
+    points = basis_points(percent)
+    return points // 100 if points % 100 == 0 else points / 100

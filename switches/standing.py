@@ -1,0 +1,91 @@
+"""What stands stopped right now, in one query: what every page says above everything else."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, Max, Q
+
+from controlplane.core.approvals.models import Approval
+from switches.evaluate import GLOBAL_ID
+from switches.models import Episode
+
+_IS_GLOBAL = Q(switch_id=GLOBAL_ID)
+
+
+@dataclass(frozen=True)
+class Everything:
+    """The open episode of the global switch."""
+
+    reason: str
+    engaged_by_name: str
+    engaged_at: datetime
+    expires_at: datetime | None
+    allow_percent: Decimal
+    overdue: bool
+
+    @property
+    def condition(self) -> str:
+        if self.overdue:
+            return "overdue"
+        return "ramping" if self.allow_percent else "engaged"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How many switches are engaged, ramping and overdue, and whether everything is stopped.
+
+    `known` is False when the database could not say.
+    """
+
+    now: datetime
+    engaged: int = 0
+    ramping: int = 0
+    overdue: int = 0
+    everything: Everything | None = None
+    approvals: int = 0
+    known: bool = True
+
+    @property
+    def stopped(self) -> int:
+        return self.engaged + self.ramping
+
+
+def look(now: datetime, *, with_approvals: bool) -> Standing:
+    """Read the standing. At most one episode of the global switch is open, so its maxima are it."""
+    found: dict[str, Any] = Episode.objects.filter(ended_at__isnull=True).aggregate(
+        engaged=Count("pk", filter=Q(allow_percent=0)),
+        ramping=Count("pk", filter=Q(allow_percent__gt=0)),
+        overdue=Count("pk", filter=Q(overdue_at__isnull=False)),
+        reason=Max("reason", filter=_IS_GLOBAL),
+        by=Max("engaged_by_name", filter=_IS_GLOBAL),
+        since=Max("engaged_at", filter=_IS_GLOBAL),
+        until=Max("expires_at", filter=_IS_GLOBAL),
+        percent=Max("allow_percent", filter=_IS_GLOBAL),
+        late=Max("overdue_at", filter=_IS_GLOBAL),
+    )
+    waiting = 0
+    if with_approvals:
+        waiting = Approval.objects.filter(state="pending", expires_at__gt=now).count()
+    return Standing(
+        now=now,
+        engaged=found["engaged"],
+        ramping=found["ramping"],
+        overdue=found["overdue"],
+        everything=_everything(found),
+        approvals=waiting,
+    )
+
+
+def _everything(found: dict[str, Any]) -> Everything | None:
+    if found["since"] is None:
+        return None
+    return Everything(
+        reason=found["reason"],
+        engaged_by_name=found["by"],
+        engaged_at=found["since"],
+        expires_at=found["until"],
+        allow_percent=found["percent"],
+        overdue=found["late"] is not None,
+    )

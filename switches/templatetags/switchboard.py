@@ -1,0 +1,55 @@
+"""What templates say about switches: a state, a name, where a target leads."""
+
+from typing import Any
+
+from django import template
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from controlplane.core.templatetags.screen import icon
+from switches.models import Scope
+
+register = template.Library()
+
+WORDS = {
+    "engaged": "Engaged",
+    "overdue": "Overdue",
+    "ramping": "Ramping",
+    "released": "Released",
+}
+
+
+@register.simple_tag
+def state(condition: str, detail: str = "") -> SafeString:
+    """A state as icon, word and colour; `detail` follows the word (`Ramping 25 %`)."""
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>',
+        condition,
+        icon(condition),
+        f"{WORDS[condition]} {detail}".strip(),
+    )
+
+
+@register.simple_tag
+def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeString:
+    """A switch by name: a quiet scope and a loud key, linked to its page."""
+    scope, _, key = switch_id.partition(":")
+    name = format_html('<span class="switch-name__scope">{}:</span>{}', scope, key)
+    url = switch_url(switch_id)
+    if not link or not url:
+        return format_html('<span class="switch-name">{}</span>', name)
+    if "id" in attributes:
+        return format_html(
+            '<a class="switch-name" id="{}" href="{}">{}</a>', attributes["id"], url, name
+        )
+    return format_html('<a class="switch-name" href="{}">{}</a>', url, name)
+
+
+@register.filter
+def switch_url(target: str) -> str:
+    """The page of what an approval or an audit row is about, if it is a switch."""
+    scope, _, key = target.partition(":")
+    if scope not in Scope.values or not key or "/" in key:
+        return ""
+    return reverse("switch_page", args=[scope, key])

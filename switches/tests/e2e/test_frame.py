@@ -1,0 +1,150 @@
+"""What every page has: the phone, the dark, the keyboard, the menu, a strict policy."""
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+from switches.tests.screens import engaged, overdue
+
+pytestmark = pytest.mark.e2e
+LONG_KEY = "a-key-of-the-full-length." * 4 + "x" * 20
+PAGES = (
+    "/",
+    "/switches/segment/finance/",
+    f"/switches/feature/{LONG_KEY}/",
+    "/switches/engage/",
+    "/switches/segment/finance/release/",
+    "/switches/segment/finance/extend/",
+    "/approvals/",
+    "/audit/",
+    "/preferences/",
+    "/nothing/here/",
+)
+
+
+@pytest.fixture
+def busy(transactional_db):
+    """Long keys, long reasons, other scripts, everything stopped."""
+    engaged("segment:finance", reason="결제 이중 청구 의심, 재현 확인됨 INC-4411")
+    engaged(f"feature:{LONG_KEY}", reason="W" * 1990 + " INC-9")
+    engaged("feature:ar", reason="ارتفاع معدل الأخطاء في خدمة الدفع منذ الساعة 02:10")
+    overdue("segment:late")
+    engaged("global:all")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("width", [320, 390])
+def test_phone_never_scrolls_sideways(desks, busy, width):
+    desk = desks.of(
+        person("admin"),
+        viewport={"width": width, "height": 700},
+        is_mobile=True,
+        has_touch=True,
+    )
+
+    for path in PAGES:
+        page = desk.open(path)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{path} is {wide} wide"
+
+
+def test_phone_kills_in_three_taps_and_the_words(desks):
+    page = desks.of(
+        person("operator"), viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True
+    ).open("/")
+
+    page.get_by_role("link", name="Engage a switch").tap()
+    page.get_by_label("Key", exact=True).fill("finance")
+    page.get_by_label("Reason", exact=True).fill("OpenAI 5xx on completions since 02:10")
+    page.get_by_role("button", name="Engage segment:finance").tap()
+    page.get_by_role("button", name="Done").tap()
+
+    expect(page.locator("tr[data-switch='segment:finance']")).to_contain_text("Engaged")
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_theme_follows_the_system_and_then_the_person(desks):
+    desk = desks.of(person("viewer"), color_scheme="dark")
+    page = desk.open("/")
+    assert background(page) == "rgb(13, 16, 21)"
+
+    page.locator("[data-menu] summary").click()
+    page.get_by_role("button", name="Light").click()
+    assert background(page) == "rgb(246, 247, 249)"
+
+    page.reload()
+    assert background(page) == "rgb(246, 247, 249)"
+    assert background(desk.open("/audit/")) == "rgb(246, 247, 249)"
+
+
+def test_keys_lead_through_the_console_and_can_be_turned_off(desks):
+    page = desks.of(person("operator")).open("/")
+
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    expect(page.get_by_role("heading", name="Audit", exact=True)).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.get_by_role("heading", name="Nothing is stopped")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Engage a switch")
+
+    page.get_by_label("Single-key shortcuts are on").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("e")
+    page.wait_for_timeout(400)
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_keys_are_text_where_somebody_types(desks):
+    page = desks.of(person("operator")).open("/audit/")
+
+    page.keyboard.press("/")
+    page.keyboard.type("engage")
+
+    expect(page.get_by_label("Search reason, target, name")).to_have_value("engage")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_skip_link_is_first_and_leads_to_the_content(desks):
+    page = desks.of(person("viewer")).open("/")
+
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page.locator("#main")).to_be_focused()
+
+
+def test_admin_verifies_the_chain_and_signs_out_from_the_menu(desks):
+    engaged("segment:finance")
+    page = desks.of(person("admin")).open("/audit/")
+
+    page.get_by_role("button", name="Verify the chain").click()
+    expect(page.get_by_role("heading", name="The audit trail is whole")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.locator("[data-menu] summary").click()
+    page.get_by_role("button", name="Sign out").click()
+
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+
+
+def test_django_admin_works_under_the_policy(desks, busy):
+    desk = desks.of(person("admin"))
+
+    for path in (
+        "/admin/",
+        "/admin/switches/switch/",
+        "/admin/switches/switch/segment:finance/change/",
+        "/admin/core/user/add/",
+        "/admin/core/auditentry/",
+    ):
+        page = desk.open(path)
+        expect(page.locator(".environment")).to_be_visible()
+        expect(page.locator("#content")).to_be_visible()
+    page = desk.open("/admin/switches/switch/")
+    page.locator("#action-toggle").check()
+    expect(page.locator(".action-counter")).to_contain_text("5 of 5 selected")

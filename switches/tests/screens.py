@@ -1,0 +1,93 @@
+"""A person's browser in the tests of screens: Django's client, with and without htmx."""
+
+from datetime import datetime, timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+from django.test import Client
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import MODEL_BACKEND, person
+from controlplane.core.people.models import User
+from controlplane.core.people.services import actor_for
+from switches import services
+
+REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
+SAFE_NOW = "5xx below 0.1 % for twenty minutes, vendor confirms"
+# What the browser sends along for a part of the page, and from inside the dialog.
+PART = {"HX-Request": "true", "HX-Target": "live"}
+DIALOG = {"HX-Request": "true", "HX-Target": "dialog-body"}
+
+
+def browser(user: User, *, csrf: bool = False) -> Client:
+    client = Client(enforce_csrf_checks=csrf, raise_request_exception=False)
+    client.force_login(user, backend=MODEL_BACKEND)
+    return client
+
+
+def browser_as(role: str) -> Client:
+    return browser(person(role))
+
+
+def engaged(switch: str = "segment:finance", by: User | None = None, **more: Any) -> User:
+    """Engage a switch for a day, or as `more` says; returns who did."""
+    scope, _, key = switch.partition(":")
+    user = by or User.objects.filter(username="kim").first() or person("operator", "kim")
+    arguments = {"reason": REASON, "expires_in": "24h", "now": db_now(), **more}
+    services.engage(scope=scope, key=key, actor=actor_for(user), **arguments)
+    return user
+
+
+def overdue(switch: str = "segment:late") -> None:
+    """An episode whose time was up an hour ago, and was held."""
+    now = db_now()
+    engaged(switch, expires_in="1h", on_expiry="hold", now=now - timedelta(hours=2))
+    services.expire_due(now)
+
+
+def page(response: Any) -> str:
+    text: str = response.content.decode()
+    return text
+
+
+class Tags(HTMLParser):
+    """Every start tag of a page, with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def having(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
+        """The attributes of each such tag; `class_` and `data_x` stand for `class`, `data-x`."""
+        names = {name.rstrip("_").replace("_", "-"): value for name, value in wanted.items()}
+        return [
+            attributes
+            for found, attributes in self.found
+            if found == tag and all(attributes.get(n) == v for n, v in names.items())
+        ]
+
+    def value(self, name: str) -> str | None:
+        """What an input of this name holds."""
+        return next(
+            attributes.get("value")
+            for tag, attributes in self.found
+            if tag == "input" and attributes.get("name") == name
+        )
+
+
+def switches_shown(html: str) -> list[str]:
+    """The switches of the board's rows, in order."""
+    return [
+        str(attributes["data-switch"])
+        for tag, attributes in Tags(html).found
+        if tag == "tr" and "data-switch" in attributes
+    ]
+
+
+def local(moment: datetime) -> str:
+    """As a date field sends it."""
+    return f"{moment:%Y-%m-%dT%H:%M}"

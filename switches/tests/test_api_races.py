@@ -1,0 +1,73 @@
+"""Two at one switch: one wins, the other is told what happened."""
+
+import pytest
+
+from controlplane.core.http.tests.callers import as_role, at_once, person, signed_in
+from switches.models import Episode, Publication
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RELEASE = {"justification": "duplicate charges refunded, queue empty"}
+
+
+def test_of_two_operators_who_engage_one_wins_and_the_other_gets_the_episode():
+    kim, lee = (signed_in(person("operator", name)) for name in ("kim", "lee"))
+    version = Publication.objects.get().version
+
+    answers = at_once(
+        lambda: kim.engage("segment:finance", reason="card payments charged twice"),
+        lambda: lee.engage("segment:finance", reason="ledger rows are missing"),
+    )
+
+    won, lost = sorted(answers, key=lambda answer: answer.status_code)
+    assert (won.status_code, lost.status_code) == (200, 409)
+    assert lost.json()["episode"]["reason"] == won.json()["reason"]
+    assert lost.json()["episode"]["engaged_by"] == f"user:{won.json()['engaged_by']}"
+    assert Episode.objects.count() == 1
+    assert Publication.objects.get().version == version + 1
+
+
+def test_of_many_who_release_one_wins():
+    people = [signed_in(person("operator", f"p{number}")) for number in range(4)]
+    people[0].engage("segment:finance")
+
+    answers = at_once(
+        *(
+            lambda somebody=somebody: somebody.post("/switches/segment/finance/release", RELEASE)
+            for somebody in people
+        )
+    )
+
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+
+
+def test_changes_of_different_switches_are_numbered_without_a_gap():
+    people = [signed_in(person("operator", f"p{number}")) for number in range(6)]
+    version = Publication.objects.get().version
+
+    answers = at_once(
+        *(
+            lambda number=number, somebody=somebody: somebody.engage(f"feature:f{number}")
+            for number, somebody in enumerate(people)
+        )
+    )
+
+    assert {answer.status_code for answer in answers} == {200}
+    versions = sorted(answer.json()["version"] for answer in answers)
+    assert versions == list(range(version + 1, version + 7))
+    rows = people[0].get("/audit/", {"action": "switch.engaged"}).json()["results"]
+    assert len(rows) == 6
+
+
+def test_release_and_extend_at_once_leave_one_clear_state():
+    operator, admin = as_role("operator"), as_role("admin")
+    operator.engage("segment:finance")
+    later = {"expires_in": "2d", "reason": "refund job is still running"}
+
+    extended, released = at_once(
+        lambda: operator.post("/switches/segment/finance/extend", later),
+        lambda: admin.post("/switches/segment/finance/release", RELEASE),
+    )
+
+    assert released.status_code == 200
+    assert extended.status_code in {200, 409}
+    assert operator.get("/switches/segment/finance/").json()["state"] == "released"

@@ -1,0 +1,104 @@
+"""What stands above every page: everything stopped, something overdue, nothing known."""
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.http.tests.callers import person
+from switches.context import banner
+from switches.models import Episode
+from switches.tests.screens import REASON, browser_as, engaged, overdue, page
+
+pytestmark = pytest.mark.django_db
+PAGES = (
+    "/",
+    "/switches/feature/calm/",
+    "/approvals/",
+    "/audit/",
+    "/preferences/",
+    "/switches/engage/",
+    "/admin/",
+    "/admin/switches/switch/",
+)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_engaged_global_switch_stands_above_every_page(path):
+    client = browser_as("admin")
+    assert "All traffic is stopped" not in page(client.get(path))
+
+    engaged("global:all")
+
+    html = page(client.get(path))
+    assert "All traffic is stopped" in html
+    assert REASON in html
+    assert "/switches/global/all/" in html
+
+
+def test_ramping_global_switch_says_how_much_flows():
+    engaged("global:all")
+    Episode.objects.update(allow_percent=25)
+
+    assert "25.00 % of all traffic flows" in page(browser_as("viewer").get("/audit/"))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_overdue_switches_stand_above_every_page(path):
+    overdue()
+
+    html = page(browser_as("admin").get(path))
+
+    assert "1 overdue" in html
+    assert "/?state=overdue" in html
+
+
+def test_signed_out_page_tells_nothing(client):
+    engaged("global:all")
+
+    assert "All traffic is stopped" not in page(client.get("/sign-in/"))
+
+
+def test_pages_that_are_not_live_ask_for_it_by_themselves():
+    engaged("global:all")
+    client = browser_as("viewer")
+
+    assert 'hx-get="/alarm/"' in page(client.get("/audit/"))
+    part = page(client.get("/alarm/", headers={"HX-Request": "true", "HX-Target": "alarm"}))
+    assert "All traffic is stopped" in part
+    assert "<html" not in part
+
+
+def test_costs_one_query():
+    request = RequestFactory().get("/")
+    request.user = person("viewer")
+    engaged("global:all")
+    overdue()
+
+    with CaptureQueriesContext(connection) as caught:
+        standing = banner(request)["standing"]
+        seen = (standing.engaged, standing.overdue, standing.everything.reason)
+
+    assert seen == (2, 1, REASON)
+    assert len(caught) == 1
+
+
+def test_costs_nothing_where_nobody_looks():
+    with CaptureQueriesContext(connection) as caught:
+        banner(RequestFactory().get("/"))
+
+    assert not caught.captured_queries
+
+
+def test_database_that_is_away_breaks_no_page_and_is_not_taken_for_calm():
+    request = RequestFactory().get("/")
+    request.user = person("viewer")
+
+    def away(*_args):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with connection.execute_wrapper(away):
+        standing = banner(request)["standing"]
+
+        assert not standing.known
+        assert standing.everything is None

@@ -1,0 +1,283 @@
+"""The switchboard: what it shows, in which order, to whom, and how it stays current."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.services import actor_for
+from switches import services
+from switches.models import Episode
+from switches.tests.screens import (
+    PART,
+    REASON,
+    browser,
+    browser_as,
+    engaged,
+    overdue,
+    page,
+    switches_shown,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def board():
+    """One of each: everything, overdue, two engaged, permanent, ramping, released."""
+    engaged("segment:soon", expires_in="2h")
+    engaged("feature:later", expires_in="7d")
+    overdue("segment:late")
+    engaged("segment:forever")
+    Episode.objects.filter(switch="segment:forever").update(permanent=True, expires_at=None)
+    engaged("experiment:ramp", expires_in="3d")
+    Episode.objects.filter(switch="experiment:ramp").update(allow_percent=25)
+    engaged("global:all", expires_in="24h")
+    services.describe(
+        scope="feature",
+        key="calm",
+        changes={"owner": "growth team"},
+        actor=actor_for(person("operator", "lee")),
+        now=db_now(),
+    )
+
+
+def test_most_urgent_come_first(board):
+    html = page(browser_as("viewer").get("/"))
+
+    assert switches_shown(html) == [
+        "global:all",
+        "segment:late",
+        "segment:soon",
+        "experiment:ramp",
+        "feature:later",
+        "segment:forever",
+        "feature:calm",
+    ]
+
+
+def test_counts_stand_at_the_top(board):
+    html = page(browser_as("viewer").get("/"))
+
+    assert "5 engaged" in html
+    assert "1 overdue" in html
+    assert "1 ramping" in html
+    assert "of 7 known switches" in html
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("state=overdue", ["segment:late"]),
+        ("state=ramping", ["experiment:ramp"]),
+        ("state=released", ["feature:calm"]),
+        ("state=engaged&scope=feature", ["feature:later"]),
+        ("scope=experiment", ["experiment:ramp"]),
+        ("q=SOON", ["segment:soon"]),
+        ("q=segment:soon", ["segment:soon"]),
+        ("q=growth", ["feature:calm"]),
+        ("q=nothing-like-it", []),
+        ("q=%25", []),
+        ("page=2", []),
+    ],
+)
+def test_filters_in_the_url_narrow_it(board, query, shown):
+    assert switches_shown(page(browser_as("viewer").get(f"/?{query}"))) == shown
+
+
+@pytest.mark.parametrize("query", ["state=odd", "scope=odd", "page=0", "page=x", "page=-1"])
+def test_filter_that_makes_no_sense_narrows_nothing(board, query):
+    assert len(switches_shown(page(browser_as("viewer").get(f"/?{query}")))) == 7
+
+
+def test_search_finds_a_reason_and_a_person():
+    engaged("segment:pay", reason="결제 이중 청구 의심, INC-4411")
+    client = browser_as("viewer")
+
+    assert switches_shown(page(client.get("/", {"q": "이중 청구"}))) == ["segment:pay"]
+    assert switches_shown(page(client.get("/", {"q": "kim"}))) == ["segment:pay"]
+
+
+def test_null_character_in_a_search_is_no_error():
+    assert browser_as("viewer").get("/", {"q": "a\x00b"}).status_code == 200
+
+
+def test_nothing_stopped_says_so_and_teaches():
+    html = page(browser_as("operator").get("/"))
+
+    assert "Nothing is stopped" in html
+    assert "A switch stops one thing" in html
+    assert "/switches/engage/" in html
+
+
+def test_row_tells_reason_who_and_until_when():
+    engaged("segment:finance")
+
+    html = page(browser_as("viewer").get("/"))
+
+    assert REASON in html
+    assert "kim" in html
+    assert "then hold" in html
+    assert 'data-until="' in html
+
+
+def test_viewer_sees_no_button_that_changes_anything(board):
+    html = page(browser_as("viewer").get("/"))
+
+    for action in ("/engage/", "/extend/", "/release/", "/undo/"):
+        assert action not in html
+
+
+def test_operator_sees_what_fits_each_row(board):
+    html = page(browser_as("operator").get("/"))
+
+    assert "/switches/segment/soon/extend/" in html
+    assert "/switches/segment/soon/release/" in html
+    assert "/switches/segment/forever/extend/" not in html
+    assert "/switches/engage/?scope=feature&amp;key=calm" in html
+
+
+def test_undo_is_offered_to_whoever_engaged_for_thirty_seconds():
+    kim = engaged("segment:fresh")
+    engaged("segment:older", now=db_now() - timedelta(seconds=31))
+
+    mine, others = page(browser(kim).get("/")), page(browser_as("operator").get("/"))
+
+    assert "/switches/segment/fresh/undo/" in mine
+    assert "/switches/segment/older/undo/" not in mine
+    assert "/undo/" not in others
+
+
+def test_what_people_type_is_text_not_markup():
+    engaged("segment:xss", reason="<script>alert(1)</script> payments fail \"' onload=x")
+    client = browser_as("operator")
+
+    for path in ("/", "/?q=<script>alert(2)</script>", "/switches/segment/xss/", "/audit/"):
+        html = page(client.get(path))
+        assert "<script>alert" not in html
+        assert "&lt;script&gt;alert" in html
+
+
+def test_fifty_rows_make_a_page():
+    kim = person("operator", "kim")
+    for number in range(51):
+        engaged(f"feature:f{number:02}", by=kim)
+    client = browser_as("viewer")
+
+    first, second = page(client.get("/")), page(client.get("/?page=2"))
+
+    assert len(switches_shown(first)) == 50
+    assert len(switches_shown(second)) == 1
+    assert "?page=2" in first
+
+
+def test_number_of_queries_does_not_grow_with_the_board():
+    client = browser_as("operator")
+
+    def queries():
+        with CaptureQueriesContext(connection) as caught:
+            assert client.get("/").status_code == 200
+        return len(caught)
+
+    engaged("feature:f0")
+    few = queries()
+    for number in range(1, 20):
+        engaged(f"feature:f{number}")
+
+    assert queries() == few
+    assert few <= 9
+
+
+class TestStaysCurrent:
+    def head(self):
+        return AuditEntry.objects.order_by("-id").first().pk
+
+    def test_poll_that_saw_the_last_change_is_answered_with_204(self):
+        engaged()
+        client = browser_as("viewer")
+
+        response = client.get("/switchboard/rows/", {"since": self.head()}, headers=PART)
+
+        assert response.status_code == 204
+        assert response["Switchgear-Now"].endswith("Z")
+
+    def test_poll_without_news_costs_three_queries(self):
+        engaged()
+        client, since = browser_as("viewer"), self.head()
+
+        with CaptureQueriesContext(connection) as caught:
+            client.get("/switchboard/rows/", {"since": since}, headers=PART)
+
+        assert len(caught) == 3  # the session, the person, the last audit row
+
+    def test_change_of_anything_shown_brings_the_part_and_what_stands_above_it(self):
+        engaged()
+        client = browser_as("viewer")
+        since = self.head()
+
+        engaged("global:all")
+        html = page(client.get("/switchboard/rows/", {"since": since}, headers=PART))
+
+        assert switches_shown(html) == ["global:all", "segment:finance"]
+        assert "<html" not in html
+        assert 'id="alarm"' in html
+        assert "All traffic is stopped" in html
+
+    def test_description_alone_is_news_too(self):
+        engaged()
+        since = self.head()
+        actor = actor_for(person("operator", "lee"))
+
+        services.describe(
+            scope="segment", key="finance", changes={"owner": "x"}, actor=actor, now=db_now()
+        )
+
+        response = browser_as("viewer").get("/switchboard/rows/", {"since": since}, headers=PART)
+        assert response.status_code == 200
+
+    def test_search_puts_itself_into_the_url(self):
+        engaged()
+
+        response = browser_as("viewer").get(
+            "/switchboard/rows/",
+            {"q": "fin", "scope": "", "state": "engaged"},
+            headers={**PART, "HX-Trigger": "search"},
+        )
+
+        assert response["HX-Replace-Url"] == "/?q=fin&state=engaged"
+
+    def test_signed_out_poll_gets_no_sign_in_form_to_merge(self):
+        response = Client().get("/switchboard/rows/", headers=PART)
+
+        assert response.status_code == 401
+        assert response.content == b""
+
+
+def test_times_are_in_the_persons_zone_and_in_utc():
+    engaged("segment:finance")
+    Episode.objects.update(engaged_at="2026-11-21T02:11:00Z", expires_at="2026-11-22T02:11:00Z")
+    seoul = person("viewer", "seoul")
+    seoul.time_zone = "Asia/Seoul"
+    seoul.save()
+
+    html = page(browser(seoul).get("/switches/segment/finance/"))
+
+    assert 'datetime="2026-11-22T02:11:00.000000Z"' in html
+    assert "22 Nov 2026 11:11:00 KST" in html
+    assert "2026-11-22 11:11:00 KST · 2026-11-22 02:11:00 UTC" in html
+
+
+def test_signed_out_person_comes_back_to_where_they_were_going():
+    response = Client().get("/?state=overdue")
+
+    assert response.status_code == 302
+    assert response["Location"] == "/sign-in/?next=/%3Fstate%3Doverdue"
+
+
+def test_nobody_keeps_a_copy_of_what_was_seen():
+    assert "no-store" in browser_as("viewer").get("/")["Cache-Control"]

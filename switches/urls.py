@@ -1,0 +1,28 @@
+"""Switches' part of the API."""
+
+from django.urls import URLPattern
+
+from controlplane.core.http.routes import View, both_forms
+from switches.api import actions, published, register
+
+ONE = "switches/<str:scope>/<str:key>/"
+ACTIONS: dict[str, View] = {
+    "engage": actions.EngageView.as_view(),
+    "extend": actions.ExtendView.as_view(),
+    "acknowledge": actions.AcknowledgeView.as_view(),
+    "release": actions.ReleaseView.as_view(),
+    "undo": actions.UndoView.as_view(),
+    "history": register.HistoryView.as_view(),
+}
+
+api_urlpatterns: list[URLPattern] = [
+    *both_forms("switches/", register.SwitchList.as_view(), name="api-switches"),
+    *both_forms(ONE, register.SwitchDetail.as_view(), name="api-switch"),
+    *(
+        pattern
+        for action, view in ACTIONS.items()
+        for pattern in both_forms(f"{ONE}{action}", view, name=f"api-{action}")
+    ),
+    *both_forms("snapshot", published.SnapshotView.as_view(), name="api-snapshot"),
+    *both_forms("check", published.CheckView.as_view(), name="api-check"),
+]

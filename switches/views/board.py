@@ -1,0 +1,60 @@
+"""The switchboard: what is stopped, by whom, why and for how long."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from controlplane.core.browser import PersonRequest, signed_in
+from switches import board
+from switches.models import Scope, Switch
+from switches.views import live
+
+
+@signed_in
+@require_GET
+def switchboard(request: PersonRequest) -> HttpResponse:
+    head, now = live.head_and_now()
+    return live.stamped(render(request, "switches/board.html", _context(request, head, now)), now)
+
+
+@signed_in
+@require_GET
+def rows(request: PersonRequest) -> HttpResponse:
+    """The board's live part: 204 while nothing changed since the page's `since`."""
+    head, now = live.head_and_now()
+    nothing_new = live.unchanged(request, head, now)
+    if nothing_new is not None:
+        return nothing_new
+    response = live.part(request, "switches/_board.html", _context(request, head, now), now)
+    if request.htmx.trigger == "search":
+        asked = request.GET.copy()
+        for name in ("since", "page"):
+            asked.pop(name, None)
+        kept = "&".join(part for part in asked.urlencode().split("&") if not part.endswith("="))
+        response["HX-Replace-Url"] = f"/?{kept}" if kept else "/"
+    return response
+
+
+@signed_in
+@require_GET
+def alarm(request: PersonRequest) -> HttpResponse:
+    """The bar above every page, for pages that are not live themselves."""
+    return render(request, "_alarm_part.html", {"oob": True})
+
+
+def _context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:
+    asked = board.wanted(request.GET)
+    found, more = board.find(asked, request.user, now)
+    return {
+        "live": True,
+        "head": head,
+        "now": now,
+        "asked": asked,
+        "rows": found,
+        "more": more,
+        "known": Switch.objects.count(),
+        "scopes": Scope.values,
+    }

@@ -1,0 +1,165 @@
+"""What is done to a switch from its page or its row: extend, release, acknowledge, undo, describe.
+
+Each is a plain form at its own address; from the dialog the same form, and the page stays.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpResponse, QueryDict
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people import approvers
+from switches import board, services
+from switches.expiry import LONGEST
+from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReleaseForm, RuleForm
+from switches.models import Scope, Switch
+from switches.reasons import MIN_COLUMNS
+
+# Carries out what the form asks and says in a sentence what is so now.
+CarryOut = Callable[[Actor, datetime], str]
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    form = ExtendForm(_posted(request), initial={"how_long": "24h"})
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        extended = services.extend(scope=scope, key=key, **form.asked(now), actor=actor, now=now)
+        if extended.approval:
+            return f"Asked for approval to keep {scope}:{key} engaged for good."
+        until = extended.episode.expires_at
+        return f"{scope}:{key} stays engaged until {until:%d %b %H:%M} UTC."
+
+    return _change(request, scope, key, form, "switches/extend.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    form = ReleaseForm(_posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        released = services.release(
+            scope=scope,
+            key=key,
+            justification=form.given("justification"),
+            mode="immediate",
+            actor=actor,
+            now=now,
+        )
+        if released.approval:
+            return f"Asked for approval to release {scope}:{key}; it stays engaged until then."
+        return f"{scope}:{key} is released; traffic flows."
+
+    return _change(request, scope, key, form, "switches/release.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    form = AcknowledgeForm(_posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        comment = form.given("comment")
+        services.acknowledge(scope=scope, key=key, comment=comment, actor=actor, now=now)
+        return f"You acknowledged {scope}:{key}; it does not escalate for 24 hours."
+
+    return _change(request, scope, key, form, "switches/acknowledge.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    switch = _switch(scope, key)
+    fields = {name: getattr(switch, name) for name in DescribeForm.base_fields}
+    form = DescribeForm(_posted(request), initial=fields)
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        asked = {name: form.given(name).strip() for name in fields}
+        services.describe(scope=scope, key=key, changes=asked, actor=actor, now=now)
+        return f"{scope}:{key} is described."
+
+    return _change(request, scope, key, form, "switches/describe.html", carry_out)
+
+
+@signed_in
+@require_POST
+def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    _switch(scope, key)
+    try:
+        services.undo(scope=scope, key=key, actor=actor_of(request), now=db_now())
+    except Conflict as conflict:
+        return _refused(request, f"{scope}:{key}", "Not undone", conflict)
+    message = f"Undone: {scope}:{key} is released again, as if it had not been engaged."
+    return done(request, message, reverse("switch_page", args=[scope, key]))
+
+
+def _change(
+    request: PersonRequest,
+    scope: str,
+    key: str,
+    form: RuleForm,
+    template: str,
+    carry_out: CarryOut,
+) -> HttpResponse:
+    """Show the form, or carry it out; a refusal keeps everything that was typed."""
+    switch = _switch(scope, key)
+    actor = actor_of(request)
+    actor.require("switches:write")
+    now = db_now()
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        try:
+            message = carry_out(actor, now)
+        except InvalidInput as error:
+            form.take(error.errors)
+        except Conflict as conflict:
+            return _refused(request, f"{scope}:{key}", "Nothing was changed", conflict)
+        else:
+            return done(request, message, reverse("switch_page", args=[scope, key]))
+    return show(request, template, _context(request, switch, form, now), status=status)
+
+
+def _context(
+    request: PersonRequest, switch: Switch, form: RuleForm, now: datetime
+) -> dict[str, Any]:
+    needs_two = switch.scope == Scope.GLOBAL
+    return {
+        "switch": switch,
+        "episode": switch.episode,
+        "form": form,
+        "now": now,
+        "needs_two": needs_two,
+        "approvers": approvers.names(but=request.user.pk) if needs_two else [],
+        "in_a_day": now + timedelta(days=1),
+        "in_a_week": now + timedelta(days=7),
+        "latest": now + LONGEST,
+        "min_columns": MIN_COLUMNS,
+    }
+
+
+def _posted(request: PersonRequest) -> QueryDict | None:
+    return request.POST if request.method == "POST" else None
+
+
+def _refused(
+    request: PersonRequest, switch_id: str, heading: str, conflict: Conflict
+) -> HttpResponse:
+    context = {"heading": heading, "detail": conflict.detail, "target": switch_id}
+    return show(request, "core/notice.html", context, status=409)
+
+
+def _switch(scope: str, key: str) -> Switch:
+    try:
+        return board.one(scope, key)
+    except InvalidInput as error:
+        raise Http404 from error

@@ -1,0 +1,142 @@
+"""Engaging from the screen: the form, what it would do, and what it did."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import trigger_client_event
+
+from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people import approvers
+from switches import services
+from switches.board import undo_until
+from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
+from switches.forms import EngageForm
+from switches.models import Scope
+from switches.reasons import MIN_COLUMNS
+from switches.services.register import find
+
+# A second press of the button, or a form sent twice, is the same wish.
+SAME_WISH_WITHIN = timedelta(seconds=30)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def engage(request: PersonRequest) -> HttpResponse:
+    """The form; its target may be given in the URL (`?scope=segment&key=finance`)."""
+    actor = actor_of(request)
+    actor.require("switches:write")
+    now = db_now()
+    if request.method == "GET":
+        form = EngageForm(initial=_initial(request))
+        return show(request, "switches/engage.html", _context(request, form, now))
+    form = EngageForm(request.POST)
+    valid = form.is_valid()
+    conflict: Conflict | None = None
+    try:
+        # With a field of the form's own still wrong, the rules are asked all the same: the person
+        # gets every complaint at once.
+        done = services.engage(**form.asked(), actor=actor, now=now, dry_run=not valid)
+        if not done.dry_run:
+            return _engaged(request, done, now)
+    except InvalidInput as error:
+        form.take(error.errors)
+    except Conflict as error:
+        if valid and _is_same_wish(error, actor.label, form, now):
+            return _engaged_before(request, form, now)
+        conflict = error
+    context = _context(request, form, now, conflict=conflict)
+    status = 409 if conflict else 422
+    return show(request, "switches/engage.html", context, status=status)
+
+
+@signed_in
+@require_POST
+def preview(request: PersonRequest) -> HttpResponse:
+    """What the form would do as it stands; asked while it is being filled in."""
+    actor = actor_of(request)
+    actor.require("switches:write")
+    now = db_now()
+    form = EngageForm(request.POST)
+    context: dict[str, Any] = {"form": form, "now": now}
+    form.is_valid()
+    try:
+        context["plan"] = services.engage(**form.asked(), actor=actor, now=now, dry_run=True)
+    except InvalidInput as error:
+        form.take(error.errors)
+    except Conflict as conflict:
+        context["conflict"] = conflict
+    return render(request, "switches/_plan.html", context)
+
+
+def _initial(request: PersonRequest) -> dict[str, str]:
+    scope = request.GET.get("scope", "")
+    scope = scope if scope in Scope.values else Scope.SEGMENT.value
+    key = "all" if scope == Scope.GLOBAL else request.GET.get("key", "")[:120]
+    return {
+        "scope": scope,
+        "key": key,
+        "reason": request.GET.get("reason", "")[:2000],
+        "how_long": "24h",
+        "on_expiry": DEFAULT_ON_EXPIRY[scope],
+    }
+
+
+def _context(
+    request: PersonRequest, form: EngageForm, now: datetime, **more: Any
+) -> dict[str, Any]:
+    return {
+        "form": form,
+        "now": now,
+        "scopes": Scope.values,
+        "defaults": DEFAULT_ON_EXPIRY,
+        "in_a_day": now + timedelta(days=1),
+        "in_a_week": now + timedelta(days=7),
+        "latest": now + LONGEST,
+        "until_approved": now + UNTIL_APPROVED,
+        "min_columns": MIN_COLUMNS,
+        **more,
+    }
+
+
+def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
+    """Say what is in force now, with the way back. Without a script the switch's page does."""
+    if not in_dialog(request):
+        if done.approval:
+            messages.success(request, "Engaged for 24 hours; permanent waits for approval.")
+        return redirect("switch_page", done.switch.scope, done.switch.key)
+    context = {
+        "switch": done.switch,
+        "episode": done.episode,
+        "approval": done.approval,
+        "approvers": approvers.names(but=request.user.pk) if done.approval else [],
+        "undo_until": undo_until(done.switch, done.episode, request.user, now),
+        "now": now,
+    }
+    response = show(request, "switches/engaged.html", context)
+    return trigger_client_event(response, "refresh")
+
+
+def _engaged_before(request: PersonRequest, form: EngageForm, now: datetime) -> HttpResponse:
+    asked = form.asked()
+    switch = find(str(asked["scope"]), str(asked["key"]))
+    episode = switch.episode if switch else None
+    if switch is None or episode is None:
+        return redirect("switchboard")
+    return _engaged(request, services.Engagement(switch, episode), now)
+
+
+def _is_same_wish(conflict: Conflict, who: str, form: EngageForm, now: datetime) -> bool:
+    present = conflict.extra["episode"]
+    age = now - datetime.fromisoformat(present["engaged_at"])
+    return (
+        present["engaged_by"] == who
+        and present["reason"] == form.given("reason").strip()
+        and age < SAME_WISH_WITHIN
+    )
