@@ -47,7 +47,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     owner = conninfo_to_dict(settings.ENV.database.owner_url)
     connection.settings_dict["USER"] = str(owner.get("user", ""))
     connection.settings_dict["PASSWORD"] = str(owner.get("password", ""))
-    connection.settings_dict["OPTIONS"].pop("assume_role", None)
+    options = connection.settings_dict["OPTIONS"]
+    options["options"] = options["options"].partition("-c role=")[0]
 
 
 @pytest.fixture(scope="session")

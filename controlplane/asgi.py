@@ -14,7 +14,7 @@ os.environ.setdefault("DATABASE_POOL", "16")
 _django = cast("ASGIApplication", get_asgi_application())
 
 from controlplane.core import health, metrics  # noqa: E402 - Django has to be set up first
-from controlplane.core.errors import Unavailable  # noqa: E402
+from controlplane.core.errors import DomainError, Unavailable  # noqa: E402
 from controlplane.dataplane import answers  # noqa: E402
 from controlplane.dataplane.application import (  # noqa: E402
     Application,
@@ -25,9 +25,8 @@ from controlplane.dataplane.application import (  # noqa: E402
 )
 from controlplane.dataplane.credentials import authenticate  # noqa: E402
 from controlplane.dataplane.plane import Plane  # noqa: E402
-from controlplane.gate import DatabaseGate  # noqa: E402
+from controlplane.gate import Gate  # noqa: E402
 
-RETRY_AFTER_SECONDS = 3
 _plane = Plane()
 health.set_snapshot_source(_plane.state.status)
 
@@ -41,18 +40,15 @@ def _check_token(token: str, scope: str) -> None:
 metrics.set_token_check(_check_token)
 
 
-async def _refuse(scope: Scope, send: Send) -> None:
+async def _refuse(scope: Scope, send: Send, error: DomainError) -> None:
     headers = dict(scope["headers"])
-    if scope["path"].startswith("/api/") or b"text/html" not in headers.get(b"accept", b""):
-        error = Unavailable(
-            "The database does not answer. Nothing was changed as far as we know; "
-            "repeat the request with the same Idempotency-Key.",
-            retry_after=RETRY_AFTER_SECONDS,
-        )
-        await send_answer(send, scope, headers, answers.refusal(error))
-        return
-    page = answers.page(503, render_to_string("503.html"), retry_after=RETRY_AFTER_SECONDS)
-    await send_answer(send, scope, headers, page)
+    wants_page = b"text/html" in headers.get(b"accept", b"")
+    is_page = wants_page and not scope["path"].startswith("/api/")
+    if is_page and isinstance(error, Unavailable):
+        answer = answers.page(503, render_to_string("503.html"), retry_after=error.retry_after)
+    else:
+        answer = answers.refusal(error)
+    await send_answer(send, scope, headers, answer)
 
 
-application = Application(_plane, behind=DatabaseGate(_django, _plane.state, _refuse))
+application = Application(_plane, behind=Gate(_django, _plane.state, _refuse))

@@ -16,6 +16,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME_ROLE = "switchgear_runtime"
 
@@ -79,7 +82,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
     return Environment(
         variables=variables,
         data_dir=data_dir,
-        name=variables.get("ENVIRONMENT_NAME") or "development",
+        name=_name(variables),
         database=_database(variables, services),
         database_pool=_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
         redis_url=_url(
@@ -109,10 +112,22 @@ def _database(variables: Mapping[str, str], services: Mapping[str, str]) -> Data
     given = variables.get("DATABASE_URL")
     source = variables if given else {k.upper(): v for k, v in services.items()}
     fallback = "postgresql://switchgear@127.0.0.1:5432/switchgear"
-    schemes = {"postgres", "postgresql"}
-    url = _url(source.get("DATABASE_URL") or fallback, "DATABASE_URL", schemes)
-    owner = _url(source.get("DATABASE_OWNER_URL") or url, "DATABASE_OWNER_URL", schemes)
+    url = _postgresql(source.get("DATABASE_URL") or fallback, "DATABASE_URL")
+    owner = _postgresql(source.get("DATABASE_OWNER_URL") or url, "DATABASE_OWNER_URL")
     return Database(url=url, owner_url=owner, assume_role=RUNTIME_ROLE if owner == url else None)
+
+
+def _postgresql(value: str, name: str) -> str:
+    """Libpq's own reader judges: its URLs may name several hosts and have options of their own."""
+    if not value.startswith(("postgres://", "postgresql://")):
+        raise WrongVariable(name, "must be a URL starting with postgresql://")
+    try:
+        ports = str(conninfo_to_dict(value).get("port") or "5432").split(",")
+    except psycopg.Error as error:
+        raise WrongVariable(name, f"is not a URL ({str(error).strip()})") from error
+    if not all(port.isascii() and port.isdigit() and 0 < int(port) < 65536 for port in ports):
+        raise WrongVariable(name, f"has no such port as {','.join(ports)}")
+    return value
 
 
 def _slack(variables: Mapping[str, str]) -> Slack:
@@ -143,9 +158,17 @@ def _url(value: str, name: str, schemes: set[str]) -> str:
         port_is_sane = parts.port is None or parts.port > 0
     except ValueError as error:
         raise WrongVariable(name, f"is not a URL ({error})") from error
-    if parts.scheme not in schemes or not port_is_sane or not (parts.netloc or parts.path):
+    local = parts.scheme == "unix" and parts.path
+    if parts.scheme not in schemes or not port_is_sane or not (parts.netloc or local):
         raise WrongVariable(name, f"must be a URL starting with {' or '.join(sorted(schemes))}://")
     return value
+
+
+def _name(variables: Mapping[str, str]) -> str:
+    name = (variables.get("ENVIRONMENT_NAME") or "development").strip()
+    if not (0 < len(name) <= 40 and name.isprintable()):
+        raise WrongVariable("ENVIRONMENT_NAME", "must be 1 to 40 printable characters on one line")
+    return name
 
 
 def _hosts(variables: Mapping[str, str]) -> list[str]:

@@ -1,25 +1,38 @@
-"""Stands before Django: nobody waits for a database that does not answer.
+"""Stands before Django: nobody waits for a database that does not answer, no body is endless.
 
 While the data plane can't reach PostgreSQL, requests are refused at once with 503 and
 `Retry-After`; one that was under way when it froze is given up after `DEADLINE_SECONDS`. What needs
-no database (static files, health, metrics) always passes.
+no database (static files, health, metrics) always passes. Django itself would write a body of any
+size to disk before it asks who sends it.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from controlplane.dataplane.application import ASGIApplication, Message, Receive, Scope, Send
+from controlplane.core.deadline import IN_SCOPE
+from controlplane.core.errors import DomainError, TooLarge, Unavailable
+from controlplane.dataplane.application import (
+    ASGIApplication,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    drain,
+)
 from controlplane.dataplane.state import State
 
 DEADLINE_SECONDS = 8.0
+RETRY_AFTER_SECONDS = 3
+LARGEST_BODY = 64 * 1024
 PASSES = ("/static/", "/health/", "/metrics")
 
-Refuse = Callable[[Scope, Send], Awaitable[None]]
+Refuse = Callable[[Scope, Send, DomainError], Awaitable[None]]
 
 
-class DatabaseGate:
-    """An ASGI application around another; `refuse` sends the 503."""
+class Gate:
+    """An ASGI application around another; `refuse` words a refusal for whoever asks."""
 
     def __init__(
         self,
@@ -34,45 +47,71 @@ class DatabaseGate:
         self._deadline_seconds = deadline_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(PASSES):
-            await self._inner(scope, receive, send)
-        elif not self._state.database_reachable:
-            await self._refuse(scope, send)
-        else:
-            await self._with_deadline(scope, receive, send)
-
-    async def _with_deadline(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Give up on an answer that does not begin in time; one that has begun may take longer."""
-        call = _Call(send)
-        task = asyncio.ensure_future(self._inner(scope, receive, call.send))
+        if scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close"})
+            return
+        needs_database = not scope["path"].startswith(PASSES)
+        if needs_database and not self._state.database_reachable:
+            await self._refuse(scope, send, _no_answer())
+            return
+        call = _Call(receive, send)
         try:
-            await asyncio.wait({task}, timeout=self._deadline_seconds)
+            await self._pass(scope, call, self._deadline_seconds if needs_database else None)
+        except TooLarge as error:
+            await drain(receive)
+            await self._refuse(scope, send, error)
+
+    async def _pass(self, scope: Scope, call: "_Call", deadline: float | None) -> None:
+        """Give up on an answer that does not begin in time; one that has begun may take longer."""
+        ends = None if deadline is None else time.monotonic() + deadline
+        inner = self._inner({**scope, IN_SCOPE: ends}, call.receive, call.send)
+        task = asyncio.ensure_future(inner)
+        try:
+            await asyncio.wait({task}, timeout=deadline)
         except asyncio.CancelledError:  # The caller went away.
             task.cancel()
             raise
-        if not task.done() and not call.started:
-            # Its thread is stuck in the database and can't be stopped: it is left behind, mute.
-            call.muted = True
-            task.cancel()
-            task.add_done_callback(_forget)
-            await self._refuse(scope, send)
+        if task.done() or call.started:
+            await task
             return
-        await task
+        # Its thread is stuck in the database and can't be stopped: it ends when it can, mute, and
+        # takes back what it wrote, because it sees the deadline before it commits.
+        call.muted = True
+        task.add_done_callback(_forget)
+        await self._refuse(scope, call.out, _no_answer())
 
 
 class _Call:
-    """One request's way out: notes that the answer has begun, and can be closed."""
+    """One request's way in and out: counts its body, notes that its answer has begun."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self.out = send
         self.started = False
         self.muted = False
+        self._in = receive
+        self._received = 0
+
+    async def receive(self) -> Message:
+        message = await self._in()
+        self._received += len(message.get("body", b""))
+        if self._received > LARGEST_BODY:
+            raise TooLarge(f"A request body may have at most {LARGEST_BODY // 1024} KiB.")
+        return message
 
     async def send(self, message: Message) -> None:
         if self.muted:
             return
         self.started = True
-        await self._send(message)
+        await self.out(message)
+
+
+def _no_answer() -> Unavailable:
+    return Unavailable(
+        "The database does not answer. Nothing was changed as far as we know; "
+        "repeat the request with the same Idempotency-Key.",
+        retry_after=RETRY_AFTER_SECONDS,
+    )
 
 
 def _forget(task: "asyncio.Future[Any]") -> None:

@@ -77,41 +77,46 @@ TEMPLATES = [
 ]
 
 
-def _database(url: str, assume_role: str | None, pool_size: int) -> dict[str, Any]:
+def _database(url: str, assume_role: str | None, pool_size: int, limits: str) -> dict[str, Any]:
+    """Django's entry for a URL. What the URL says of the connection wins over what stands here."""
     info = {key: value for key, value in conninfo_to_dict(url).items() if value is not None}
     options: dict[str, Any] = {
         "connect_timeout": 3,
-        # A server that vanished without a word is noticed within half a minute.
+        # A server that vanished without a word is noticed: idle connections by keepalives, those
+        # with something still to be acknowledged by the user timeout (milliseconds).
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
         "application_name": "switchgear",
-        "options": "-c statement_timeout=8s -c lock_timeout=5s"
-        " -c idle_in_transaction_session_timeout=15s",
     }
-    if assume_role:
-        options["assume_role"] = assume_role
+    # Not Django's `assume_role`: with a pool it would wait for the pool it is filling.
+    role = f"-c role={assume_role}" if assume_role else ""
+    session = f"{limits} {info.pop('options', '')} {role}"
     names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST"}
     base = {django: str(info.pop(libpq, "")) for libpq, django in names.items()}
     base["PORT"] = str(info.pop("port", ""))
-    if pool_size and not AS_OWNER:
+    if pool_size:
         options["pool"] = {"min_size": 2, "max_size": pool_size, "timeout": 5}
     return {
         "ENGINE": "django.db.backends.postgresql",
         **base,
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {**info, **options},
+        "OPTIONS": {**options, **info, "options": session},
     }
 
 
 if AS_OWNER:
-    DATABASES = {"default": _database(ENV.database.owner_url, None, 0)}
-    DATABASES["default"]["OPTIONS"]["options"] = "-c lock_timeout=5s"
+    _default = _database(ENV.database.owner_url, None, 0, "-c lock_timeout=5s")
 else:
-    DATABASES = {
-        "default": _database(ENV.database.url, ENV.database.assume_role, ENV.database_pool)
-    }
+    _default = _database(
+        ENV.database.url,
+        ENV.database.assume_role,
+        ENV.database_pool,
+        "-c statement_timeout=8s -c lock_timeout=5s -c idle_in_transaction_session_timeout=15s",
+    )
+DATABASES = {"default": _default}
 DATABASE_RUNTIME_ROLE = ENV.database.assume_role or str(
     conninfo_to_dict(ENV.database.url).get("user")
 )

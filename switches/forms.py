@@ -5,7 +5,7 @@ everything that was typed still in place.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -31,8 +31,9 @@ class LocalTimeField(forms.DateTimeField):
 
     def to_python(self, value: Any) -> datetime | None:
         try:
-            return super().to_python(value)
-        except ValidationError as error:
+            moment = super().to_python(value)
+            return moment if moment is None else moment.astimezone(UTC)
+        except (ValidationError, OverflowError) as error:  # The calendar has two ends.
             zone = timezone.get_current_timezone_name()
             raise ValidationError(
                 f"That is not one moment in {zone}: it can't be read, or the clock change that "

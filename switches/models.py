@@ -148,6 +148,7 @@ class Episode(models.Model):
     engaged_by = models.ForeignKey(
         "core.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
+    engaged_by_identity = models.CharField(max_length=220)
     engaged_at = models.DateTimeField()
     engaged_version = models.BigIntegerField()
     expires_at = models.DateTimeField(null=True, blank=True)

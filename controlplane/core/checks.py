@@ -18,7 +18,7 @@ def audit_table_belongs_to_another(**_: Any) -> list[CheckMessage]:
     try:
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT pg_has_role(current_user, relowner, 'MEMBER') FROM pg_class"
+                "SELECT pg_has_role(session_user, relowner, 'MEMBER') FROM pg_class"
                 " WHERE oid = to_regclass('core_auditentry')"
             )
             row = cursor.fetchone()

@@ -47,6 +47,12 @@ class NotFound(DomainError):
     title = "There is no such thing here"
 
 
+class MethodNotAllowed(DomainError):
+    status = 405
+    slug = "method-not-allowed"
+    title = "This method is not possible here"
+
+
 class Conflict(DomainError):
     """The state does not allow it now; `extra` tells what stands in the way."""
 
@@ -85,3 +91,11 @@ class Unavailable(DomainError):
     def __init__(self, detail: str, *, retry_after: int = 5) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+
+
+class Broken(DomainError):
+    """What we did not foresee; the log has the cause under the request's id."""
+
+    status = 500
+    slug = "internal-error"
+    title = "Something went wrong on our side"

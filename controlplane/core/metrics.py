@@ -112,7 +112,7 @@ def _outbox(now: datetime) -> Iterator[Metric]:
             "SELECT count(*) FILTER (WHERE state = 'pending'),"
             " count(*) FILTER (WHERE state = 'failed'),"
             " min(created_at) FILTER (WHERE state = 'pending')"
-            " FROM core_outboxmessage WHERE state <> 'sent'"
+            " FROM core_outboxmessage WHERE NOT (state = 'sent')"
         )
         pending, failed, oldest = cursor.fetchone()
     age = (now - oldest).total_seconds() if oldest else 0.0

@@ -1,6 +1,7 @@
 """What the server's shell commands share: who acts there, and how errors end them."""
 
 import getpass
+import os
 import sys
 from typing import Any
 
@@ -13,7 +14,11 @@ from controlplane.core.errors import DomainError
 
 def shell_actor() -> Actor:
     """The person at the server's shell: trusted, and named in the audit trail."""
-    return system(f"shell:{getpass.getuser()}")
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # A container may run as a user that no file knows.
+        name = f"uid-{os.getuid()}"
+    return system(f"shell:{name}")
 
 
 class ShellCommand(BaseCommand):

@@ -10,8 +10,10 @@ from controlplane.core import ticks
 from controlplane.core.approvals import services as approvals
 from controlplane.core.idempotency import services as idempotency
 from controlplane.core.outbox import delivery
+from controlplane.core.outbox.models import OutboxMessage
 
 RAN_BY = "worker"
+SENT_KEPT = timedelta(days=30)
 SIGN_INS_KEPT = timedelta(days=30)
 MOST_AT_ONCE = 5000
 
@@ -25,6 +27,13 @@ def run_tick(name: str) -> None:
 @ticks.tick("outbox.sweep", seconds=1, queue="outbox")
 def sweep_outbox(now: datetime) -> int:
     return delivery.sweep(now)
+
+
+@ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
+def purge_outbox(now: datetime) -> int:
+    """Delete what was sent long ago. What failed stays until somebody deals with it."""
+    sent = OutboxMessage.objects.filter(state="sent", finished_at__lt=now - SENT_KEPT)
+    return OutboxMessage.objects.filter(pk__in=sent.values("pk")[:MOST_AT_ONCE]).delete()[0]
 
 
 @ticks.tick("approvals.expire", seconds=60, queue="switches")

@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 CHANNEL = "switchgear:wake"
-PAUSE_SECONDS = 5.0
+PAUSE_SECONDS = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +42,7 @@ _waker: _Waker | None = None
 
 def wake(topic: str) -> None:
     """Tell whoever listens that `topic` changed, once the current transaction has committed."""
-    transaction.on_commit(lambda: _publish(topic))
+    transaction.on_commit(lambda: _publish(topic), robust=True)
 
 
 def _publish(topic: str) -> None:

@@ -8,12 +8,8 @@ from typing import Any
 
 import orjson
 
-from controlplane.core.errors import (
-    DomainError,
-    TooLarge,
-    Unauthenticated,
-    Unavailable,
-)
+from controlplane.core import problem
+from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, TooLarge, Unavailable
 from controlplane.dataplane.credentials import Headers
 from controlplane.dataplane.served_copy import JSON, Header
 from controlplane.dataplane.state import State
@@ -23,7 +19,7 @@ from switches.evaluate import evaluate, read_question
 MAX_BODY_BYTES = 64 * 1024
 ENTITY_TAG = re.compile(rb'(?:W/)?("[^"]*")')
 
-PROBLEM_JSON = (b"content-type", b"application/problem+json")
+PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
 
 Answer = tuple[int, list[Header], bytes]
@@ -76,28 +72,11 @@ def ready(state: State, _headers: Headers, _body: bytes) -> Answer:
     return _json(200, content, NO_STORE)
 
 
-def problem(
-    status: int, slug: str, title: str, detail: str, *headers: Header, **extra: Any
-) -> Answer:
-    """An error as RFC 9457 has it."""
-    content = {
-        "type": f"urn:switchgear:problem:{slug}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        **extra,
-    }
-    return _written(status, PROBLEM_JSON, content, NO_STORE, *headers)
-
-
-def refusal(error: DomainError) -> Answer:
-    """A domain error, with the header its kind calls for."""
-    headers: list[Header] = []
-    if isinstance(error, Unauthenticated):
-        headers.append((b"www-authenticate", b'Bearer realm="switchgear"'))
-    if isinstance(error, Unavailable):
-        headers.append((b"retry-after", str(error.retry_after).encode()))
-    return problem(error.status, error.slug, error.title, error.detail, *headers, **error.extra)
+def refusal(error: DomainError, *headers: Header) -> Answer:
+    """A domain error, with the headers its kind calls for."""
+    said = problem.headers(error).items()
+    called_for = [(name.lower().encode(), value.encode()) for name, value in said]
+    return _written(error.status, PROBLEM_JSON, problem.document(error), *called_for, *headers)
 
 
 def moved(path: str, query: bytes) -> Answer:
@@ -108,15 +87,13 @@ def moved(path: str, query: bytes) -> Answer:
 
 def wrong_method(method: str, allowed: Iterable[str]) -> Answer:
     methods = ", ".join(allowed)
-    detail = f"{method} is not possible here; use {methods}."
-    allow = (b"allow", methods.encode())
-    return problem(405, "method-not-allowed", "This method is not possible here", detail, allow)
+    error = MethodNotAllowed(f"{method} is not possible here; use {methods}.")
+    return refusal(error, (b"allow", methods.encode()))
 
 
 def broken() -> Answer:
     """For what we did not foresee; the server logs the cause."""
-    detail = "The request failed on our side and was logged; try again."
-    return problem(500, "internal-error", "Something went wrong on our side", detail)
+    return refusal(Broken("The request failed on our side and was logged; try again."))
 
 
 def page(status: int, html: str, *, retry_after: int) -> Answer:

@@ -6,6 +6,8 @@ goes to the application behind; so do the data plane's own paths when a signed-i
 because only Django knows sessions.
 """
 
+import asyncio
+import contextlib
 import itertools
 import re
 import secrets
@@ -26,6 +28,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+DRAIN_BYTES = 1024 * 1024
+DRAIN_SECONDS = 1.0
 SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 PROCESS = secrets.token_hex(6).encode()
 _numbers = itertools.count(1)
@@ -75,7 +79,7 @@ class Application:
             await self._behind(scope, receive, send)
             return
         try:
-            body = await _read(headers, receive) if route.reads_body else b""
+            body = await _read(receive) if route.reads_body else b""
             answer = self._answer(route, scope["method"], headers, body)
         except DomainError as error:
             answer = answers.refusal(error)
@@ -138,15 +142,25 @@ def _request_id(headers: Headers) -> bytes:
     return b"%s-%x" % (PROCESS, next(_numbers))
 
 
-async def _read(headers: Headers, receive: Receive) -> bytes:
+async def _read(receive: Receive) -> bytes:
     """The whole body, or the first part of one that is too large; raises :class:`TooLarge`."""
-    announced = int(headers.get(b"content-length", b"0"))
-    if announced > MAX_BODY_BYTES:
-        raise TooLarge(f"A request body may have at most {MAX_BODY_BYTES // 1024} KiB.")
     body = b""
     while len(body) <= MAX_BODY_BYTES:
         message = await receive()
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if not message.get("more_body"):
-            break
-    return body
+            return body
+    await drain(receive)
+    raise TooLarge(f"A request body may have at most {MAX_BODY_BYTES // 1024} KiB.")
+
+
+async def drain(receive: Receive) -> None:
+    """Let the caller finish sending, within reason: one that still sends may miss the answer."""
+    drained = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while drained < DRAIN_BYTES:
+                message = await receive()
+                drained += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return

@@ -33,6 +33,7 @@ class Refresher:
         self._woken = asyncio.Event()
         self._rebuild_seconds = 0.0
         self._lagging = False
+        self._second_try = False
 
     def wake(self) -> None:
         """Look now. Any number of calls before the look begins are one."""
@@ -44,6 +45,10 @@ class Refresher:
             try:
                 await self._session()
             except Exception as error:
+                # One broken connection is not a lost database: only if the next fails too.
+                if self._state.database_reachable and not self._second_try:
+                    self._second_try = True
+                    continue
                 self._lost(error)
             await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
 
@@ -119,6 +124,7 @@ class Refresher:
         self._lagging = True
 
     def _found(self) -> None:
+        self._second_try = False
         if not self._state.database_reachable:
             log.info("dataplane.database_found")
         self._state.database_reachable = True

@@ -56,7 +56,6 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
 
     celery = ("-m", "celery", "--quiet", "--app", "controlplane.celery")
     level = ("--loglevel", "INFO")
-    schedule = ("--schedule", str(place.run / "celerybeat-schedule"), "--pidfile", "")
     return Application(
         beside=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
         steps=(
@@ -66,7 +65,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         processes=(
             python("web", *_web(settings.port)),
             python("worker", *celery, "worker", *_WORKER, *level),
-            python("beat", *celery, "beat", *schedule, *level),
+            python("beat", *celery, "beat", *level),
             python("watchdog", "manage.py", "watchdog"),
         ),
         probe=python("ready", *_probe(settings), shown=False),

@@ -66,7 +66,7 @@ class Cluster:
         self._single_user(
             binaries,
             fresh,
-            f"CREATE ROLE {OWNER} LOGIN CREATEDB PASSWORD '{passwords[OWNER]}'",
+            f"CREATE ROLE {OWNER} LOGIN CREATEDB CREATEROLE PASSWORD '{passwords[OWNER]}'",
             f"CREATE ROLE {APPLICATION} LOGIN PASSWORD '{passwords[APPLICATION]}'",
             f"CREATE DATABASE {DATABASE} OWNER {OWNER}",
             f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC",

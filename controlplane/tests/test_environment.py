@@ -25,7 +25,10 @@ def read(tmp_path, **variables):
         ("PORT", "８０００"),
         ("DATABASE_URL", "mysql://localhost/x"),
         ("DATABASE_URL", "postgresql://localhost:notaport/x"),
+        ("DATABASE_URL", "postgresql://localhost/x?nonsense=1"),
         ("DATABASE_POOL", "-1"),
+        ("ENVIRONMENT_NAME", "two\nlines"),
+        ("REDIS_URL", "redis:nowhere"),
         ("REDIS_URL", "127.0.0.1:6379"),
         ("ALLOWED_HOSTS", " , "),
         ("ALLOWED_HOSTS", "https://example.org"),
@@ -40,6 +43,12 @@ def read(tmp_path, **variables):
 def test_a_wrong_value_names_its_variable(tmp_path, name, value):
     with pytest.raises(WrongVariable, match=f"^{name}: "):
         read(tmp_path, **{name: value})
+
+
+def test_a_url_may_name_several_hosts(tmp_path):
+    url = "postgresql://app@a:5432,b:5433/x"
+
+    assert read(tmp_path, DATABASE_URL=url).database.url == url
 
 
 def test_a_bot_token_needs_a_channel(tmp_path):

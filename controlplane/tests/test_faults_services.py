@@ -75,7 +75,9 @@ def test_postgresql_hung_polls_go_on_and_writes_say_when_to_retry(installation, 
     until(lambda: "segment:finance" in stopped(client), 2)
 
     with installation.suspended("postgres"):
-        time.sleep(3)
+        refused = engage(client, "feature:frozen")  # On its way when nobody knew yet.
+        assert refused.status_code == 503
+        time.sleep(1)
         ages = []
         for _ in range(3):
             answer = client.get("/api/v1/snapshot")
@@ -99,6 +101,8 @@ def test_postgresql_hung_polls_go_on_and_writes_say_when_to_retry(installation, 
     until(lambda: ready(client).status_code == 200, 30, installation.said)
     until(lambda: engage(client, "feature:after").status_code == 200, 10, installation.said)
     until(lambda: "feature:after" in stopped(client), 3)
+    time.sleep(1)
+    assert "feature:frozen" not in stopped(client), "refused with 503, and done all the same"
 
 
 def test_postgresql_killed_comes_back_and_nothing_needs_a_restart(installation, client):

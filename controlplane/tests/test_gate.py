@@ -6,27 +6,30 @@ import time
 import pytest
 
 from controlplane.dataplane.state import State
-from controlplane.gate import DatabaseGate
+from controlplane.gate import LARGEST_BODY, Gate
 
 SCOPE = {"type": "http", "path": "/api/v1/switches/", "headers": []}
 
 
-async def refuse(scope, send):
-    await send({"type": "http.response.start", "status": 503, "headers": []})
+async def refuse(scope, send, error):
+    await send({"type": "http.response.start", "status": error.status, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
-def ask(inner, *, reachable=True, path="/api/v1/switches/", deadline=0.2):
+def ask(inner, *, reachable=True, path="/api/v1/switches/", deadline=0.2, pieces=(b"",)):
     """The messages the caller got, and how long they took."""
-    state, sent = State(), []
+    state, sent, waiting = State(), [], list(pieces)
     state.database_reachable = reachable
 
     async def send(message):
         sent.append(message)
 
+    async def receive():
+        return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
+
     async def run():
-        gate = DatabaseGate(inner, state, refuse, deadline)
-        await gate({**SCOPE, "path": path}, None, send)
+        gate = Gate(inner, state, refuse, deadline)
+        await gate({**SCOPE, "path": path}, receive, send)
         await asyncio.sleep(0.05)
 
     started = time.monotonic()
@@ -50,6 +53,12 @@ async def slow_after_start(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await asyncio.sleep(0.5)
     await send({"type": "http.response.body", "body": b"late"})
+
+
+async def read_all(scope, receive, send):
+    while (await receive())["more_body"]:
+        pass
+    await answer(scope, receive, send)
 
 
 async def break_down(scope, receive, send):
@@ -92,3 +101,15 @@ def test_an_answer_that_has_begun_may_take_longer():
 def test_what_breaks_inside_breaks_outside():
     with pytest.raises(ValueError, match="nobody foresaw"):
         ask(break_down)
+
+
+def test_a_body_within_the_limit_passes_in_pieces():
+    sent, _ = ask(read_all, pieces=[b"x" * 1024] * 64)
+
+    assert sent[0]["status"] == 200
+
+
+def test_an_endless_body_is_refused_once_it_is_over_the_limit():
+    sent, _ = ask(read_all, pieces=[b"x" * LARGEST_BODY, b"x", b"x" * 5000])
+
+    assert [message.get("status") for message in sent] == [413, None]

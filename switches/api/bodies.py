@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from switches.models import OnExpiry, Scope, State
-from switches.services.register import KEY
 from switches.services.release import MODES
 
 NO_RAMPS_YET = "There are no ramps yet: leave `plan` out, or the switch is released in one step."
@@ -61,33 +59,3 @@ class SwitchFilters(Filters):
     q = serializers.CharField(
         required=False, max_length=200, help_text="In the id, owner or description."
     )
-
-
-class Keys(serializers.ListField):
-    child = Text(
-        allow_blank=False,
-        validators=[
-            RegexValidator(
-                rf"\A(?:{KEY.pattern})\Z", "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
-            )
-        ],
-    )
-
-
-class QuestionBody(serializers.Serializer[Any]):
-    """What a caller is about to do. A field nobody knows is refused: a misspelt one would
-    otherwise let blocked traffic through."""
-
-    segments = Keys(required=False)
-    features = Keys(required=False)
-    experiments = Keys(required=False)
-    targeting_key = Text(required=False, allow_null=True)
-
-    def to_internal_value(self, data: Any) -> Any:
-        known = ", ".join(self.fields)
-        unknown = {
-            name: [f"Unknown; the fields are {known}."] for name in data.keys() - self.fields
-        }
-        if unknown:
-            raise serializers.ValidationError(unknown)
-        return super().to_internal_value(data)

@@ -1,6 +1,6 @@
 """The snapshot and the decision, for signed-in browsers: programs get theirs from the data plane.
 
-Read from the database, so always fresh; a held poll (`wait`) is the data plane's alone.
+Read from the database, so always fresh.
 """
 
 import random
@@ -8,17 +8,15 @@ import re
 
 from django.http import HttpResponse
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.views import ApiView
-from switches.api.bodies import QuestionBody
-from switches.api.shapes import DecisionShape, SnapshotShape
+from switches.api.shapes import DecisionShape, QuestionShape, SnapshotShape
 from switches.bucketing import BUCKETS
-from switches.evaluate import Question, evaluate
+from switches.evaluate import evaluate, read_question
 from switches.models import Episode
 from switches.models import Publication as PublicationRow
 from switches.snapshot import Entry, Publication, render
@@ -45,12 +43,6 @@ class SnapshotView(ApiView):
     @extend_schema(
         parameters=[
             OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
-            OpenApiParameter(
-                "wait",
-                OpenApiTypes.INT,
-                description="Seconds, at most 60, to hold the answer while nothing has changed; "
-                "for tokens only.",
-            ),
         ],
         responses={200: SnapshotShape, 304: OpenApiResponse(description="You have this version.")},
     )
@@ -74,18 +66,10 @@ class SnapshotView(ApiView):
 class CheckView(ApiView):
     write_scope = "switches:read"  # A POST for its body's sake; it changes nothing.
 
-    @extend_schema(request=QuestionBody, responses=DecisionShape)
+    @extend_schema(request=QuestionShape, responses=DecisionShape)
     def post(self, request: Request) -> Response:
         """May this call go on? The first switch that blocks it is named."""
-        body = QuestionBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        asked = body.validated_data
-        question = Question(
-            segments=tuple(asked.get("segments", ())),
-            features=tuple(asked.get("features", ())),
-            experiments=tuple(asked.get("experiments", ())),
-            targeting_key=asked.get("targeting_key"),
-        )
+        question = read_question(dict(request.data))
         publication, entries = published()
         decision = evaluate(
             question,

@@ -114,6 +114,15 @@ class SnapshotShape(serializers.Serializer[Any]):
     switches = SnapshotEntryShape(many=True)
 
 
+class QuestionShape(serializers.Serializer[Any]):
+    """What a caller is about to do; `switches.evaluate.read_question` reads it."""
+
+    segments = serializers.ListField(child=serializers.CharField(), required=False)
+    features = serializers.ListField(child=serializers.CharField(), required=False)
+    experiments = serializers.ListField(child=serializers.CharField(), required=False)
+    targeting_key = serializers.CharField(required=False, allow_null=True)
+
+
 class DecisionShape(serializers.Serializer[Any]):
     allowed = serializers.BooleanField()
     switch = serializers.CharField(allow_null=True)

@@ -15,8 +15,6 @@ from switches.models import Episode, Publication, Switch
 
 def open_episode(switch: Switch) -> Episode | None:
     """The open episode, locked; the switch has to be locked already."""
-    if switch._state.adding:
-        return None
     return Episode.objects.select_for_update().filter(switch=switch, ended_at__isnull=True).first()
 
 

@@ -17,19 +17,18 @@ from switches import facts, publication, reasons
 from switches.expiry import Expiry, FieldErrors, plan_expiry
 from switches.models import Episode, State, Switch
 from switches.services import changes
-from switches.services.register import identify, lock_switch
+from switches.services.register import identify, register_and_lock
 
 LARGEST_EVIDENCE = 32 * 1024  # bytes of canonical JSON
 
 
 @dataclass(frozen=True)
 class Engagement:
-    """What engaging did, or would do: the switch, its episode, and an approval asked for."""
+    """What engaging did: the switch, its episode, and an approval that was asked for."""
 
     switch: Switch
     episode: Episode
     approval: Approval | None = None
-    dry_run: bool = False
 
 
 def engage(
@@ -43,7 +42,6 @@ def engage(
     evidence: Mapping[str, Any] | None = None,
     actor: Actor,
     now: datetime,
-    dry_run: bool = False,
 ) -> Engagement:
     """Stop what the switch guards, in one transaction: state, audit, outbox, version.
 
@@ -52,18 +50,15 @@ def engage(
     if the switch is engaged already.
     """
     actor.require("switches:write")
-    switch_id = identify(scope, key)
+    identify(scope, key)
     expiry = _checked(scope, reason, expires_in, expires_at, on_expiry, evidence, now)
     with transaction.atomic():
         head = publication.lock()
-        switch = lock_switch(scope, key, now=now, create=not dry_run)
-        switch = switch or Switch(id=switch_id, scope=scope, key=key, registered_at=now)
+        switch = register_and_lock(scope, key, now=now)
         present = changes.open_episode(switch)
         if present is not None:
             raise already_engaged(switch, present)
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
-        if dry_run:
-            return Engagement(switch, episode, dry_run=True)
         before = facts.picture(switch, None)
         publication.publish(head, switch, now)
         episode.engaged_version = switch.version
@@ -71,7 +66,8 @@ def engage(
         changes.tell("switch.engaged", switch, episode, actor, now, before=before, reason=reason)
         if not expiry.permanent_requested:
             return Engagement(switch, episode)
-        return Engagement(switch, episode, ask_for_permanent(switch, episode, actor, now))
+        asked = ask_for_permanent(switch, episode, episode.reason, actor, now)
+        return Engagement(switch, episode, asked)
 
 
 def already_engaged(switch: Switch, episode: Episode) -> Conflict:
@@ -124,6 +120,7 @@ def _new_episode(
         engaged_by_type=actor.type,
         engaged_by_name=actor.name,
         engaged_by_id=actor.user_id,
+        engaged_by_identity=actor.identity,
         engaged_at=now,
         engaged_version=switch.version,
         expires_at=expiry.expires_at,
@@ -132,13 +129,15 @@ def _new_episode(
     )
 
 
-def ask_for_permanent(switch: Switch, episode: Episode, actor: Actor, now: datetime) -> Approval:
+def ask_for_permanent(
+    switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
+) -> Approval:
     return approvals.request(
         kind=Approval.Kind.PERMANENT,
         target=switch.pk,
         summary=f"Keep {switch.pk} engaged with no expiry",
         diff={"episode": episode.pk, "permanent": [False, True]},
-        reason=episode.reason,
+        reason=reason,
         risk="high",
         actor=actor,
         now=now,

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from controlplane.core.actors import system
 from switches import facts, publication
@@ -20,7 +20,17 @@ def expire_due(now: datetime) -> int:
     due = Episode.objects.filter(
         ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now
     ).order_by("expires_at")
-    return sum(_expire(pk, now) for pk in due.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    done, failures = 0, []
+    for pk in due.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+        try:
+            done += _expire(pk, now)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as error:
+            failures.append(error)  # Raised below: one that fails must not keep the rest engaged.
+    if failures:
+        raise ExceptionGroup("some episodes could not expire", failures)
+    return done
 
 
 @transaction.atomic

@@ -12,7 +12,7 @@ from switches.expiry import FieldErrors, plan_extension
 from switches.models import State
 from switches.services import changes
 from switches.services.engage import Engagement, ask_for_permanent
-from switches.services.register import identify, lock_switch
+from switches.services.register import identify, lock
 
 
 def extend(
@@ -28,14 +28,15 @@ def extend(
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
         head = publication.lock()
-        switch = lock_switch(scope, key, now=now, create=False)
+        switch = lock(scope, key)
         episode = changes.open_episode(switch) if switch is not None else None
         if switch is None or episode is None or episode.state != State.ENGAGED:
             raise Conflict(f"{scope}:{key} is not engaged; there is nothing to extend.")
         if episode.permanent:
             raise Conflict(f"{switch.pk} is permanent; it has no expiry to extend.")
         if expires_in == "permanent":
-            return Engagement(switch, episode, ask_for_permanent(switch, episode, actor, now))
+            asked = ask_for_permanent(switch, episode, reason.strip(), actor, now)
+            return Engagement(switch, episode, asked)
         try:
             expires_at = plan_extension(expires_in=expires_in, present=episode.expires_at, now=now)
         except FieldErrors as error:
@@ -58,7 +59,7 @@ def acknowledge(
     identify(scope, key)
     with transaction.atomic():
         publication.lock()
-        switch = lock_switch(scope, key, now=now, create=False)
+        switch = lock(scope, key)
         episode = changes.open_episode(switch) if switch is not None else None
         if switch is None or episode is None:
             raise Conflict(f"{scope}:{key} is released; there is nothing to acknowledge.")

@@ -35,14 +35,16 @@ def find(scope: str, key: str) -> Switch | None:
     return Switch.objects.with_open_episode().filter(pk=identify(scope, key)).first()
 
 
-def lock_switch(scope: str, key: str, *, now: datetime, create: bool) -> Switch | None:
-    """Lock a switch, registering it if asked to. The publication row has to be locked already."""
-    switch_id = identify(scope, key)
-    if create:
-        Switch.objects.bulk_create(
-            [Switch(id=switch_id, scope=scope, key=key, registered_at=now)], ignore_conflicts=True
-        )
-    return Switch.objects.select_for_update().filter(pk=switch_id).first()
+def lock(scope: str, key: str) -> Switch | None:
+    """Lock a switch, if it is known. The publication row has to be locked already."""
+    return Switch.objects.select_for_update().filter(pk=identify(scope, key)).first()
+
+
+def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
+    """Lock a switch that is registered now if it was not. The publication row is locked already."""
+    switch = Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
+    Switch.objects.bulk_create([switch], ignore_conflicts=True)
+    return Switch.objects.select_for_update().get(pk=switch.pk)
 
 
 def describe(
@@ -53,8 +55,10 @@ def describe(
     _check(changes)
     with transaction.atomic():
         publication.lock()
-        switch = lock_switch(scope, key, now=now, create=True)
-        assert switch is not None  # noqa: S101 - it was just registered
+        switch = lock(scope, key)
+        if switch is None and not any(changes.values()):
+            return Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
+        switch = switch or register_and_lock(scope, key, now=now)
         before = {field: getattr(switch, field) for field in changes}
         if before == dict(changes):
             return switch

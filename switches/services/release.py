@@ -12,7 +12,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication, reasons
 from switches.models import Episode, Scope, Switch
 from switches.services import changes
-from switches.services.register import identify, lock_switch
+from switches.services.register import identify, lock
 
 UNDO_WITHIN = timedelta(seconds=30)
 MODES = ("ramp", "immediate")
@@ -24,7 +24,6 @@ class Release:
 
     switch: Switch
     approval: Approval | None = None
-    dry_run: bool = False
 
 
 def release(
@@ -35,7 +34,6 @@ def release(
     mode: str = "ramp",
     actor: Actor,
     now: datetime,
-    dry_run: bool = False,
 ) -> Release:
     """Release a switch. The global one needs an approver who is not the one who asks.
 
@@ -52,9 +50,7 @@ def release(
         raise InvalidInput(errors)
     with transaction.atomic():
         head = publication.lock()
-        switch, episode = _engaged(scope, key, now)
-        if dry_run:
-            return Release(switch, dry_run=True)
+        switch, episode = _engaged(scope, key)
         if scope == Scope.GLOBAL and actor.type != "system":
             return Release(switch, _ask(switch, episode, justification, actor, now))
         changes.close(
@@ -78,9 +74,8 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime) -> Switch:
     actor.require("switches:write")
     with transaction.atomic():
         head = publication.lock()
-        switch, episode = _engaged(scope, key, now)
-        engager = (episode.engaged_by_type, episode.engaged_by_name, episode.engaged_by_id)
-        if engager != (actor.type, actor.name, actor.user_id):
+        switch, episode = _engaged(scope, key)
+        if episode.engaged_by_identity != actor.identity:
             raise Conflict("Only whoever engaged it can undo that; release it instead.")
         if now - episode.engaged_at > UNDO_WITHIN:
             raise Conflict("More than 30 seconds have passed; release it instead.")
@@ -99,8 +94,8 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime) -> Switch:
         return switch
 
 
-def _engaged(scope: str, key: str, now: datetime) -> tuple[Switch, Episode]:
-    switch = lock_switch(scope, key, now=now, create=False)
+def _engaged(scope: str, key: str) -> tuple[Switch, Episode]:
+    switch = lock(scope, key)
     episode = changes.open_episode(switch) if switch is not None else None
     if switch is None or episode is None:
         last = Episode.objects.filter(switch_id=identify(scope, key)).order_by("-id").first()

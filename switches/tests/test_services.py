@@ -15,6 +15,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
+from controlplane.core.rehearsal import rehearsal
 from switches import services
 from switches.models import Episode, Publication, Switch
 
@@ -69,10 +70,13 @@ class TestEngage:
         assert refused.value.extra["episode"]["engaged_by"] == "user:olga"
         assert version() == 1
 
-    def test_dry_run_writes_nothing(self):
-        done = engage(person("olga"), dry_run=True)
+    def test_a_rehearsal_writes_nothing(self):
+        olga = person("olga")
 
-        assert done.dry_run
+        with rehearsal():
+            done = engage(olga)
+
+        assert done.episode.reason == REASON
         assert not Switch.objects.exists()
         assert not AuditEntry.objects.exists()
         assert version() == 0

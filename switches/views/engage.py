@@ -1,5 +1,6 @@
 """Engaging from the screen: the form, what it would do, and what it did."""
 
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import approvers
+from controlplane.core.rehearsal import rehearsal
 from switches import services
 from switches.board import undo_until
 from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
@@ -42,8 +44,9 @@ def engage(request: PersonRequest) -> HttpResponse:
     try:
         # With a field of the form's own still wrong, the rules are asked all the same: the person
         # gets every complaint at once.
-        done = services.engage(**form.asked(), actor=actor, now=now, dry_run=not valid)
-        if not done.dry_run:
+        with nullcontext() if valid else rehearsal():
+            done = services.engage(**form.asked(), actor=actor, now=now)
+        if valid:
             return _engaged(request, done, now)
     except InvalidInput as error:
         form.take(error.errors)
@@ -67,7 +70,8 @@ def preview(request: PersonRequest) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "now": now}
     form.is_valid()
     try:
-        context["plan"] = services.engage(**form.asked(), actor=actor, now=now, dry_run=True)
+        with rehearsal():
+            context["plan"] = services.engage(**form.asked(), actor=actor, now=now)
     except InvalidInput as error:
         form.take(error.errors)
     except Conflict as conflict:

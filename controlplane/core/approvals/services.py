@@ -54,6 +54,7 @@ def request(
         return present
     if present is not None:
         _decided(present, "expired", "Nobody decided in time.", system("approvals"), now)
+        _note(present, system("approvals"), now)
     approval = Approval.objects.create(
         kind=kind,
         target=target,

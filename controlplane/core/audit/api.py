@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
+from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -27,7 +28,6 @@ from controlplane.core.http.views import ApiView, ListView
 
 ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
-READ_AT_ONCE = 500
 SENT_AT_ONCE = 100
 
 
@@ -121,7 +121,7 @@ class AuditExport(ApiView):
         """
         filters = self.filters.of(request.query_params)
         chosen = filters.pop("format")
-        rows = _rows(matching(AuditEntry.objects.all(), filters))
+        rows = services.rows_of(matching(AuditEntry.objects.all(), filters))
         chunks = _chunks(_csv_lines(rows) if chosen == "csv" else _json_lines(rows))
         # Django would gather a plain iterator in memory before it sends it over ASGI.
         over_asgi = isinstance(request._request, ASGIRequest)
@@ -167,15 +167,6 @@ def _value(text: str) -> Any:
     return json.loads(text)
 
 
-def _rows(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
-    """Page by page, up to the last row there is now: a slow reader holds no transaction open."""
-    newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    seen = 0
-    while page := list(entries.filter(id__gt=seen, id__lte=newest).order_by("id")[:READ_AT_ONCE]):
-        yield from map(services.as_row, page)
-        seen = page[-1].pk
-
-
 def _json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         yield orjson.dumps(row).decode() + "\n"
@@ -200,6 +191,13 @@ def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 async def _step_by_step(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    following = sync_to_async(lambda: next(chunks, None))
-    while (chunk := await following()) is not None:
+    """Between two chunks nothing of the database is held: readers may be slow, and many."""
+
+    def following() -> bytes | None:
+        try:
+            return next(chunks, None)
+        finally:
+            connection.close()  # Back to the pool.
+
+    while (chunk := await sync_to_async(following)()) is not None:
         yield chunk

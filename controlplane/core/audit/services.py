@@ -5,13 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
-from controlplane.core import canonical
+from controlplane.core import canonical, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import chain
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.outbox import services as outbox
 
+READ_AT_ONCE = 500
 CHAIN_LOCK = 0x5317C4  # any number nobody else uses for an advisory lock
 
 
@@ -27,10 +29,12 @@ def record(
 ) -> AuditEntry:
     """Append one row in the caller's transaction. Call it last: it holds the chain until commit.
 
+    Raises :class:`Unavailable` if whoever asked was told meanwhile that it took too long.
     Two writers that did not wait for each other would follow the same row; the lock also makes
     the ids gapless.
     """
     _lock_chain()
+    deadline.check()
     head = AuditEntry.objects.order_by("-id").values("id", "hash").first()
     entry = AuditEntry(
         id=head["id"] + 1 if head else 1,
@@ -58,9 +62,20 @@ def as_row(entry: AuditEntry) -> dict[str, Any]:
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """The whole trail in order, streamed: memory does not grow with it."""
-    for entry in AuditEntry.objects.order_by("id").iterator(chunk_size=2000):
-        yield as_row(entry)
+    """The whole trail in order: memory does not grow with it."""
+    yield from rows_of(AuditEntry.objects.all())
+
+
+def rows_of(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
+    """The chosen rows in order, up to the last there is now, read page by page.
+
+    A slow reader holds neither a transaction nor a statement open.
+    """
+    newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    seen = 0
+    while page := list(entries.filter(id__gt=seen, id__lte=newest).order_by("id")[:READ_AT_ONCE]):
+        yield from map(as_row, page)
+        seen = page[-1].pk
 
 
 def verify(anchors: Mapping[int, str] | None = None) -> chain.Verdict:

@@ -23,8 +23,9 @@ MOST_TO_VERIFY_HERE = 20_000
 KNOWN_ACTIONS = (
     "switch.engaged", "switch.extended", "switch.released", "switch.undone", "episode.overdue",
     "episode.acknowledged", "registration.changed", "approval.requested", "approval.approved",
-    "approval.denied", "session.started", "session.failed", "session.ended", "user.created",
-    "user.changed", "token.created", "token.revoked", "audit.anchored",
+    "approval.denied", "approval.expired", "approval.void", "session.started", "session.failed",
+    "session.ended", "user.created", "user.changed", "user.password_set", "token.created",
+    "token.revoked", "audit.anchored",
 )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from controlplane.core import deadline
+from controlplane.core.errors import DomainError
 from controlplane.core.http import pages, problems, requests
 
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
@@ -28,12 +30,19 @@ class RequestContextMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request_id = requests.begin(request)
         started = time.perf_counter()
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            response = self.get_response(request)
+        ends = getattr(request, "scope", {}).get(deadline.IN_SCOPE)
+        with structlog.contextvars.bound_contextvars(request_id=request_id), deadline.until(ends):
+            response = self._respond(request)
             if request.method not in SAFE_METHODS:
                 _note(request, response, time.perf_counter() - started)
         response["X-Request-ID"] = request_id
         return response
+
+    def _respond(self, request: HttpRequest) -> HttpResponse:
+        # Our own filters say which of them is wrong; those of Django's admin would break.
+        if request.path.startswith("/admin/") and "%00" in request.META.get("QUERY_STRING", ""):
+            return pages.answer(request, DomainError("The address has a null character."))
+        return self.get_response(request)
 
 
 class PersonTimeZoneMiddleware:

@@ -10,7 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template import loader
 from django.utils.cache import add_never_cache_headers
 
-from controlplane.core.errors import DomainError, Forbidden, NotFound
+from controlplane.core import problem
+from controlplane.core.errors import Broken, DomainError, Forbidden, NotFound
 from controlplane.core.http import problems
 from controlplane.core.http.requests import is_api, request_id_of
 
@@ -26,7 +27,7 @@ def page(request: HttpRequest, error: DomainError) -> HttpResponse:
     # Without the context processors, which look up the session and what is engaged.
     context = {"error": error, "request": request, "request_id": request_id_of(request)}
     response = HttpResponse(
-        template.render(context), status=error.status, headers=problems.headers(error)
+        template.render(context), status=error.status, headers=problem.headers(error)
     )
     add_never_cache_headers(response)
     return problems.quietly(response)
@@ -59,7 +60,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return answer(
         request,
         error
-        or problems.Broken(
+        or Broken(
             "The request failed on our side and was logged. Repeat it with the same "
             "Idempotency-Key; if it fails again, tell us the request id."
         ),

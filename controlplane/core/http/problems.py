@@ -1,7 +1,4 @@
-"""Every way a request can fail, mapped once to a domain error, and from there to problem+json.
-
-`type` is `urn:switchgear:problem:<slug>`: a name to compare, not an address to fetch.
-"""
+"""Every way a request can fail, mapped once to a domain error, and from there to problem+json."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -15,10 +12,13 @@ from django.http import Http404, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf_errors
 
+from controlplane.core import problem
 from controlplane.core.errors import (
+    Broken,
     DomainError,
     Forbidden,
     InvalidInput,
+    MethodNotAllowed,
     NotFound,
     TooLarge,
     TooManyRequests,
@@ -27,8 +27,6 @@ from controlplane.core.errors import (
 )
 from controlplane.core.http.rendering import dumps
 
-MEDIA_TYPE = "application/problem+json"
-TYPE = "urn:switchgear:problem:"
 BUSY_STATES = {
     "55P03",  # lock_not_available: lock_timeout
     "57014",  # query_canceled: statement_timeout
@@ -41,16 +39,10 @@ PASSING_STATES = {"25P03", "25P04", "25006"}
 log = structlog.get_logger(__name__)
 
 
-class MethodNotAllowed(DomainError):
-    status = 405
-    slug = "method-not-allowed"
-    title = "This method is not possible here"
-
-
 class NotAcceptable(DomainError):
     status = 406
     slug = "not-acceptable"
-    title = "This can't be had in the form that was asked for"
+    title = "There is no answer in a form the caller accepts"
 
 
 class UnsupportedMediaType(DomainError):
@@ -59,41 +51,12 @@ class UnsupportedMediaType(DomainError):
     title = "The body's content type is not one that is read here"
 
 
-class Broken(DomainError):
-    """What we did not foresee; the log has the cause under the request's id."""
-
-    status = 500
-    slug = "internal-error"
-    title = "Something went wrong on our side"
-
-
-def document(error: DomainError) -> dict[str, Any]:
-    """The RFC 9457 document of an error."""
-    return {
-        "type": TYPE + error.slug,
-        "title": error.title,
-        "status": error.status,
-        "detail": error.detail,
-        **error.extra,
-    }
-
-
-def headers(error: DomainError) -> dict[str, str]:
-    """The headers an error's answer carries, whatever its body is."""
-    found = {"Cache-Control": "no-store"}
-    if isinstance(error, Unauthenticated):
-        found["WWW-Authenticate"] = 'Bearer realm="switchgear"'
-    if isinstance(error, Unavailable | TooManyRequests):
-        found["Retry-After"] = str(error.retry_after)
-    return found
-
-
 def respond(error: DomainError) -> HttpResponse:
     response = HttpResponse(
-        dumps(document(error)),
+        dumps(problem.document(error)),
         status=error.status,
-        content_type=MEDIA_TYPE,
-        headers=headers(error),
+        content_type=problem.MEDIA_TYPE,
+        headers=problem.headers(error),
     )
     return quietly(response)
 

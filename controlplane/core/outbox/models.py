@@ -43,7 +43,9 @@ class OutboxMessage(models.Model):
                 fields=["destination", "next_attempt_at"],
                 condition=Q(state="pending"),
                 name="outbox_due",
-            )
+            ),
+            models.Index(fields=["state"], condition=~Q(state="sent"), name="outbox_unsent"),
+            models.Index(fields=["finished_at"], condition=Q(state="sent"), name="outbox_sent"),
         ]
 
     def __str__(self) -> str:

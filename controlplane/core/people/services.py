@@ -34,6 +34,7 @@ def create_user(
     *, username: str, password: str | None, role: str, actor: Actor, now: datetime, **more: Any
 ) -> User:
     """Make a person who can sign in; raises :class:`InvalidInput` if the name is taken."""
+    username = User.normalize_username(username)  # As signing in does: NFKC.
     if User.objects.filter(username=username).exists():
         raise InvalidInput({"username": [f"{username} exists already."]})
     user = User.objects.create_user(username, password, role=role, **more)

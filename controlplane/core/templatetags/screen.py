@@ -4,6 +4,7 @@ Every moment is shown in the person's own zone and carries UTC in its tooltip an
 `static/js/clock.js` keeps countdowns and ages going, in the same words as here.
 """
 
+import math
 from datetime import UTC, datetime, timedelta
 
 from django import template
@@ -139,7 +140,7 @@ def time_left(left: timedelta) -> str:
     """`6 d 23 h`, `23:59:41`, `59:41`; past zero the same with `over` behind it."""
     over = left <= timedelta()
     # Rounded up while it runs, down once it is over: it never claims a second that is gone.
-    seconds = -int(left.total_seconds() // 1) if over else -int(-left.total_seconds() // 1)
+    seconds = int(-left.total_seconds()) if over else math.ceil(left.total_seconds())
     text = _clock(seconds)
     return f"{text} over" if over else text
 

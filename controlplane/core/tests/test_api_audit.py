@@ -181,7 +181,7 @@ def test_unknown_format_is_named(auditor, wanted):
 def test_long_trail_is_exported_piece_by_piece(auditor, monkeypatch):
     for number in range(25):
         record(target=f"thing:{number}")
-    monkeypatch.setattr(api, "READ_AT_ONCE", 10)
+    monkeypatch.setattr(audit, "READ_AT_ONCE", 10)
     monkeypatch.setattr(api, "SENT_AT_ONCE", 4)
 
     pieces = list(auditor.get("/audit/export").streaming_content)
@@ -214,7 +214,7 @@ def test_large_export_does_not_grow_memory(auditor):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("error:StreamingHttpResponse must consume")
 def test_export_is_streamed_over_asgi_too(monkeypatch):
-    monkeypatch.setattr(api, "READ_AT_ONCE", 10)
+    monkeypatch.setattr(audit, "READ_AT_ONCE", 10)
     monkeypatch.setattr(api, "SENT_AT_ONCE", 4)
     text = token_text(person("admin"), ["audit:read"])
     program = with_token("switches:write", owner=person("operator"))

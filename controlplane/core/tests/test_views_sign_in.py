@@ -74,14 +74,13 @@ def test_wrong_password_is_told_in_one_way_and_noted(client, kim):
     for response in (known, unknown):
         assert response.status_code == 422
         assert "That name and password don’t match" in response.content.decode()
-    assert actions() == [("session.failed", "user:kim"), ("session.failed", "user:?")]
+    assert actions() == [("session.failed", "user:kim")]
 
 
 def test_name_nobody_has_is_kept_nowhere_in_the_trail(client, kim):
     sign_in(client, username="my-secret-password")
 
-    entry = AuditEntry.objects.get()
-    assert "my-secret-password" not in f"{entry.target}{entry.after}{entry.reason}"
+    assert not AuditEntry.objects.exists()
 
 
 def test_deactivated_person_does_not_get_in(client, kim):

@@ -1,0 +1,32 @@
+"""RFC 9457: the document and the headers of an error, one for Django and for the data plane. Pure.
+
+`type` is `urn:switchgear:problem:<slug>`: a name to compare, not an address to fetch.
+"""
+
+from typing import Any
+
+from controlplane.core.errors import DomainError, TooManyRequests, Unauthenticated, Unavailable
+
+MEDIA_TYPE = "application/problem+json"
+TYPE = "urn:switchgear:problem:"
+
+
+def document(error: DomainError) -> dict[str, Any]:
+    """The RFC 9457 document of an error."""
+    return {
+        "type": TYPE + error.slug,
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        **error.extra,
+    }
+
+
+def headers(error: DomainError) -> dict[str, str]:
+    """The headers an error's answer carries, whatever its body is."""
+    found = {"Cache-Control": "no-store"}
+    if isinstance(error, Unauthenticated):
+        found["WWW-Authenticate"] = 'Bearer realm="switchgear"'
+    if isinstance(error, Unavailable | TooManyRequests):
+        found["Retry-After"] = str(error.retry_after)
+    return found
