@@ -13,6 +13,7 @@ from typing import Any
 
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import DomainError, TooLarge, Unavailable
+from controlplane.core.wire import LARGEST_BODY, too_large
 from controlplane.dataplane.application import (
     ASGIApplication,
     Message,
@@ -25,7 +26,6 @@ from controlplane.dataplane.state import State
 
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
-LARGEST_BODY = 64 * 1024
 PASSES = ("/static/", "/health/", "/metrics")
 
 Refuse = Callable[[Scope, Send, DomainError], Awaitable[None]]
@@ -96,7 +96,7 @@ class _Call:
         message = await self._in()
         self._received += len(message.get("body", b""))
         if self._received > LARGEST_BODY:
-            raise TooLarge(f"A request body may have at most {LARGEST_BODY // 1024} KiB.")
+            raise too_large()
         return message
 
     async def send(self, message: Message) -> None:

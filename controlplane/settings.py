@@ -9,6 +9,7 @@ from csp.constants import NONE, SELF
 from psycopg.conninfo import conninfo_to_dict
 
 from controlplane import environment
+from controlplane.core.wire import LARGEST_BODY
 
 ENV = environment.read()
 BASE_DIR = Path(environment.ROOT)
@@ -126,7 +127,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 SLACK = ENV.slack
 PUBLIC_URL = ENV.public_url
-DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = LARGEST_BODY
 
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",

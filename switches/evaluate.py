@@ -4,7 +4,6 @@ Global before segment before feature before experiment, and within a scope in th
 first switch that blocks decides, and is named with its reason.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from typing import Any
 
 from controlplane.core.errors import InvalidInput
 from switches.bucketing import Draw, admits
+from switches.keys import KEY
 from switches.snapshot import Entry
 
 GLOBAL_ID = "global:all"
@@ -19,7 +19,6 @@ KEY_FIELDS = {"segments": "segment", "features": "feature", "experiments": "expe
 """The fields that name keys, in decision order, each with the scope of its switches."""
 
 EXPIRY_GRACE = timedelta(seconds=5)
-_KEY = re.compile(r"[A-Za-z0-9._-]{1,120}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,5 +97,5 @@ def _lapsed(entry: Entry, now: datetime) -> bool:
 
 def _are_keys(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(key, str) and _KEY.fullmatch(key) for key in value
+        isinstance(key, str) and KEY.fullmatch(key) for key in value
     )

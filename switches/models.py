@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Concat
 
+from switches.keys import PATTERN
+
 
 class Scope(models.TextChoices):
     GLOBAL = "global"
@@ -103,9 +105,7 @@ class Switch(models.Model):
                 name="switch_id_is_scope_and_key",
             ),
             models.CheckConstraint(condition=Q(scope__in=Scope.values), name="switch_scope_known"),
-            models.CheckConstraint(
-                condition=Q(key__regex=r"^[A-Za-z0-9._-]{1,120}$"), name="switch_key_plain"
-            ),
+            models.CheckConstraint(condition=Q(key__regex=f"^{PATTERN}$"), name="switch_key_plain"),
             models.CheckConstraint(
                 condition=~Q(scope="global") | Q(key="all"), name="switch_global_is_all"
             ),

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from controlplane.core import health, metrics
 from controlplane.core.errors import Unavailable
 from controlplane.core.http import problems
+from controlplane.core.http.authentication import presented_token
 from controlplane.core.http.views import ApiView
 
 UNCACHED = {"Cache-Control": "no-store"}
@@ -34,7 +35,7 @@ class MetricsView(ApiView):
     schema = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        check, token = metrics.token_check(), _token(request)
+        check, token = metrics.token_check(), presented_token(request)
         if check is not None and token is not None:
             check(token, self.read_scope)
             return
@@ -45,10 +46,3 @@ class MetricsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         content, content_type = metrics.exposition(request.headers.get("Accept", ""))
         return HttpResponse(content, content_type=content_type, headers=UNCACHED)
-
-
-def _token(request: Request) -> str | None:
-    kind, _, text = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "bearer" and text.strip():
-        return text.strip()
-    return request.headers.get("X-API-Key")

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
+ABANDONED_SECONDS = 30.0  # A question this old is asked anew, beside the one that hangs.
+
 T = TypeVar("T")
 
 
@@ -55,7 +57,8 @@ class Bounded(Generic[T]):
     def begin(self) -> Callable[[], T]:
         """Ask now; what comes back waits for the answer, so that several can be asked at once."""
         with self._lock:
-            if self._asked is None or self._asked.done():
+            age = time.monotonic() - self._asked_at
+            if self._asked is None or self._asked.done() or age > ABANDONED_SECONDS:
                 self._asked, self._asked_at = Future(), time.monotonic()
                 threading.Thread(target=self._work, args=(self._asked,), daemon=True).start()
             future, deadline = self._asked, self._asked_at + self._seconds

@@ -9,7 +9,8 @@ from django.db import transaction
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-CHANNEL = "switchgear:wake"
+from controlplane.core.wire import WAKE_CHANNEL
+
 PAUSE_SECONDS = 1.0
 
 log = structlog.get_logger(__name__)
@@ -31,7 +32,7 @@ class _Waker:
         if time.monotonic() < self._silent_until:
             return
         try:
-            self._client.publish(CHANNEL, topic)
+            self._client.publish(WAKE_CHANNEL, topic)
         except redis.RedisError as error:
             self._silent_until = time.monotonic() + PAUSE_SECONDS
             log.warning("wake.failed", topic=topic, error=str(error), pause_seconds=PAUSE_SECONDS)

@@ -1,6 +1,7 @@
 """The watchdog: runs any tick that is late, so that a dead broker, beat or worker stops nothing."""
 
 import threading
+import time
 
 import structlog
 from django.db import DatabaseError, InterfaceError
@@ -30,9 +31,13 @@ class Watchdog:
 
     def run(self) -> None:
         """Until stopped. Nothing it meets ends it: a database that is away is asked again."""
+        settled = time.monotonic() + PATIENCE_SECONDS  # Worker and beat may just be starting too.
         while not self._stop.is_set():
             try:
-                self.look()
+                if time.monotonic() < settled:
+                    heartbeats.beat(NAME)
+                else:
+                    self.look()
                 self._reachable = True
             except (DatabaseError, InterfaceError) as error:
                 if self._reachable:

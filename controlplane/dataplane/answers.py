@@ -1,23 +1,19 @@
 """What is said: from the state and a request's parts to status, headers and body. No I/O."""
 
 import random
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-from controlplane.core import problem
-from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, TooLarge, Unavailable
+from controlplane.core import problem, wire
+from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, Unavailable
 from controlplane.dataplane.credentials import Headers
 from controlplane.dataplane.served_copy import JSON, Header
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question
-
-MAX_BODY_BYTES = 64 * 1024
-ENTITY_TAG = re.compile(rb'(?:W/)?("[^"]*")')
 
 PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
@@ -115,13 +111,10 @@ def _nothing_yet() -> Unavailable:
 
 
 def _names(if_none_match: bytes, etag: bytes) -> bool:
-    """RFC 9110, 13.1.2: weak comparison with each of a list, or `*` for any."""
-    return if_none_match.strip() == b"*" or etag in ENTITY_TAG.findall(if_none_match)
+    return wire.names(if_none_match.decode("latin-1"), etag.decode())
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    if len(body) > MAX_BODY_BYTES:
-        raise TooLarge(f"A request body may have at most {MAX_BODY_BYTES // 1024} KiB.")
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -14,9 +14,10 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
 
-from controlplane.core.errors import DomainError, NotFound, TooLarge
+from controlplane.core.errors import DomainError, NotFound
+from controlplane.core.wire import LARGEST_BODY, REQUEST_ID, too_large
 from controlplane.dataplane import answers, config
-from controlplane.dataplane.answers import MAX_BODY_BYTES, Answer
+from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.credentials import Headers, authenticate, presented
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
@@ -30,7 +31,7 @@ ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 DRAIN_BYTES = 1024 * 1024
 DRAIN_SECONDS = 1.0
-SANE_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
+SANE_REQUEST_ID = re.compile(REQUEST_ID.pattern.encode())
 PROCESS = secrets.token_hex(6).encode()
 _numbers = itertools.count(1)
 
@@ -145,13 +146,16 @@ def _request_id(headers: Headers) -> bytes:
 async def _read(receive: Receive) -> bytes:
     """The whole body, or the first part of one that is too large; raises :class:`TooLarge`."""
     body = b""
-    while len(body) <= MAX_BODY_BYTES:
+    while True:
         message = await receive()
         body += bytes(message.get("body", b""))
+        if len(body) > LARGEST_BODY:
+            break
         if not message.get("more_body"):
             return body
-    await drain(receive)
-    raise TooLarge(f"A request body may have at most {MAX_BODY_BYTES // 1024} KiB.")
+    if message.get("more_body"):
+        await drain(receive)
+    raise too_large()
 
 
 async def drain(receive: Receive) -> None:

@@ -11,9 +11,9 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from controlplane.core.wire import WAKE_CHANNEL
 from controlplane.dataplane.deadlines import within
 
-CHANNEL = "switchgear:wake"
 CONNECT_SECONDS = 2.0
 SILENCE_SECONDS = 5.0
 LONGEST_PAUSE_SECONDS = 5.0
@@ -68,7 +68,7 @@ class Listener:
         )
         pubsub = client.pubsub()
         try:
-            await within(CONNECT_SECONDS, pubsub.subscribe(CHANNEL))
+            await within(CONNECT_SECONDS, pubsub.subscribe(WAKE_CHANNEL))
             await self._receive(pubsub)
         finally:
             await within(CONNECT_SECONDS, pubsub.aclose())  # type: ignore[no-untyped-call]

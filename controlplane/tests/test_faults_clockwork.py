@@ -10,7 +10,7 @@ import pytest
 from controlplane.tests.installation import running, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
-BEAT = ("celery", "--schedule")
+BEAT = ("celery", " beat ")
 OURS = {"worker": ("celery", "worker"), "beat": BEAT, "watchdog": ("watchdog",)}
 
 

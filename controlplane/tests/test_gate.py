@@ -5,8 +5,9 @@ import time
 
 import pytest
 
+from controlplane.core.wire import LARGEST_BODY
 from controlplane.dataplane.state import State
-from controlplane.gate import LARGEST_BODY, Gate
+from controlplane.gate import Gate
 
 SCOPE = {"type": "http", "path": "/api/v1/switches/", "headers": []}
 

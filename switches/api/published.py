@@ -4,7 +4,6 @@ Read from the database, so always fresh.
 """
 
 import random
-import re
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -14,6 +13,7 @@ from rest_framework.response import Response
 
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.views import ApiView
+from controlplane.core.wire import names
 from switches.api.shapes import DecisionShape, QuestionShape, SnapshotShape
 from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question
@@ -21,7 +21,6 @@ from switches.models import Episode
 from switches.models import Publication as PublicationRow
 from switches.snapshot import Entry, Publication, render
 
-ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 ATTEMPTS = 5
 
 
@@ -56,7 +55,7 @@ class SnapshotView(ApiView):
             "Switchgear-Age": "0.0",
         }
         given = request.headers.get("If-None-Match", "")
-        if given.strip() == "*" or publication.etag in ENTITY_TAG.findall(given):
+        if names(given, publication.etag):
             return HttpResponse(status=304, headers=headers)
         return HttpResponse(
             render(publication, entries), content_type="application/json", headers=headers

@@ -7,9 +7,9 @@ from rest_framework import serializers
 
 from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.audit.api import ActorShape
+from switches.keys import PATTERN
 from switches.models import Episode, OnExpiry, Scope, State, Switch
 from switches.resources import episode_resource, switch_resource
-from switches.services.register import KEY
 
 ONE_SWITCH = (
     OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=Scope.values),
@@ -17,7 +17,7 @@ ONE_SWITCH = (
         "key",
         str,
         OpenApiParameter.PATH,
-        pattern=f"^{KEY.pattern}$",
+        pattern=f"^{PATTERN}$",
         description="Any key may be engaged without being registered first. Of global it is `all`.",
     ),
 )

@@ -1,6 +1,5 @@
 """Finding a switch by scope and key, registering it on first use, and describing it."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -11,9 +10,9 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput
 from switches import publication
+from switches.keys import KEY
 from switches.models import Scope, Switch
 
-KEY = re.compile(r"[A-Za-z0-9._-]{1,120}")
 DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
 

@@ -43,7 +43,7 @@ class TokenAuthentication(BaseAuthentication):
     """
 
     def authenticate(self, request: Request) -> tuple[User, Token] | None:
-        text = _presented(request)
+        text = presented_token(request)
         if text is None:
             return None
         token = tokens.authenticate(text, now=timezone.now())
@@ -116,7 +116,8 @@ def _scope(request: Request, view: "APIView") -> str:
     return scope
 
 
-def _presented(request: Request) -> str | None:
+def presented_token(request: Request) -> str | None:
+    """The token a request carries, if any: `Authorization: Bearer` before `X-API-Key`."""
     kind, _, text = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return text.strip() or request.headers.get("X-API-Key", "")

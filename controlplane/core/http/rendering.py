@@ -11,9 +11,9 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from controlplane.core.errors import DomainError, InvalidInput, TooLarge
+from controlplane.core.errors import DomainError, InvalidInput
+from controlplane.core.wire import LARGEST_BODY, too_large
 
-LARGEST_BODY = 64 * 1024
 DEEPEST = 32  # levels; far below where Python's own JSON writer gives up
 
 
@@ -80,7 +80,7 @@ class StrictJSONParser(BaseParser):
         # Read no further than the limit: a chunked body doesn't say how long it will be.
         body = stream.read(LARGEST_BODY + 1)
         if len(body) > LARGEST_BODY:
-            raise TooLarge(f"A request body may have at most {LARGEST_BODY // 1024} KiB.")
+            raise too_large()
         return loads_object(body)
 
 

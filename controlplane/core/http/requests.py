@@ -1,18 +1,18 @@
 """What the house asks of a request: its id, where it comes from, whether it is the API's."""
 
-import re
 import uuid
 
 from django.http import HttpRequest
 
+from controlplane.core.wire import REQUEST_ID
+
 API_ROOT = "/api/"
-SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 def begin(request: HttpRequest) -> str:
     """Give the request its id: the caller's `X-Request-ID` if that is sane, else a new one."""
     given = request.headers.get("X-Request-ID", "")
-    request_id = given if SANE_ID.fullmatch(given) else uuid.uuid4().hex
+    request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
     setattr(request, "request_id", request_id)  # noqa: B010 - Django's class does not declare it
     return request_id
 

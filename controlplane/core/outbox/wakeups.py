@@ -14,7 +14,7 @@ from django.db import InterfaceError, OperationalError
 from controlplane.core import threads
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import delivery
-from controlplane.core.wake import CHANNEL
+from controlplane.core.wire import WAKE_CHANNEL
 
 TOPIC = "outbox"
 TIMEOUT_SECONDS = 2.0
@@ -50,7 +50,7 @@ def _follow() -> None:
         health_check_interval=int(LOOK_EVERY_SECONDS),
     )
     with client, client.pubsub(ignore_subscribe_messages=True) as channel:  # type: ignore[no-untyped-call]
-        channel.subscribe(CHANNEL)
+        channel.subscribe(WAKE_CHANNEL)
         while True:
             topics = {_topic(channel.get_message(timeout=LOOK_EVERY_SECONDS))}
             while (another := _topic(channel.get_message())) is not None:

@@ -19,9 +19,9 @@ from controlplane.core.people.models import User
 from controlplane.core.people.roles import Role
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
+from controlplane.core.wire import WAKE_CHANNEL
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.wakeups import CHANNEL
 from switches import services
 from switches.models import Episode, Publication
 from switches.snapshot import render
@@ -115,10 +115,6 @@ def test_poll_alone_leaves_room_for_its_round_trip_within_a_second() -> None:
     assert Config("", None, "").poll_seconds <= 0.9
 
 
-def test_channel_is_the_one_that_the_control_plane_speaks_on() -> None:
-    assert CHANNEL == wake.CHANNEL
-
-
 def test_without_redis_a_change_is_seen_within_a_second(following: Following) -> None:
     following.redis.cut()
 
@@ -189,7 +185,7 @@ def test_storm_of_wake_ups_is_few_polls(following: Following) -> None:
         client = redis.Redis.from_url(settings.REDIS_URL)
         with client.pipeline(transaction=False) as pipeline:
             for _ in range(2000):
-                pipeline.publish(CHANNEL, "snapshot")
+                pipeline.publish(WAKE_CHANNEL, "snapshot")
             pipeline.execute()
         time.sleep(0.5)
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from controlplane.core.http.rendering import DEEPEST, LARGEST_BODY
+from controlplane.core.http.rendering import DEEPEST
 from controlplane.core.http.tests.callers import as_role
+from controlplane.core.wire import LARGEST_BODY
 
 ENGAGE = "/switches/segment/finance/engage"
 GOOD = {"reason": "card payments charged twice", "expires_in": "24h"}

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from controlplane.core.http.rendering import LARGEST_BODY
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.http.tests.over_asgi import ask
+from controlplane.core.wire import LARGEST_BODY
 
 ENGAGE = "/api/v1/switches/segment/finance/engage"
 GOOD = json.dumps({"reason": "card payments charged twice", "expires_in": "24h"}).encode()

@@ -1,0 +1,20 @@
+"""What both planes say and take in the same way. Pure: the data plane runs without Django."""
+
+import re
+
+from controlplane.core.errors import TooLarge
+
+LARGEST_BODY = 64 * 1024  # bytes of a request
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+WAKE_CHANNEL = "switchgear:wake"
+_ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+def too_large() -> TooLarge:
+    """The error of a body over the limit."""
+    return TooLarge(f"A request body may have at most {LARGEST_BODY // 1024} KiB.")
+
+
+def names(if_none_match: str, etag: str) -> bool:
+    """RFC 9110, 13.1.2: weak comparison with each of a list, or `*` for any."""
+    return if_none_match.strip() == "*" or etag in _ENTITY_TAG.findall(if_none_match)
