@@ -22,8 +22,9 @@ class Watchdog:
     takes it back, it keeps its normal pace.
     """
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
         self._stop = stop
+        self._settle_seconds = settle_seconds  # Worker and beat may just be starting too.
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._taken_over: set[str] = set()
@@ -31,7 +32,7 @@ class Watchdog:
 
     def run(self) -> None:
         """Until stopped. Nothing it meets ends it: a database that is away is asked again."""
-        settled = time.monotonic() + PATIENCE_SECONDS  # Worker and beat may just be starting too.
+        settled = time.monotonic() + self._settle_seconds
         while not self._stop.is_set():
             try:
                 if time.monotonic() < settled:

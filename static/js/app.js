@@ -30,6 +30,8 @@ document.addEventListener("htmx:afterSwap", (event) => {
     inside.querySelector("textarea, input:not([type='hidden'])") ??
     inside.querySelector("a.button, button.button--main, #dialog-title");
   field?.focus();
+  // htmx would set the focus once more when the swap settles, under somebody who types already.
+  for (const element of inside.querySelectorAll("[autofocus]")) element.removeAttribute("autofocus");
 });
 
 dialog.addEventListener("close", () => {

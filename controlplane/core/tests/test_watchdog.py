@@ -107,7 +107,7 @@ def test_a_failing_look_ends_nothing(probes, monkeypatch, caplog):
         turned.set()
         raise RuntimeError("a mistake")
 
-    dog = Watchdog(stop)
+    dog = Watchdog(stop, settle_seconds=0)
     monkeypatch.setattr(dog, "look", broken)
     thread = threading.Thread(target=dog.run)
     thread.start()
