@@ -59,7 +59,8 @@ class Gate:
         try:
             await self._pass(scope, call, self._deadline_seconds if needs_database else None)
         except TooLarge as error:
-            await drain(receive)
+            if call.more_body:
+                await drain(receive)
             await self._refuse(scope, send, error)
 
     async def _pass(self, scope: Scope, call: "_Call", deadline: float | None) -> None:
@@ -89,11 +90,13 @@ class _Call:
         self.out = send
         self.started = False
         self.muted = False
+        self.more_body = False
         self._in = receive
         self._received = 0
 
     async def receive(self) -> Message:
         message = await self._in()
+        self.more_body = bool(message.get("more_body"))
         self._received += len(message.get("body", b""))
         if self._received > LARGEST_BODY:
             raise too_large()

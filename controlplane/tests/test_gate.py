@@ -26,6 +26,8 @@ def ask(inner, *, reachable=True, path="/api/v1/switches/", deadline=0.2, pieces
         sent.append(message)
 
     async def receive():
+        if not waiting:
+            await asyncio.sleep(10)  # As a server does until the caller leaves.
         return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
 
     async def run():
@@ -114,3 +116,24 @@ def test_an_endless_body_is_refused_once_it_is_over_the_limit():
     sent, _ = ask(read_all, pieces=[b"x" * LARGEST_BODY, b"x", b"x" * 5000])
 
     assert [message.get("status") for message in sent] == [413, None]
+
+
+def test_a_body_whose_last_piece_is_over_the_limit_is_refused_without_waiting_for_more():
+    sent, seconds = ask(read_all, pieces=[b"x" * LARGEST_BODY, b"x"])
+
+    assert sent[0]["status"] == 413
+    assert seconds < 0.5
+
+
+def test_a_websocket_is_closed_and_never_reaches_what_is_behind():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "websocket.connect"}
+
+    asyncio.run(Gate(break_down, State(), refuse)({"type": "websocket"}, receive, send))
+
+    assert sent == [{"type": "websocket.close"}]

@@ -311,6 +311,21 @@ class TestExtend:
 
         assert "expires_in" in refused.value.errors
 
+    def test_to_permanent_asks_with_the_reason_given_now(self):
+        olga = person("olga")
+        engage(olga)
+
+        done = services.extend(
+            scope="segment",
+            key="finance",
+            expires_in="permanent",
+            reason="vendor contract ended for good, INC-77",
+            actor=olga,
+            now=db_now(),
+        )
+
+        assert done.approval.reason == "vendor contract ended for good, INC-77"
+
     def test_of_a_released_switch_is_a_conflict(self):
         with pytest.raises(Conflict, match="not engaged"):
             services.extend(
@@ -372,6 +387,8 @@ def test_describe_registers_and_audits_only_a_real_change():
     assert Switch.objects.get().owner == "payments"
     assert AuditEntry.objects.filter(action="registration.changed").count() == 1
     assert version() == 0
+    services.describe(scope="feature", key="ghost", changes={"owner": ""}, actor=olga, now=now)
+    assert not Switch.objects.filter(key="ghost").exists()
     for wrong in ({"runbook_url": "javascript:alert(1)"}, {"owner": "x" * 121}, {"state": "y"}):
         with pytest.raises(InvalidInput):
             services.describe(scope="feature", key="chat", changes=wrong, actor=olga, now=now)
