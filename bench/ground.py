@@ -1,32 +1,37 @@
-"""The ground the benchmarks stand on: a migrated database, a token, 100 engaged switches.
+"""The ground the benchmarks stand on: a migrated database, a token, switches.
 
-Goes through the product's own services, so what is measured is what operators cause.
+What is measured goes through the product's own services, so it is what operators cause.
 """
 
 import os
+import secrets
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import django
-from django.db import transaction
+from django.db import connection, transaction
 
 from bench.servers import ROOT
 
 SETTINGS = {"DJANGO_SETTINGS_MODULE": "controlplane.settings", "ALLOWED_HOSTS": "127.0.0.1"}
+USER = "admin"
+PASSWORD = secrets.token_urlsafe(15)
 REASON = "Benchmark: the payment provider answers with wrong totals"
 
 
 def prepare() -> None:
-    """Migrate and provision as the owner; from here on Django is set up in this process.
+    """Make what `make run` makes before it serves; from here on Django is set up in this process.
 
     Ends the run on a database that already has switches: somebody may depend on them.
     """
-    for command in ("migrate", "provision"):
+    for command in (("migrate",), ("provision",), ("collectstatic", "--noinput")):
         subprocess.run(
-            [sys.executable, "manage.py", command, "--verbosity", "0"],
+            [sys.executable, "manage.py", *command, "--verbosity", "0"],
             cwd=ROOT,
+            env={**os.environ, "SWITCHGEAR_ADMIN_PASSWORD": PASSWORD},
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -53,6 +58,51 @@ def make_token() -> str:
         name="bench", owner=owner, scopes=["switches:read"], actor=system("bench"), now=db_now()
     )
     return text
+
+
+def key(number: int) -> str:
+    """The key of a switch that :func:`lay` makes; the first ones are engaged."""
+    return f"payments.switch-{number}"
+
+
+def lay(known: int, engaged: int) -> int:
+    """Have `known` switches, `engaged` of them engaged, and no others; returns the version.
+
+    All but one are written past the services, which would take minutes for thousands.
+    """
+    from controlplane.core.clock import db_now
+    from switches.models import Episode, OnExpiry, Publication, Scope, Switch
+
+    now = db_now()
+    keys = [key(n) for n in range(known - 1)]
+    with transaction.atomic():
+        head = Publication.objects.select_for_update().get()
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM switches_episode")
+            cursor.execute("DELETE FROM switches_switch")
+        Switch.objects.bulk_create(
+            Switch(id=f"feature:{each}", scope=Scope.FEATURE, key=each, registered_at=now)
+            for each in keys
+        )
+        Episode.objects.bulk_create(
+            Episode(
+                switch_id=f"feature:{each}",
+                reason=REASON,
+                engaged_by_type="system",
+                engaged_by_name="bench",
+                engaged_by_identity="system:bench",
+                engaged_at=now,
+                engaged_version=head.version,
+                expires_at=now + timedelta(hours=24),
+                on_expiry=OnExpiry.HOLD,
+                salt=secrets.token_hex(8),
+            )
+            for each in keys[: engaged - 1]
+        )
+        head.registrations += known + 1
+        head.save()
+    version, _ = next(engage(iter(["engaged-through-the-door"])))
+    return version
 
 
 def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Load from wrk, on loopback, bounded in time and connections."""
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,8 @@ class Figures:
     p99_ms: float
     cpu_us: float
     """CPU time of the server for one request: a figure that busy neighbours hardly touch."""
+    load_share: float
+    """How busy wrk kept its own core; near 1 it would be wrk that is measured."""
 
 
 def require_wrk() -> None:
@@ -45,7 +48,7 @@ def require_wrk() -> None:
 
 def hit(target: Target, seconds: int) -> Figures:
     """One round; ends the run if anything but the expected answer came back."""
-    used = target.server.cpu_seconds()
+    used, spent = target.server.cpu_seconds(), _spent()
     done = subprocess.run(
         [
             *("wrk", "--threads", "1", "--connections", str(CONNECTIONS)),
@@ -58,7 +61,7 @@ def hit(target: Target, seconds: int) -> Figures:
         timeout=seconds + 20,
         check=True,
     )
-    used = target.server.cpu_seconds() - used
+    used, spent = target.server.cpu_seconds() - used, _spent() - spent
     seen = json.loads(done.stdout.splitlines()[-1])
     if seen["wrong"] or not seen["requests"]:
         raise SystemExit(
@@ -68,7 +71,14 @@ def hit(target: Target, seconds: int) -> Figures:
         requests_per_second=seen["requests"] / seen["duration_us"] * 1e6,
         p99_ms=seen["p99_us"] / 1e3,
         cpu_us=used / seen["requests"] * 1e6,
+        load_share=spent / (seen["duration_us"] / 1e6),
     )
+
+
+def _spent() -> float:
+    """CPU seconds of the load processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def middle(rounds: list[Figures]) -> Figures:
@@ -77,4 +87,5 @@ def middle(rounds: list[Figures]) -> Figures:
         requests_per_second=median(each.requests_per_second for each in rounds),
         p99_ms=median(each.p99_ms for each in rounds),
         cpu_us=median(each.cpu_us for each in rounds),
+        load_share=median(each.load_share for each in rounds),
     )

@@ -1,83 +1,64 @@
-"""Commit → poll: how long after an operator's commit a polling service is told."""
+"""Commit → client: how long after an operator's commit one service is told."""
 
 import random
-import subprocess
-import sys
-import threading
 import time
-from dataclasses import dataclass
-from statistics import quantiles
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 
-from bench import ground
-from bench.servers import ROOT, Server
+from bench import clients, delays, ground, stalls
+from bench.clients import Clients
+from bench.delays import Delays
+from bench.servers import Server
 
-PAUSE_SECONDS = (0.01, 0.06)
-SLEEP_SECONDS = 0.01
-
-
-@dataclass(frozen=True)
-class Delays:
-    """In milliseconds, over `count` engagements."""
-
-    count: int
-    p50_ms: float
-    p99_ms: float
-    worst_ms: float
-    stall_ms: float
-    """The longest that this machine kept a sleeping thread waiting meanwhile."""
+BRISKLY = (0.01, 0.06)
+ONE_BY_ONE = (0.2, 0.4)
+"""Pauses between engagements, in seconds: with the long ones none waits for the one before."""
+FIRST_SECONDS = 20
 
 
-def measure(server: Server, token: str, count: int) -> Delays:
-    """Engage `count` switches while one client polls without a pause on one connection."""
-    limit = str(count * 0.2 + 20)
-    poller = subprocess.Popen(
-        [sys.executable, "-m", "bench.poller", str(server.port), token, limit],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        time.sleep(1)
+def by_poll(server: Server, token: str) -> AbstractContextManager[Clients]:
+    """One client that polls without a pause on one connection."""
+    return clients.running("bench.poller", server.port, token)
+
+
+def by_held_poll(server: Server, token: str) -> AbstractContextManager[Clients]:
+    """One client that polls with `?wait=`."""
+    return clients.running("bench.crowd", "held", server.port, token, 1)
+
+
+def by_stream(server: Server, token: str) -> AbstractContextManager[Clients]:
+    """One client that listens to the stream."""
+    return clients.running("bench.crowd", "streams", server.port, token, 1)
+
+
+def measure(
+    server: Server,
+    token: str,
+    keys: Iterable[str],
+    way: Callable[[Server, str], AbstractContextManager[Clients]],
+    pause: tuple[float, float] = BRISKLY,
+) -> Delays:
+    """Engage these features, one after the other, while one client listens."""
+    with way(server, token) as client, stalls.watched() as stalled:
+        client.line(FIRST_SECONDS, "the first version")
         committed = {}
-        stalls = _Stalls()
-        for version, moment in ground.engage(f"told-{n}" for n in range(count)):
+        for version, moment in ground.engage(iter(keys)):
             committed[version] = moment
-            time.sleep(random.uniform(*PAUSE_SECONDS))
+            time.sleep(random.uniform(*pause))
         time.sleep(2)
-        stall_seconds = stalls.end()
-    finally:
-        poller.terminate()
-        lines = poller.communicate(timeout=10)[0].splitlines()
-    told = sorted((int(version), int(moment)) for version, moment in map(str.split, lines))
-    delays = [_first(told, version) - moment for version, moment in committed.items()]
-    ranked = quantiles((delay / 1e6 for delay in delays), n=100, method="inclusive")
-    return Delays(count, ranked[49], ranked[98], max(delays) / 1e6, stall_seconds * 1e3)
+        told = list(_told(client))
+    found = [_first(told, version) - moment for version, moment in committed.items()]
+    return delays.summed_up((each / 1e6 for each in found), stalled.worst_ms)
 
 
-class _Stalls:
-    """Watches how late short sleeps end: a machine with busy neighbours makes anything late."""
-
-    def __init__(self) -> None:
-        self._worst = 0.0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        while not self._ended.is_set():
-            began = time.monotonic()
-            time.sleep(SLEEP_SECONDS)
-            self._worst = max(self._worst, time.monotonic() - began - SLEEP_SECONDS)
-
-    def end(self) -> float:
-        self._ended.set()
-        self._thread.join()
-        return self._worst
+def _told(client: Clients) -> Iterator[tuple[int, int]]:
+    for line in client.waiting():
+        yield line["version"], line["moments"][0]
 
 
 def _first(told: list[tuple[int, int]], version: int) -> int:
-    """When the poller first had `version` or a newer one."""
+    """When the client first had `version` or a newer one."""
     for seen, moment in told:
         if seen >= version:
             return moment
-    raise SystemExit(f"bench: the poller was never told version {version}")
+    raise SystemExit(f"bench: the client was never told version {version}")

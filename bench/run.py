@@ -1,58 +1,89 @@
-"""`make bench`: the data plane against a bare ASGI application, in one run on one server core.
+"""`make bench`: the data plane against bare ASGI applications, in one run on one server core.
 
 Needs wrk, and DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL of services that may be thrown away.
-The servers are held to one core and the load to another. Rounds of all targets alternate, so that
-a busy neighbour disturbs them alike, and medians count.
+The servers are held to one core and the load to another. Rounds alternate, so that a busy neighbour
+disturbs them alike, and medians count. `--only streams,storm` runs some parts alone.
 """
 
 import argparse
 import os
 import platform
+import resource
 import sys
 import tempfile
-from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import ground, load, propagation, table, targets
-from bench.load import Figures
+from bench import ground, load, parts
+from bench.table import Table
 
-ENGAGED = 100
+DESCRIPTORS = 16_384
 
 
 def main() -> int:
     options = _options()
     load.require_wrk()
+    _raise_descriptors()
     server_core, load_core = _cores()
     os.sched_setaffinity(0, {load_core})
-    ground.prepare()
-    token = ground.make_token()
-    for _ in ground.engage(f"engaged-{n}" for n in range(ENGAGED)):
-        pass
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        plane, rows = targets.serve(stack, server_core, options.loop, token, folder)
-        figures = _alternate(rows, options.rounds, options.seconds)
-        delays = propagation.measure(plane, token, options.engages)
-    print(
-        f"Python {platform.python_version()}, granian {version('granian')}, loop {options.loop}, "
-        f"one worker on core {server_core}; wrk with {load.CONNECTIONS} connections on core "
-        f"{load_core}; medians of {options.rounds} rounds of {options.seconds} s"
-    )
-    return table.report(rows, figures, delays)
+    with tempfile.TemporaryDirectory() as folder:
+        # Nothing of this run may end up among the data of a real installation.
+        os.environ["SWITCHGEAR_DATA_DIR"] = str(Path(folder, "data"))
+        ground.prepare()
+        setting = parts.Setting(
+            core=server_core,
+            loop=options.loop,
+            token=ground.make_token(),
+            folder=Path(folder),
+            rounds=options.rounds,
+            seconds=options.seconds,
+            engages=options.engages,
+            listeners=options.listeners,
+            changes=options.changes,
+            newcomers=options.newcomers,
+        )
+        print(
+            f"Python {platform.python_version()}, granian {version('granian')}, loop"
+            f" {options.loop}, one worker on core {server_core}; load on core {load_core}, wrk with"
+            f" {load.CONNECTIONS} connections; medians of {options.rounds} rounds of"
+            f" {options.seconds} s"
+        )
+        table = Table()
+        for part in options.only:
+            parts.PARTS[part](setting, table)
+    for line in table.missed:
+        print(f"bench: missed: {line}")
+    return 1 if table.missed else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Benchmark the data plane.")
     parser.add_argument("--loop", default="asyncio", help="granian's event loop")
-    parser.add_argument("--rounds", type=int, default=5, choices=range(1, 21), metavar="1-20")
-    parser.add_argument("--seconds", type=int, default=2, choices=range(1, 11), metavar="1-10")
     parser.add_argument(
-        "--engages", type=int, default=200, choices=range(2, 1001), metavar="2-1000"
+        "--only", type=_parts, default=list(parts.PARTS), help=f"some of {','.join(parts.PARTS)}"
     )
+    for name, default, low, high in (
+        ("rounds", 5, 1, 20),
+        ("seconds", 2, 1, 10),
+        ("engages", 200, 2, 1000),
+        ("listeners", 2000, 1, 4000),
+        ("changes", 10, 1, 100),
+        ("newcomers", 10_000, 10, 20_000),
+    ):
+        within = range(low, high + 1)
+        parser.add_argument(
+            f"--{name}", type=int, default=default, choices=within, metavar=f"{low}-{high}"
+        )
     return parser.parse_args()
+
+
+def _parts(text: str) -> list[str]:
+    chosen = text.split(",")
+    if unknown := set(chosen) - set(parts.PARTS):
+        raise argparse.ArgumentTypeError(f"no such part: {', '.join(sorted(unknown))}")
+    return chosen
 
 
 def _cores() -> tuple[int, int]:
@@ -63,15 +94,14 @@ def _cores() -> tuple[int, int]:
     return cores[0], cores[1]
 
 
-def _alternate(rows: list[targets.Target], rounds: int, seconds: int) -> list[Figures]:
-    for row in rows:
-        targets.verify(row)
-        load.hit(row, 1)  # Warms connections, caches and branch predictors.
-    seen: list[list[Figures]] = [[] for _ in rows]
-    for _ in range(rounds):
-        for row, figures in zip(rows, seen, strict=True):
-            figures.append(load.hit(row, seconds))
-    return [load.middle(figures) for figures in seen]
+def _raise_descriptors() -> None:
+    """For thousands of connections, on both sides: what is started from here inherits it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(soft, DESCRIPTORS)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        print(f"bench: {wanted} open files are needed; the hard limit (ulimit -Hn) is {hard}")
+        sys.exit(2)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 if __name__ == "__main__":

@@ -7,16 +7,34 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
+from controlplane import serving
+
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
-OPTIONS = ("--interface", "asgi", "--workers", "1", "--log-level", "warning")
+MOST_HELD = 8000
 START_SECONDS = 20.0
+SETTLE_SECONDS = 0.3
+SETTLE_LOOKS = 60
+
+
+@dataclass(frozen=True)
+class Served:
+    """An application, and a path that says it is up."""
+
+    application: str
+    answers_at: str
+
+
+PLANE = Served("controlplane.dataplane:app", "/health/ready/data")
+WEB = Served("controlplane.asgi:application", "/health/ready/data")
+BARE = Served("bench.bare:app", "/200")
+HOLDER = Served("bench.holder:app", "/200")
 
 
 @dataclass(frozen=True)
@@ -27,39 +45,60 @@ class Server:
     port: int
 
     def cpu_seconds(self) -> float:
-        """CPU time of the worker so far (Linux counts it in hundredths of a second)."""
-        ticks = 0
-        for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+        """CPU time of the worker so far."""
+        return sum(map(cpu_seconds, self._workers()))
+
+    def rss_bytes(self) -> int:
+        """Resident memory of the worker."""
+        pages = sum(
+            int(Path(f"/proc/{worker}/statm").read_text().split()[1]) for worker in self._workers()
+        )
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def settle(self) -> None:
+        """Return once the worker is idle; ends the run if it never is."""
+        for _ in range(SETTLE_LOOKS):
+            before = self.cpu_seconds()
+            time.sleep(SETTLE_SECONDS)
+            if self.cpu_seconds() - before <= SETTLE_SECONDS / 10:
+                return
+        raise SystemExit("bench: the server does not come to rest")
+
+    def _workers(self) -> list[int]:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return [int(child) for child in children.split()]
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far (Linux counts it in hundredths of a second)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def running(
-    application: str,
-    *,
-    core: int,
-    loop: str,
-    answers_at: str,
-    more: Mapping[str, str] | None = None,
+    served: Served, *, core: int, loop: str, answers: Path | None = None
 ) -> Iterator[Server]:
-    """Serve `application` until the block ends; `answers_at` is a path that says it is up."""
+    """Serve until the block ends; `answers` is for the bare applications."""
     port = _free_port()
-    command = [sys.executable, "-m", "granian", *OPTIONS, "--loop", loop]
+    *options, target = serving.arguments(
+        served.application, host=HOST, port=port, workers=1, most_held=MOST_HELD
+    )
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            [*command, "--host", HOST, "--port", str(port), application],
+            [sys.executable, *options, "--loop", loop, target],
             cwd=ROOT,
-            env={**os.environ, **(more or {})},
+            env={**os.environ, **({} if answers is None else {"BENCH_ANSWERS": str(answers)})},
             stdout=output,
             stderr=output,
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),
         )
         try:
-            if not _answers(process, port, answers_at):
+            if not _answers(process, port, served.answers_at):
                 output.seek(0)
-                raise SystemExit(f"bench: {application} does not start:\n{output.read()[-3000:]}")
+                raise SystemExit(
+                    f"bench: {served.application} does not start:\n{output.read()[-3000:]}"
+                )
             yield Server(process.pid, port)
         finally:
             process.send_signal(signal.SIGTERM)

@@ -7,9 +7,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from bench.load import Target
-from bench.servers import HOST, Server, running
+from bench.servers import BARE, HOST, PLANE, WEB, Server, running
+from bench.wire import SNAPSHOT
 
-SNAPSHOT = "/api/v1/snapshot"
 SWITCHES = "/api/v1/switches/"
 ADDED_BY_GRANIAN = {"date", "server"}
 
@@ -23,32 +23,15 @@ class Said:
     body: str
 
 
-def serve(
-    stack: ExitStack, core: int, loop: str, token: str, folder: Path
-) -> tuple[Server, list[Target]]:
-    """Start the servers; returns the data plane's own and the rows in the table's order."""
-    plane = stack.enter_context(
-        running("controlplane.dataplane:app", core=core, loop=loop, answers_at="/health/ready/data")
-    )
-    web = stack.enter_context(
-        running("controlplane.asgi:application", core=core, loop=loop, answers_at="/health/live")
-    )
+def serve(stack: ExitStack, core: int, loop: str, token: str, folder: Path) -> list[Target]:
+    """Start the servers; returns the rows in the table's order."""
+    plane = stack.enter_context(running(PLANE, core=core, loop=loop))
+    web = stack.enter_context(running(WEB, core=core, loop=loop))
     bearer = {"Authorization": f"Bearer {token}"}
-    found = _ask(plane, SNAPSHOT, bearer)
-    known = {**bearer, "If-None-Match": dict(found.headers)["etag"]}
-    unchanged = _ask(plane, SNAPSHOT, known)
-    answers = folder / "answers.json"
-    answers.write_text(json.dumps({"/304": _plain(unchanged), "/200": _plain(found)}))
-    bare = stack.enter_context(
-        running(
-            "bench.bare:app",
-            core=core,
-            loop=loop,
-            answers_at="/200",
-            more={"BENCH_ANSWERS": str(answers)},
-        )
-    )
-    return plane, [
+    answers = record(plane, token, folder)
+    known = {**bearer, "If-None-Match": dict(_ask(plane, SNAPSHOT, bearer).headers)["etag"]}
+    bare = stack.enter_context(running(BARE, core=core, loop=loop, answers=answers))
+    return [
         Target("bare ASGI, the same 304", bare, "/304", known, 304),
         Target("snapshot 304", plane, SNAPSHOT, known, 304),
         Target("snapshot 304, in the web process", web, SNAPSHOT, known, 304),
@@ -56,6 +39,16 @@ def serve(
         Target("snapshot 200, 100 engaged", plane, SNAPSHOT, bearer, 200),
         Target("DRF view, GET /api/v1/switches/", web, SWITCHES, bearer, 200),
     ]
+
+
+def record(plane: Server, token: str, folder: Path) -> Path:
+    """Write down what `plane` answers, for the bare applications to say the same."""
+    bearer = {"Authorization": f"Bearer {token}"}
+    found = _ask(plane, SNAPSHOT, bearer)
+    unchanged = _ask(plane, SNAPSHOT, {**bearer, "If-None-Match": dict(found.headers)["etag"]})
+    answers = folder / "answers.json"
+    answers.write_text(json.dumps({"/304": _plain(unchanged), "/200": _plain(found)}))
+    return answers
 
 
 def verify(target: Target) -> None:

@@ -16,13 +16,8 @@ _django = cast("ASGIApplication", get_asgi_application())
 from controlplane.core import health, metrics  # noqa: E402 - Django has to be set up first
 from controlplane.core.errors import DomainError, Unavailable  # noqa: E402
 from controlplane.dataplane import answers  # noqa: E402
-from controlplane.dataplane.application import (  # noqa: E402
-    Application,
-    ASGIApplication,
-    Scope,
-    Send,
-    send_answer,
-)
+from controlplane.dataplane.application import Application  # noqa: E402
+from controlplane.dataplane.call import ASGIApplication, Call  # noqa: E402
 from controlplane.dataplane.credentials import authenticate  # noqa: E402
 from controlplane.dataplane.plane import Plane  # noqa: E402
 from controlplane.gate import Gate  # noqa: E402
@@ -40,15 +35,17 @@ def _check_token(token: str, scope: str) -> None:
 metrics.set_token_check(_check_token)
 
 
-async def _refuse(scope: Scope, send: Send, error: DomainError) -> None:
-    headers = dict(scope["headers"])
-    wants_page = b"text/html" in headers.get(b"accept", b"")
-    is_page = wants_page and not scope["path"].startswith("/api/")
-    if is_page and isinstance(error, Unavailable):
-        answer = answers.page(503, render_to_string("503.html"), retry_after=error.retry_after)
+async def _refuse(call: Call, error: DomainError) -> None:
+    """A page for people, a problem for programs. The front page stays there, read-only: it says
+    what works and how to stop something by hand."""
+    path: str = call.scope["path"]
+    wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")
+    if isinstance(error, Unavailable) and (wants_page or path == "/"):
+        status = 200 if path == "/" else 503
+        page = render_to_string("503.html")
+        await call.answer(answers.page(status, page, retry_after=error.retry_after))
     else:
-        answer = answers.refusal(error)
-    await send_answer(send, scope, headers, answer)
+        await call.answer(answers.refusal(error))
 
 
 application = Application(_plane, behind=Gate(_django, _plane.state, _refuse))

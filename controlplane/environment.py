@@ -63,6 +63,7 @@ class Environment:
     database: Database
     database_pool: int
     redis_url: str
+    most_held: int
     slack: Slack
     allowed_hosts: list[str]
     https_only: bool
@@ -90,6 +91,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
             "REDIS_URL",
             {"redis", "rediss", "unix"},
         ),
+        most_held=_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         slack=_slack(variables),
         allowed_hosts=_hosts(variables),
         https_only=_flag(variables, "HTTPS_ONLY"),

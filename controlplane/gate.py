@@ -14,8 +14,9 @@ from typing import Any
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import DomainError, TooLarge, Unavailable
 from controlplane.core.wire import LARGEST_BODY, too_large
-from controlplane.dataplane.application import (
+from controlplane.dataplane.call import (
     ASGIApplication,
+    Call,
     Message,
     Receive,
     Scope,
@@ -28,7 +29,7 @@ DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
 PASSES = ("/static/", "/health/", "/metrics")
 
-Refuse = Callable[[Scope, Send, DomainError], Awaitable[None]]
+Refuse = Callable[[Call, DomainError], Awaitable[None]]
 
 
 class Gate:
@@ -53,37 +54,37 @@ class Gate:
             return
         needs_database = not scope["path"].startswith(PASSES)
         if needs_database and not self._state.database_reachable:
-            await self._refuse(scope, send, _no_answer())
+            await self._refuse(Call(scope, receive, send), _no_answer())
             return
-        call = _Call(receive, send)
+        metered = _Metered(receive, send)
         try:
-            await self._pass(scope, call, self._deadline_seconds if needs_database else None)
+            await self._pass(scope, metered, self._deadline_seconds if needs_database else None)
         except TooLarge as error:
-            if call.more_body:
+            if metered.more_body:
                 await drain(receive)
-            await self._refuse(scope, send, error)
+            await self._refuse(Call(scope, receive, send), error)
 
-    async def _pass(self, scope: Scope, call: "_Call", deadline: float | None) -> None:
+    async def _pass(self, scope: Scope, metered: "_Metered", deadline: float | None) -> None:
         """Give up on an answer that does not begin in time; one that has begun may take longer."""
         ends = None if deadline is None else time.monotonic() + deadline
-        inner = self._inner({**scope, IN_SCOPE: ends}, call.receive, call.send)
+        inner = self._inner({**scope, IN_SCOPE: ends}, metered.receive, metered.send)
         task = asyncio.ensure_future(inner)
         try:
             await asyncio.wait({task}, timeout=deadline)
         except asyncio.CancelledError:  # The caller went away.
             task.cancel()
             raise
-        if task.done() or call.started:
+        if task.done() or metered.started:
             await task
             return
         # Its thread is stuck in the database and can't be stopped: it ends when it can, mute, and
         # takes back what it wrote, because it sees the deadline before it commits.
-        call.muted = True
+        metered.muted = True
         task.add_done_callback(_forget)
-        await self._refuse(scope, call.out, _no_answer())
+        await self._refuse(Call(scope, metered.receive, metered.out), _no_answer())
 
 
-class _Call:
+class _Metered:
     """One request's way in and out: counts its body, notes that its answer has begun."""
 
     def __init__(self, receive: Receive, send: Send) -> None:

@@ -4,11 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import structlog
 from csp.constants import NONE, SELF
 from psycopg.conninfo import conninfo_to_dict
 
-from controlplane import environment
+from controlplane import environment, logs
 from controlplane.core.wire import LARGEST_BODY
 
 ENV = environment.read()
@@ -27,6 +26,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
     "controlplane.core",
+    "controlplane.dataplane",
     "switches",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -223,47 +223,14 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "POSTPROCESSING_HOOKS": ["controlplane.core.http.openapi.finished"],
+    "POSTPROCESSING_HOOKS": [
+        "controlplane.dataplane.openapi.described",
+        "controlplane.core.http.openapi.finished",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "validatorUrl": None},
 }
 
-_log_chain: list[Any] = [
-    structlog.contextvars.merge_contextvars,
-    structlog.stdlib.add_logger_name,
-    structlog.stdlib.add_log_level,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-]
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "json": {
-            "()": "structlog.stdlib.ProcessorFormatter",
-            "foreign_pre_chain": _log_chain,
-            "processors": [
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                structlog.processors.JSONRenderer(),
-            ],
-        },
-    },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {
-        "django.request": {"level": "ERROR"},
-        "django.security.DisallowedHost": {"level": "CRITICAL"},
-        "axes": {"level": "WARNING"},
-        # Else four lines a second.
-        "celery.app.trace": {"level": "WARNING"},
-        "celery.worker.strategy": {"level": "WARNING"},
-        "httpx": {"level": "WARNING"},
-    },
-}
-structlog.configure(
-    processors=[*_log_chain, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-    logger_factory=structlog.stdlib.LoggerFactory(),
-    wrapper_class=structlog.stdlib.BoundLogger,
-    cache_logger_on_first_use=True,
-)
+LOGGING = logs.LOGGING
+logs.configure_structlog()

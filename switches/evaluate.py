@@ -33,9 +33,13 @@ class Question:
     def switch_ids(self) -> Iterator[str]:
         """The switches that bear on this question, in decision order."""
         yield GLOBAL_ID
-        for field, scope in KEY_FIELDS.items():
-            for key in getattr(self, field):
-                yield f"{scope}:{key}"
+        yield from self.named_ids()
+
+    def named_ids(self) -> tuple[str, ...]:
+        """The switches that the question names itself, in decision order."""
+        return tuple(
+            f"{scope}:{key}" for field, scope in KEY_FIELDS.items() for key in getattr(self, field)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +84,18 @@ def evaluate(
     return Decision(allowed=True)
 
 
+def lapses_at(entry: Entry) -> datetime | None:
+    """When an engagement ends by its own policy, also if nobody is there to publish that."""
+    if entry.state != "engaged" or entry.on_expiry != "release" or entry.expires_at is None:
+        return None
+    return entry.expires_at + EXPIRY_GRACE
+
+
 def _blocks(entry: Entry, targeting_key: str | None, now: datetime, draw: Draw) -> bool:
     if entry.state == "ramping":
         return not admits(entry.allow_percent, entry.salt, targeting_key, draw)
-    return not _lapsed(entry, now)
-
-
-def _lapsed(entry: Entry, now: datetime) -> bool:
-    """An engagement whose own policy ended it, also when nobody was there to publish that."""
-    return (
-        entry.on_expiry == "release"
-        and entry.expires_at is not None
-        and now >= entry.expires_at + EXPIRY_GRACE
-    )
+    lapses = lapses_at(entry)
+    return lapses is None or now < lapses
 
 
 def _are_keys(value: object) -> bool:

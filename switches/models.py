@@ -39,6 +39,8 @@ class Publication(models.Model):
     epoch = models.UUIDField(default=uuid.uuid4)
     version = models.BigIntegerField(default=0)
     published_at = models.DateTimeField()
+    registrations = models.BigIntegerField(default=0, db_default=0)
+    """How many switches were ever registered: tells the data plane when to read their ids anew."""
 
     class Meta:
         constraints = [
@@ -82,7 +84,8 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
 class Switch(models.Model):
     """One thing that can be stopped. Its id is `scope:key`; its state follows from its episodes.
 
-    `version` is the publication's version at its last published change.
+    `version` is the publication's version at its last published change; that change was asked for
+    at `requested_at` and committed at `committed_at`.
     """
 
     id = models.CharField(primary_key=True, max_length=131, db_collation="C")
@@ -93,6 +96,8 @@ class Switch(models.Model):
     runbook_url = models.URLField(blank=True)
     last_proven_at = models.DateTimeField(null=True, blank=True)
     version = models.BigIntegerField(default=0)
+    requested_at = models.DateTimeField(null=True, blank=True)
+    committed_at = models.DateTimeField(null=True, blank=True)
     registered_at = models.DateTimeField()
 
     objects: ClassVar[SwitchQuerySet] = SwitchQuerySet.as_manager()  # type: ignore[assignment]

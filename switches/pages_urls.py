@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from switches.views import board, changes, engage, one
+from switches.views import board, changes, effect, engage, one
 
 urlpatterns = [
     path("", board.switchboard, name="switchboard"),
@@ -11,6 +11,8 @@ urlpatterns = [
     path("switches/engage/", engage.engage, name="engage"),
     path("switches/engage/preview/", engage.preview, name="engage_preview"),
     path("switches/<str:scope>/<str:key>/", one.switch_page, name="switch_page"),
+    path("switches/<str:scope>/<str:key>/effect/", effect.effect, name="switch_effect"),
+    path("switches/<str:scope>/<str:key>/callers/", effect.callers, name="switch_callers"),
     path("switches/<str:scope>/<str:key>/extend/", changes.extend, name="extend"),
     path("switches/<str:scope>/<str:key>/release/", changes.release, name="release"),
     path("switches/<str:scope>/<str:key>/acknowledge/", changes.acknowledge, name="acknowledge"),

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from controlplane.core.clock import db_now
 from controlplane.core.wake import wake
 from switches.models import Publication, Switch
 
@@ -17,6 +18,9 @@ def publish(publication: Publication, switch: Switch, now: datetime) -> int:
     publication.published_at = max(publication.published_at, now)
     publication.save(update_fields=["version", "published_at"])
     switch.version = publication.version
-    switch.save(update_fields=["version"])
+    switch.requested_at = now
+    # Not the transaction's `now`: whoever waited for the lock was asked long before this moment.
+    switch.committed_at = db_now()
+    switch.save(update_fields=["version", "requested_at", "committed_at"])
     wake("snapshot")
     return publication.version

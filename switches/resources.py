@@ -1,15 +1,22 @@
 """The JSON shape of a switch and of an episode, one for the API, the shell and the screens."""
 
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from controlplane.core.canonical import timestamp
+from switches.blast import Blast
+from switches.effect import Effect
 from switches.models import Episode, State, Switch
 
 FULLY_ALLOWED = 100
 
 
-def switch_resource(switch: Switch) -> dict[str, Any]:
-    """A switch as the contract shows it; times are RFC 3339 UTC. `effect` is null: not measured."""
+def switch_resource(switch: Switch, effect: Effect | None) -> dict[str, Any]:
+    """A switch as the contract shows it; times are RFC 3339 UTC.
+
+    `effect` is null only for a switch that was never published.
+    """
     episode = switch.episode
     return {
         "id": switch.pk,
@@ -20,7 +27,7 @@ def switch_resource(switch: Switch) -> dict[str, Any]:
         "reason": episode.reason if episode else None,
         "engaged_by": episode.engaged_by_name if episode else None,
         "engaged_at": timestamp(episode.engaged_at) if episode else None,
-        "expires_at": timestamp(episode.expires_at) if episode and episode.expires_at else None,
+        "expires_at": _moment(episode.expires_at) if episode else None,
         "on_expiry": episode.on_expiry if episode else None,
         "permanent": episode.permanent if episode else False,
         "overdue": episode.overdue if episode else False,
@@ -28,8 +35,62 @@ def switch_resource(switch: Switch) -> dict[str, Any]:
         "owner": switch.owner,
         "description": switch.description,
         "runbook_url": switch.runbook_url,
-        "last_proven_at": timestamp(switch.last_proven_at) if switch.last_proven_at else None,
-        "effect": None,
+        "last_proven_at": _moment(switch.last_proven_at),
+        "effect": effect_resource(effect) if effect else None,
+    }
+
+
+def effect_resource(effect: Effect) -> dict[str, Any]:
+    """How far the last change has got; delays are milliseconds from the commit."""
+    return {
+        "version": effect.version,
+        "applied": effect.applied,
+        "instances": effect.instances,
+        "stragglers": [straggler.id for straggler in effect.stragglers],
+        "stragglers_total": effect.stragglers_total,
+        "p50_ms": effect.p50_ms,
+        "p99_ms": effect.p99_ms,
+        "requested_at": _moment(effect.requested_at),
+        "committed_at": _moment(effect.committed_at),
+    }
+
+
+def blast_resource(blast: Blast) -> dict[str, Any]:
+    """Who is hit, as `…/preview` shows it. `rules` stays empty until there are safety rules."""
+    return {
+        "switch": blast.switch,
+        "instances": [
+            {
+                "id": caller.id,
+                "service": caller.service,
+                "calls_per_second": _rate(caller.calls_per_second),
+                "blocked_per_second": _rate(caller.blocked_per_second),
+                "last_seen": timestamp(caller.last_seen),
+            }
+            for caller in blast.instances
+        ],
+        "instances_total": blast.instances_total,
+        "services": [
+            {
+                "service": service.id,
+                "instances": service.instances,
+                "calls_per_second": _rate(service.calls_per_second),
+                "last_seen": timestamp(service.last_seen),
+            }
+            for service in blast.services
+        ],
+        "calls_per_second": _rate(blast.calls_per_second),
+        "last_seen": _moment(blast.last_seen),
+        "overlapping": [
+            {
+                "id": other.id,
+                "state": other.state,
+                "reason": other.reason,
+                "allow_percent": _plain(other.allow_percent),
+            }
+            for other in blast.overlapping
+        ],
+        "rules": [],
     }
 
 
@@ -60,5 +121,17 @@ def episode_resource(episode: Episode) -> dict[str, Any]:
 def _percent(episode: Episode | None) -> float | int:
     if episode is None:
         return FULLY_ALLOWED
-    percent = float(episode.allow_percent)
+    return _plain(episode.allow_percent)
+
+
+def _plain(share: Decimal) -> float | int:
+    percent = float(share)
     return int(percent) if percent.is_integer() else percent
+
+
+def _moment(at: datetime | None) -> str | None:
+    return timestamp(at) if at else None
+
+
+def _rate(per_second: float) -> float:
+    return round(per_second, 2)

@@ -29,9 +29,14 @@ class Publication:
     published_at: datetime
 
     @property
+    def mark(self) -> str:
+        """`<epoch>.<version>`: what streams number their events with, and clients acknowledge."""
+        return f"{self.epoch}.{self.version}"
+
+    @property
     def etag(self) -> str:
-        """The strong validator of RFC 9110, quotes included."""
-        return f'"{self.epoch}.{self.version}"'
+        """The strong validator of RFC 9110: the mark in quotes."""
+        return f'"{self.mark}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from django.urls import URLPattern
 
 from controlplane.core.http.routes import View, both_forms
-from switches.api import actions, published, register
+from switches.api import actions, preview, published, register
 
 ONE = "switches/<str:scope>/<str:key>/"
 ACTIONS: dict[str, View] = {
@@ -12,6 +12,7 @@ ACTIONS: dict[str, View] = {
     "acknowledge": actions.AcknowledgeView.as_view(),
     "release": actions.ReleaseView.as_view(),
     "undo": actions.UndoView.as_view(),
+    "preview": preview.PreviewView.as_view(),
     "history": register.HistoryView.as_view(),
 }
 

@@ -22,11 +22,13 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.models import (
+    Acknowledgement,
     Approval,
     AuditEntry,
     Credentials,
     Heartbeat,
     IdempotencyKey,
+    Instance,
     OutboxMessage,
     Tick,
     Token,
@@ -126,6 +128,22 @@ class ApprovalAdmin(ReadOnly):
 class IdempotencyKeyAdmin(ReadOnly):
     list_display = ("id", "actor", "method", "path", "key", "status", "created_at")
     search_fields = ("=key", "=actor")
+    ordering = ("-id",)
+
+
+@admin.register(Instance)
+class InstanceAdmin(ReadOnly):
+    list_display = (
+        "id", "heard_at", "applied_epoch", "applied_version", "reported_at", "config_version",
+    )  # fmt: skip
+    search_fields = ("=id", "=service")
+    ordering = ("id",)
+
+
+@admin.register(Acknowledgement)
+class AcknowledgementAdmin(ReadOnly):
+    list_display = ("id", "acknowledged_at", "instance", "epoch", "version")
+    search_fields = ("=instance",)
     ordering = ("-id",)
 
 

@@ -52,6 +52,10 @@ class MethodNotAllowed(DomainError):
     slug = "method-not-allowed"
     title = "This method is not possible here"
 
+    def __init__(self, detail: str, *, allowed: Sequence[str] = ()) -> None:
+        super().__init__(detail)
+        self.allowed = allowed
+
 
 class Conflict(DomainError):
     """The state does not allow it now; `extra` tells what stands in the way."""

@@ -5,16 +5,19 @@ from django.db import models
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.idempotency.models import IdempotencyKey
+from controlplane.core.instances.models import Acknowledgement, Instance
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.people.models import User
 from controlplane.core.tokens.models import Credentials, Token
 
 __all__ = [
+    "Acknowledgement",
     "Approval",
     "AuditEntry",
     "Credentials",
     "Heartbeat",
     "IdempotencyKey",
+    "Instance",
     "OutboxMessage",
     "Tick",
     "Token",

@@ -5,7 +5,13 @@
 
 from typing import Any
 
-from controlplane.core.errors import DomainError, TooManyRequests, Unauthenticated, Unavailable
+from controlplane.core.errors import (
+    DomainError,
+    MethodNotAllowed,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
 
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:switchgear:problem:"
@@ -29,4 +35,6 @@ def headers(error: DomainError) -> dict[str, str]:
         found["WWW-Authenticate"] = 'Bearer realm="switchgear"'
     if isinstance(error, Unavailable | TooManyRequests):
         found["Retry-After"] = str(error.retry_after)
+    if isinstance(error, MethodNotAllowed) and error.allowed:
+        found["Allow"] = ", ".join(error.allowed)
     return found

@@ -9,6 +9,7 @@ from django.contrib.sessions.models import Session
 from controlplane.core import ticks
 from controlplane.core.approvals import services as approvals
 from controlplane.core.idempotency import services as idempotency
+from controlplane.core.instances import services as instances
 from controlplane.core.outbox import delivery
 from controlplane.core.outbox.models import OutboxMessage
 
@@ -61,3 +62,11 @@ def purge_sign_ins(now: datetime) -> int:
         old = model.objects.filter(attempt_time__lt=now - SIGN_INS_KEPT).values("pk")[:MOST_AT_ONCE]
         deleted += model.objects.filter(pk__in=old).delete()[0]
     return deleted
+
+
+@ticks.tick("instances.purge", seconds=60, queue="housekeeping")
+def purge_instances(now: datetime) -> int:
+    """Forget instances that are gone and acknowledgements that are old."""
+    return instances.forget_instances(now, most=MOST_AT_ONCE) + instances.forget_acknowledgements(
+        now, most=MOST_AT_ONCE
+    )

@@ -1,19 +1,19 @@
 """What is said: from the state and a request's parts to status, headers and body. No I/O."""
 
 import random
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
 from controlplane.core import problem, wire
-from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, Unavailable
+from controlplane.core.errors import DomainError, Unavailable
+from controlplane.dataplane import marks
 from controlplane.dataplane.credentials import Headers
-from controlplane.dataplane.served_copy import JSON, Header
+from controlplane.dataplane.degradation import NAMES, judge
+from controlplane.dataplane.served_copy import JSON, Copy, Header
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
-from switches.evaluate import evaluate, read_question
+from switches.evaluate import Decision, Question, evaluate
 
 PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
@@ -22,74 +22,91 @@ Answer = tuple[int, list[Header], bytes]
 """Status, headers but for those that every response gets, and body."""
 
 
-def snapshot(state: State, headers: Headers, _body: bytes) -> Answer:
-    """200 with the document, or 304 if the caller has it; raises :class:`Unavailable`."""
-    copy = state.copy
-    if copy is None:
-        raise _nothing_yet()
+def served(state: State) -> Copy:
+    """The copy that is served now; raises :class:`Unavailable` before there is one."""
+    if state.copy is None:
+        raise Unavailable(
+            "There is no snapshot yet: the database has not answered since the start.",
+            retry_after=1,
+        )
+    return state.copy
+
+
+def snapshot(state: State, headers: Headers) -> Answer:
+    """200 with the document, or 304 if the caller has it; raises :class:`Unavailable`.
+
+    A caller that has a newer version of the same epoch keeps it: this replica is behind.
+    """
+    copy = served(state)
     age = (b"switchgear-age", b"%.1f" % state.age_seconds())
     known = headers.get(b"if-none-match")
-    if known is not None and (known == copy.etag or _names(known, copy.etag)):
+    if known is not None and (known == copy.etag or _has(known, copy)):
         return 304, [*copy.validators, age], b""
     return 200, [*copy.validators, *copy.description, age], copy.body
 
 
-def check(state: State, _headers: Headers, body: bytes) -> Answer:
-    """The decision for the question in `body`; raises :class:`DomainError` for a bad one."""
-    copy = state.copy
-    if copy is None:
-        raise _nothing_yet()
-    question = read_question(_object(body))
-    decision = evaluate(question, copy.entries, now=datetime.now(UTC), draw=_draw)
+def decision(state: State, question: Question) -> tuple[Decision, Answer]:
+    """May this call go on, by the copy that is served now?"""
+    copy = served(state)
+    decided = evaluate(question, copy.entries, now=state.wall(), draw=_draw)
     content = {
-        "allowed": decision.allowed,
-        "switch": decision.switch,
-        "reason": decision.reason,
+        "allowed": decided.allowed,
+        "switch": decided.switch,
+        "reason": decided.reason,
         "version": copy.publication.version,
     }
-    return _json(200, content, (b"switchgear-age", b"%.1f" % state.age_seconds()), NO_STORE)
+    age = (b"switchgear-age", b"%.1f" % state.age_seconds())
+    return decided, json(200, content, age, NO_STORE)
 
 
-def live(_state: State, _headers: Headers, _body: bytes) -> Answer:
+def report(state: State, *, duplicate: bool) -> Answer:
+    """A report was taken in, or had been before."""
+    copy = state.copy
+    content = {
+        "accepted": True,
+        "duplicate": duplicate,
+        "snapshot_version": None if copy is None else copy.publication.version,
+        "config_version": 0,
+    }
+    return json(200, content, NO_STORE)
+
+
+def live() -> Answer:
     """The event loop turns; nothing else is asked."""
-    return _json(200, {"status": "live"}, NO_STORE)
+    return json(200, {"status": "live"}, NO_STORE)
 
 
-def ready(state: State, _headers: Headers, _body: bytes) -> Answer:
+def ready(state: State) -> Answer:
     """Ready while there is something to serve, however old it is."""
     copy = state.copy
     if copy is None or state.tokens is None:
-        return _json(503, {"status": "not_ready"}, NO_STORE, (b"retry-after", b"1"))
+        return json(503, {"status": "not_ready"}, NO_STORE, (b"retry-after", b"1"))
     content = {
         "status": "ready",
         "version": copy.publication.version,
         "snapshot_age_seconds": round(state.age_seconds(), 1),
+        "source": "database" if state.heard_database else "disk",
     }
-    return _json(200, content, NO_STORE)
+    return json(200, content, NO_STORE)
+
+
+def degradation(state: State) -> Answer:
+    """How far the house itself has degraded, as this process sees it."""
+    level, causes = judge(state.database_reachable, state.redis_reachable)
+    return json(200, {"level": level, "name": NAMES[level], "causes": causes}, NO_STORE)
 
 
 def refusal(error: DomainError, *headers: Header) -> Answer:
     """A domain error, with the headers its kind calls for."""
     said = problem.headers(error).items()
     called_for = [(name.lower().encode(), value.encode()) for name, value in said]
-    return _written(error.status, PROBLEM_JSON, problem.document(error), *called_for, *headers)
+    return written(error.status, PROBLEM_JSON, problem.document(error), *called_for, *headers)
 
 
 def moved(path: str, query: bytes) -> Answer:
     """The one form of this path, which keeps method and query."""
     location = path.encode() + (b"?" + query if query else b"")
     return 308, [(b"location", location), (b"content-length", b"0")], b""
-
-
-def wrong_method(method: str, allowed: Iterable[str]) -> Answer:
-    methods = ", ".join(allowed)
-    error = MethodNotAllowed(f"{method} is not possible here; use {methods}.")
-    return refusal(error, (b"allow", methods.encode()))
-
-
-def broken() -> Answer:
-    """For what we did not foresee; the server logs the cause."""
-    return refusal(Broken("The request failed on our side and was logged; try again."))
 
 
 def page(status: int, html: str, *, retry_after: int) -> Answer:
@@ -104,17 +121,13 @@ def page(status: int, html: str, *, retry_after: int) -> Answer:
     return status, headers, body
 
 
-def _nothing_yet() -> Unavailable:
-    return Unavailable(
-        "There is no snapshot yet: the database has not answered since the start.", retry_after=1
-    )
+def _has(if_none_match: bytes, copy: Copy) -> bool:
+    names_it = wire.names(if_none_match.decode("latin-1"), copy.etag.decode())
+    return names_it or marks.has_by_tag(copy.publication, if_none_match)
 
 
-def _names(if_none_match: bytes, etag: bytes) -> bool:
-    return wire.names(if_none_match.decode("latin-1"), etag.decode())
-
-
-def _object(body: bytes) -> dict[str, Any]:
+def object_in(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is; raises :class:`DomainError`."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -128,11 +141,11 @@ def _draw() -> int:
     return random.randrange(BUCKETS)  # noqa: S311
 
 
-def _json(status: int, content: object, *headers: Header) -> Answer:
-    return _written(status, JSON, content, *headers)
+def json(status: int, content: object, *headers: Header) -> Answer:
+    return written(status, JSON, content, *headers)
 
 
-def _written(status: int, kind: Header, content: object, *headers: Header) -> Answer:
+def written(status: int, kind: Header, content: object, *headers: Header) -> Answer:
     body = orjson.dumps(content)
     length = (b"content-length", str(len(body)).encode())
     return status, [kind, length, *headers], body

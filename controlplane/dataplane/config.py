@@ -1,8 +1,11 @@
 """What the data plane needs to know of its surroundings."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from controlplane import environment
+from controlplane.dataplane.disk import signing_key
+from controlplane.dataplane.listeners import MOST
 
 
 @dataclass(frozen=True)
@@ -11,12 +14,16 @@ class Config:
 
     A poll starts every `poll_seconds`: a little under one second, so that with its round trip a
     change is seen within a second even when every wake-up is lost. The database counts as gone
-    when it has not answered one within `deadline_seconds`.
+    when it has not answered one within `deadline_seconds`. What a restart has to know is kept in
+    `folder`, signed by a key that lies elsewhere. At most `most_held` polls and streams are held.
     """
 
     database_url: str
     assume_role: str | None
     redis_url: str
+    folder: Path | None = None
+    signing_key: bytes = b""
+    most_held: int = MOST
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0
@@ -29,4 +36,7 @@ def from_environment() -> Config:
         database_url=found.database.url,
         assume_role=found.database.assume_role,
         redis_url=found.redis_url,
+        folder=found.data_dir / "snapshot",
+        signing_key=signing_key(found.secret_key),
+        most_held=found.most_held,
     )

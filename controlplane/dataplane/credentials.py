@@ -18,6 +18,7 @@ class Credential:
     """A usable token: SHA-256 of its secret, what it may do, and when it ends (UNIX seconds)."""
 
     token_id: int
+    name: str
     digest: bytes
     scopes: frozenset[str]
     expires_at: float | None
@@ -38,10 +39,10 @@ def presented(headers: Headers) -> bytes | None:
 def authenticate(
     table: TokenTable | None,
     headers: Headers,
-    scope: str,
+    *scopes: str,
     clock: Callable[[], float] = time.time,
 ) -> Credential:
-    """The credential behind a request's token, if it may use `scope` at `clock()` (UNIX seconds).
+    """The credential behind a request's token, if it has one of `scopes` at `clock()` (UNIX time).
 
     Takes the same time for an unknown prefix as for a wrong secret. Raises
     :class:`Unauthenticated`, :class:`Forbidden`, or :class:`Unavailable` without a table.
@@ -64,6 +65,6 @@ def authenticate(
         raise Unauthenticated("The token is unknown, expired or revoked.")
     if found.expires_at is not None and clock() >= found.expires_at:
         raise Unauthenticated("The token has expired; make a new one.")
-    if scope not in found.scopes:
-        raise Forbidden(f"This needs the scope {scope}.", scope=scope)
+    if found.scopes.isdisjoint(scopes):
+        raise Forbidden(f"This needs the scope {' or '.join(scopes)}.", scope=scopes[0])
     return found

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection, AsyncCursor, sql
 from controlplane.core.people.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.credentials import Credential, TokenTable
-from controlplane.dataplane.state import Head
+from controlplane.dataplane.head import Head
 from switches.snapshot import Entry, Publication
 
 Connection = AsyncConnection[tuple[Any, ...]]
@@ -19,7 +19,7 @@ SESSION_OPTIONS = (
 )
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 HEAD = """
-    SELECT p.epoch, p.version, p.published_at, c.revision
+    SELECT p.epoch, p.version, p.published_at, c.revision, p.registrations, clock_timestamp()
     FROM switches_publication p, core_credentials c
 """
 ENTRIES = """
@@ -29,10 +29,11 @@ ENTRIES = """
     WHERE e.ended_at IS NULL
 """
 TOKENS = """
-    SELECT t.id, t.prefix, t.digest, t.scopes, t.expires_at, u.role
+    SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, u.role
     FROM core_token t JOIN core_user u ON u.id = t.owner_id
     WHERE t.revoked_at IS NULL AND u.is_active
 """
+KNOWN = "SELECT id FROM switches_switch"
 NOTE_USE = """
     UPDATE core_token SET last_used_at = clock_timestamp()
     WHERE id = ANY(%s)
@@ -46,6 +47,7 @@ class Contents(NamedTuple):
     head: Head
     entries: list[Entry] | None
     tokens: TokenTable | None
+    known: frozenset[str] | None
 
 
 async def connect(config: Config) -> Connection:
@@ -73,23 +75,30 @@ async def read_head(connection: Connection) -> Head:
     return await _head(await connection.execute(HEAD))
 
 
-async def read_contents(connection: Connection, *, entries: bool, tokens: bool) -> Contents:
-    """The head and, as asked, every switch that is not released and every token that may be used.
+async def read_contents(
+    connection: Connection, *, entries: bool, tokens: bool, known: bool
+) -> Contents:
+    """The head and, as asked, every switch that is not released, every token that may be used, and
+    the ids of all switches.
 
     All in one snapshot of the database and one round trip: a transaction sent as a whole.
     """
-    wanted = [HEAD, *([ENTRIES] if entries else []), *([TOKENS] if tokens else [])]
+    wanted = [HEAD]
+    wanted += [text for text, on in ((ENTRIES, entries), (TOKENS, tokens), (KNOWN, known)) if on]
     cursor = await connection.execute("; ".join([BEGIN, *wanted, "COMMIT"]))
     cursor.nextset()
     head = await _head(cursor)
-    found_entries = found_tokens = None
+    found_entries = found_tokens = found_known = None
     if entries:
         cursor.nextset()
         found_entries = [Entry(*row) for row in await cursor.fetchall()]
     if tokens:
         cursor.nextset()
-        found_tokens = {row[1].encode(): _credential(*row) for row in await cursor.fetchall()}
-    return Contents(head, found_entries, found_tokens)
+        found_tokens = {row[2].encode(): _credential(*row) for row in await cursor.fetchall()}
+    if known:
+        cursor.nextset()
+        found_known = frozenset(row[0] for row in await cursor.fetchall())
+    return Contents(head, found_entries, found_tokens, found_known)
 
 
 async def note_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
@@ -101,12 +110,13 @@ async def _head(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
-    epoch, version, published_at, revision = row
-    return Head(Publication(epoch, version, published_at), revision)
+    epoch, version, published_at, revision, registrations, now = row
+    return Head(Publication(epoch, version, published_at), revision, registrations, now)
 
 
 def _credential(
     token_id: int,
+    name: str,
     _prefix: str,
     digest: str,
     scopes: list[str],
@@ -115,6 +125,7 @@ def _credential(
 ) -> Credential:
     return Credential(
         token_id=token_id,
+        name=name,
         digest=bytes.fromhex(digest),
         scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
         expires_at=None if expires_at is None else expires_at.timestamp(),

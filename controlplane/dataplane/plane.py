@@ -2,10 +2,15 @@
 
 import asyncio
 import contextlib
+import signal
+import threading
 from collections.abc import Coroutine
+from types import FrameType
 from typing import Any
 
+from controlplane.dataplane import files
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.refresher import Refresher
 from controlplane.dataplane.state import State
 from controlplane.dataplane.usage import note_uses
@@ -22,12 +27,20 @@ class Plane:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
-        """Begin to follow the database, and give it a moment to answer before requests come."""
-        refresher = Refresher(config, self.state)
+        """Begin with what was kept on disk, follow the database, and give it a moment to answer
+        before requests come."""
+        state = self.state
+        state.listeners.most = files.room_for(config.most_held)
+        self._let_go_at_the_end()
+        keeper = Keeper(config, state)
+        await keeper.restore()
+        refresher = Refresher(config, state)
         work: list[Coroutine[Any, Any, None]] = [
             refresher.run(),
-            Listener(config.redis_url, refresher.wake).run(),
-            note_uses(config, self.state),
+            Listener(config.redis_url, refresher.wake, state.redis_answers).run(),
+            note_uses(config, state),
+            state.ledger.run(config),
+            keeper.run(),
         ]
         self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):
@@ -40,3 +53,19 @@ class Plane:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+
+    def _let_go_at_the_end(self) -> None:
+        """The server waits for every request before it ends its lifespan, also for streams: so they
+        have to be let go as soon as the signal comes."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop, listeners = asyncio.get_running_loop(), self.state.listeners
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.getsignal(number)
+
+            def let_go(given: int, frame: FrameType | None, before: Any = before) -> None:
+                loop.call_soon_threadsafe(listeners.close)
+                if callable(before):
+                    before(given, frame)
+
+            signal.signal(number, let_go)

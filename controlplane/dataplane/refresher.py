@@ -14,10 +14,12 @@ import structlog
 from controlplane.dataplane import database
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.deadlines import within
+from controlplane.dataplane.head import Head
 from controlplane.dataplane.served_copy import Copy
-from controlplane.dataplane.state import Head, State
+from controlplane.dataplane.state import State
 
 LONGEST_REST_SECONDS = 0.1
+SKEW_SECONDS = 2.0
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +36,7 @@ class Refresher:
         self._rebuild_seconds = 0.0
         self._lagging = False
         self._second_try = False
+        self._skewed = False
 
     def wake(self) -> None:
         """Look now. Any number of calls before the look begins are one."""
@@ -84,16 +87,20 @@ class Refresher:
         asked_at = state.now()
         head = await database.read_head(connection)
         self._found()
+        self._compare_clocks(state.set_clock(head.now, asked_at))
         self._rebuild_seconds = 0.0
-        if not state.is_lagging(head) and (state.lacks_copy(head) or state.lacks_tokens(head)):
+        if not state.is_lagging(head) and state.lacks(head):
             contents = await database.read_contents(
-                connection, entries=state.lacks_copy(head), tokens=state.lacks_tokens(head)
+                connection,
+                entries=state.lacks_copy(head),
+                tokens=state.lacks_tokens(head),
+                known=state.lacks_known(head),
             )
             self._take(contents, asked_at)
             head = contents.head
         if state.is_lagging(head):
             self._lags(head)
-        elif state.lacks_copy(head) or state.lacks_tokens(head):
+        elif state.lacks(head):
             self.wake()  # One changed while the other was being read.
         else:
             self._lagging = False
@@ -115,6 +122,8 @@ class Refresher:
             )
         if contents.tokens is not None:
             state.install_tokens(head.revision, contents.tokens)
+        if contents.known is not None:
+            state.install_known(head.registrations, contents.known)
         self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
 
     def _lags(self, head: Head) -> None:
@@ -122,6 +131,13 @@ class Refresher:
             theirs = head.publication
             log.warning("dataplane.lagging_answer", epoch=str(theirs.epoch), version=theirs.version)
         self._lagging = True
+
+    def _compare_clocks(self, ahead_seconds: float) -> None:
+        """Clients correct their clocks by ours, so a wrong one has to be put right by somebody."""
+        skewed = abs(ahead_seconds) > SKEW_SECONDS
+        if skewed and not self._skewed:
+            log.warning("dataplane.clock_is_wrong", ahead_seconds=round(ahead_seconds, 1))
+        self._skewed = skewed
 
     def _found(self) -> None:
         self._second_try = False

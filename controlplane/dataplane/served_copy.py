@@ -15,12 +15,14 @@ NO_CACHE = (b"cache-control", b"no-cache")
 class Copy:
     """The document's bytes, its entries by switch id, and the headers that go with it.
 
-    `validators` belong to 200 and 304 alike, `description` to 200 only.
+    `validators` belong to 200 and 304 alike, `description` to 200 only. `event` is the document as
+    streams send it.
     """
 
     publication: Publication
     entries: Mapping[str, Entry]
     body: bytes
+    event: bytes
     etag: bytes
     validators: tuple[Header, ...]
     description: tuple[Header, ...]
@@ -31,10 +33,12 @@ class Copy:
         by_id = {entry.id: entry for entry in entries}
         body = render(publication, by_id.values())
         etag = publication.etag.encode()
+        mark = publication.mark.encode()
         return cls(
             publication=publication,
             entries=by_id,
             body=body,
+            event=b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body),
             etag=etag,
             validators=(
                 (b"etag", etag),

@@ -4,22 +4,18 @@ Written by the refresher alone, on the event loop; read by requests, and by Djan
 :class:`Status`. Each attribute is replaced as a whole, so a reader never sees half a change.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from datetime import UTC, datetime
 from uuid import UUID
 
 from controlplane.dataplane.credentials import TokenTable
+from controlplane.dataplane.head import Head
+from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.listeners import Listeners
 from controlplane.dataplane.served_copy import Copy
-from switches.snapshot import Publication
-
-
-class Head(NamedTuple):
-    """The one row polled each second: the present version, and the credentials' revision."""
-
-    publication: Publication
-    revision: int
 
 
 @dataclass(frozen=True)
@@ -38,12 +34,46 @@ class State:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.copy: Copy | None = None
         self.tokens: TokenTable | None = None
+        self.revision = 0
+        self.known: frozenset[str] = frozenset()
+        self.registrations = -1
+        self.left_epochs: frozenset[UUID] = frozenset()
         self.used_tokens: set[int] = set()
         self.database_reachable = False
+        self.redis_reachable = True
+        self.heard_database = False
+        """Whether what is served was ever confirmed by the database in this process."""
+        self.listeners = Listeners()
+        self.changed = asyncio.Event()
+        """Set whenever copy, tokens or known keys were replaced."""
         self._monotonic = monotonic
-        self._revision = 0
         self._confirmed_at = 0.0
-        self._left_epochs: set[UUID] = set()
+        self._ahead = time.time() - monotonic()
+        self.ledger = Ledger(self.wall)
+
+    def now(self) -> float:
+        """Seconds on the monotonic clock."""
+        return self._monotonic()
+
+    def unix(self) -> float:
+        """UNIX seconds by the database's clock, which the monotonic one carries on.
+
+        So a local clock that is wrong, or set back, matters only until the database has answered.
+        """
+        return self._monotonic() + self._ahead
+
+    def wall(self) -> datetime:
+        """:meth:`unix` as an aware time in UTC."""
+        return datetime.fromtimestamp(self.unix(), UTC)
+
+    def set_clock(self, theirs: datetime, asked_at: float) -> float:
+        """Take over the database's time, read between `asked_at` (monotonic) and this moment.
+
+        Returns by how many seconds the local clock is ahead of it.
+        """
+        read_at = (asked_at + self._monotonic()) / 2
+        self._ahead = theirs.timestamp() - read_at
+        return time.time() - self.unix()
 
     def age_seconds(self) -> float:
         """Seconds since the served copy was last known to be the database's."""
@@ -67,29 +97,51 @@ class State:
             return False
         ours, theirs = self.copy.publication, head.publication
         if theirs.epoch != ours.epoch:
-            return theirs.epoch in self._left_epochs
-        return theirs.version < ours.version or head.revision < self._revision
+            return theirs.epoch in self.left_epochs
+        return theirs.version < ours.version or head.revision < self.revision
 
     def lacks_copy(self, head: Head) -> bool:
         return self.copy is None or self.copy.publication != head.publication
 
     def lacks_tokens(self, head: Head) -> bool:
-        return self.tokens is None or self._revision != head.revision
+        return self.tokens is None or self.revision != head.revision
+
+    def lacks_known(self, head: Head) -> bool:
+        return self.registrations != head.registrations
+
+    def lacks(self, head: Head) -> bool:
+        """Whether anything of what `head` numbers is still to be read."""
+        return self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
 
     def install_copy(self, copy: Copy, confirmed_at: float) -> None:
         """Serve `copy` from now on; the caller has made sure that it is not a lagging one."""
         if self.copy is not None and self.copy.publication.epoch != copy.publication.epoch:
-            self._left_epochs.add(self.copy.publication.epoch)
+            self.left_epochs |= {self.copy.publication.epoch}
+            # Their numbers mean nothing in another epoch: to be read anew, even if they are equal.
+            self.revision, self.registrations = 0, -1
         self._confirmed_at = confirmed_at
         self.copy = copy
+        self._tell()
 
     def install_tokens(self, revision: int, tokens: TokenTable) -> None:
-        self._revision = revision
+        self.revision = revision
         self.tokens = tokens
+        self._tell()
+
+    def install_known(self, registrations: int, known: frozenset[str]) -> None:
+        """The ids of every switch that was ever registered or engaged."""
+        self.registrations = registrations
+        self.known = known
+        self._tell()
 
     def confirm(self, at: float) -> None:
         """The copy was the database's at `at`, on the monotonic clock."""
         self._confirmed_at = at
+        self.heard_database = True
 
-    def now(self) -> float:
-        return self._monotonic()
+    def redis_answers(self, answers: bool) -> None:
+        self.redis_reachable = answers
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.listeners.ring()

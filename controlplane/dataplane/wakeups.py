@@ -30,6 +30,8 @@ def pause_seconds(failures: int) -> float:
 class Listener:
     """Calls `on_wake` for each message, and once per connection for those missed before it.
 
+    `on_state` is told whether the server answers, as often as that may have changed.
+
     A server that has said nothing for twice `silence_seconds`, not even to a PING, is given up.
     """
 
@@ -37,10 +39,12 @@ class Listener:
         self,
         redis_url: str,
         on_wake: Callable[[], None],
+        on_state: Callable[[bool], None] = lambda _reachable: None,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self._redis_url = redis_url
         self._on_wake = on_wake
+        self._on_state = on_state
         self._silence_seconds = silence_seconds
         self._failures = 0
 
@@ -54,6 +58,7 @@ class Listener:
                     log.warning(
                         "dataplane.wakeups_lost", kind=type(error).__name__, error=str(error)
                     )
+                self._on_state(False)
                 self._failures += 1
             longest = pause_seconds(self._failures)
             await asyncio.sleep(random.uniform(longest / 2, longest))  # noqa: S311
@@ -90,6 +95,7 @@ class Listener:
 
     def _heard(self, kind: str) -> None:
         if kind == "subscribe":
+            self._on_state(True)
             if self._failures:
                 log.info("dataplane.wakeups_found")
             self._failures = 0

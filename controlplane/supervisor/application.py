@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controlplane import serving
 from controlplane.environment import ROOT, Environment
 from controlplane.supervisor import ports
 from controlplane.supervisor.child import ChildSpec
@@ -13,9 +14,6 @@ from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.lifeline import SUPERVISOR_PID
 
 READY_SECONDS = 60
-# Held polls and streams stay open for long: each is one connection of many.
-_CONNECTIONS = 4096
-_WEB_GRACE_SECONDS = 4
 _MAKE_VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
 
 
@@ -63,7 +61,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
             python("provision", "manage.py", "provision", keeps_stdout=True),
         ),
         processes=(
-            python("web", *_web(settings.port)),
+            python("web", *_web(settings)),
             python("worker", *celery, "worker", *_WORKER, *level),
             python("beat", *celery, "beat", *level),
             python("watchdog", "manage.py", "watchdog"),
@@ -86,16 +84,13 @@ def web_workers() -> int:
     return int(workers)
 
 
-def _web(port: int) -> tuple[str, ...]:
-    workers = web_workers()
-    respawn = () if workers == 1 else ("--respawn-failed-workers", "--respawn-interval", "0.1")
-    return (
-        *("-m", "granian", "--interface", "asgi", "--host", ports.HOST, "--port", str(port)),
-        *("--workers", str(workers), *respawn),
-        *("--backlog", str(_CONNECTIONS), "--backpressure", str(_CONNECTIONS)),
-        *("--workers-kill-timeout", str(_WEB_GRACE_SECONDS)),
-        *("--no-access-log", "--log-level", "warning"),
+def _web(settings: Environment) -> list[str]:
+    return serving.arguments(
         "controlplane.asgi:application",
+        host=ports.HOST,
+        port=settings.port,
+        workers=web_workers(),
+        most_held=settings.most_held,
     )
 
 

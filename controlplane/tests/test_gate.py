@@ -9,12 +9,11 @@ from controlplane.core.wire import LARGEST_BODY
 from controlplane.dataplane.state import State
 from controlplane.gate import Gate
 
-SCOPE = {"type": "http", "path": "/api/v1/switches/", "headers": []}
+SCOPE = {"type": "http", "method": "POST", "path": "/api/v1/switches/", "headers": []}
 
 
-async def refuse(scope, send, error):
-    await send({"type": "http.response.start", "status": error.status, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+async def refuse(call, error):
+    await call.answer((error.status, [], b""))
 
 
 def ask(inner, *, reachable=True, path="/api/v1/switches/", deadline=0.2, pieces=(b"",)):

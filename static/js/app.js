@@ -93,7 +93,7 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
       signedOut();
       return;
     }
-    if (event.target.closest?.("#live, #alarm, #plan, #search")) return;
+    if (event.target.closest?.("#live, #alarm, #plan, #search, [data-effect]")) return;
     const status = event.detail.xhr?.status;
     if (status === 403) toast("You may not do that, or this page is too old: reload it.");
     else toast("The console did not answer. Nothing is known to have changed; look before you try again.");

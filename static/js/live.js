@@ -4,7 +4,7 @@
 // an open <details> and whatever is typed survive a refresh that comes every two seconds.
 
 const announcer = document.getElementById("announcer");
-let failing = false;
+const failing = new Set(); // the parts whose last poll got no answer, by id
 let asOf = new Date();
 
 /* --- merging */
@@ -125,41 +125,48 @@ function time(moment) {
 
 const zone = document.documentElement.dataset.zone || undefined;
 
-function isPoll(event) {
-  return event.target.closest?.("#live, #alarm, #search");
+// The part of the page that a request was to refresh; a search refreshes the live part.
+function polled(event) {
+  const part = event.target.closest?.("#live, #alarm, #search, [data-effect]");
+  return part?.id === "search" ? "live" : part?.id;
 }
 
 function showAge() {
-  const label = document.querySelector("[data-as-of]");
-  if (!label) return;
-  label.classList.toggle("as-of--stale", failing);
+  for (const part of failing) if (!document.getElementById(part)) failing.delete(part);
+  const labels = document.querySelectorAll("[data-as-of]");
+  if (!labels.length) return;
+  const stale = failing.size > 0;
   const since = time(asOf);
-  label.lastElementChild.textContent = failing ? `Not current since ${since}; trying again` : `As of ${since}`;
-  for (const part of document.querySelectorAll("[data-dims]")) part.classList.toggle("is-stale", failing);
+  for (const label of labels) {
+    label.classList.toggle("as-of--stale", stale);
+    label.lastElementChild.textContent = stale ? `Not current since ${since}; trying again` : `As of ${since}`;
+  }
+  for (const part of document.querySelectorAll("[data-dims]")) part.classList.toggle("is-stale", stale);
 }
 
-function heard(stamp) {
-  asOf = new Date(stamp);
-  document.dispatchEvent(new CustomEvent("clock:set", { detail: asOf.getTime() }));
-  if (failing) announcer.textContent = "Current again";
-  failing = false;
+function heard(part, stamp) {
+  const moment = new Date(stamp);
+  document.dispatchEvent(new CustomEvent("clock:set", { detail: moment.getTime() }));
+  if (failing.delete(part) && !failing.size) announcer.textContent = "Current again";
+  if (!failing.size) asOf = moment;
   showAge();
 }
 
-function lost() {
-  if (!failing) announcer.textContent = `Not current since ${time(asOf)}`;
-  failing = true;
+function lost(part) {
+  if (!failing.size) announcer.textContent = `Not current since ${time(asOf)}`;
+  failing.add(part);
   showAge();
 }
 
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (!isPoll(event)) return;
+  const part = polled(event);
+  if (!part) return;
   const stamp = event.detail.xhr?.getResponseHeader?.("Switchgear-Now");
-  if (event.detail.successful && stamp) heard(stamp);
-  else if (!event.detail.successful && event.detail.xhr?.status !== 200) lost();
+  if (event.detail.successful && stamp) heard(part, stamp);
+  else if (!event.detail.successful && event.detail.xhr?.status !== 200) lost(part);
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
-  searching = event.target.id === "search";
+  if (!event.target.closest?.("[data-effect]")) searching = event.target.id === "search";
 });
 document.addEventListener("htmx:afterSettle", () => {
   const title = document.getElementById("live")?.dataset.title;
@@ -175,7 +182,7 @@ function refresh() {
 
 document.addEventListener("visibilitychange", refresh);
 window.addEventListener("online", refresh);
-window.addEventListener("offline", lost);
+window.addEventListener("offline", () => lost("live"));
 window.addEventListener("pageshow", (event) => event.persisted && refresh());
 const first = Number(document.querySelector("[data-now]")?.dataset.now);
 if (first) asOf = new Date(first);

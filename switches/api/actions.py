@@ -29,7 +29,7 @@ class EngageView(ActionView):
         """Stop what the switch guards. `permanent` engages for 24 hours and asks for approval."""
         body.pop("break_glass", None)  # There are no safety rules yet that it could override.
         return _engaged(
-            services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key
+            services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
         )
 
 
@@ -41,7 +41,7 @@ class ExtendView(ActionView):
     ) -> Done:
         """Keep it engaged for longer, counted from now. `permanent` asks for approval."""
         return _engaged(
-            services.extend(scope=scope, key=key, actor=actor, now=now, **body), scope, key
+            services.extend(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
         )
 
 
@@ -53,7 +53,7 @@ class AcknowledgeView(ActionView):
     ) -> Done:
         """Say that somebody knows it is engaged or overdue."""
         services.acknowledge(scope=scope, key=key, actor=actor, now=now, **body)
-        return Done(resource(scope, key))
+        return Done(resource(scope, key, now))
 
 
 class ReleaseView(ActionView):
@@ -65,7 +65,7 @@ class ReleaseView(ActionView):
         """Let traffic flow again: at once until ramps exist, the global switch after approval."""
         body.pop("break_glass", None)
         done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
-        shown = resource(scope, key)
+        shown = resource(scope, key, now)
         if done.approval is None:
             return Done(shown)
         pending = {"approval": approval_resource(done.approval)}
@@ -80,11 +80,11 @@ class UndoView(ActionView):
     ) -> Done:
         """Take back your own engage within 30 seconds, if nothing changed since."""
         services.undo(scope=scope, key=key, actor=actor, now=now)
-        return Done(resource(scope, key))
+        return Done(resource(scope, key, now))
 
 
-def _engaged(done: Engagement, scope: str, key: str) -> Done:
-    shown = resource(scope, key)
+def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
+    shown = resource(scope, key, now)
     if done.approval is not None:
         shown["approval"] = approval_resource(done.approval)
     return Done(shown)

@@ -9,19 +9,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches import services
 from switches.api.bodies import DescribeBody, SwitchFilters
 from switches.api.shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
+from switches.effect import effect_of, effects
 from switches.models import Episode, Switch, SwitchQuerySet
 from switches.resources import switch_resource
 from switches.services.register import DESCRIPTIVE, find, identify
 
 
-def resource(scope: str, key: str) -> dict[str, Any]:
+def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """The switch as it stands in this transaction; one nobody has named yet is released."""
-    return switch_resource(find(scope, key) or _unheard_of(scope, key))
+    switch = find(scope, key) or _unheard_of(scope, key)
+    return switch_resource(switch, effect_of(switch, now))
 
 
 class SwitchList(ListView[Switch]):
@@ -37,6 +40,16 @@ class SwitchList(ListView[Switch]):
         assert isinstance(rows, SwitchQuerySet)  # noqa: S101 - it is that of `queryset` above
         return _matching(rows, filters)
 
+    def paginate_queryset(self, queryset: Any) -> Any:
+        """One page, its effects measured together."""
+        rows = super().paginate_queryset(queryset)
+        published = [row for row in rows or () if row.version]
+        self._effects = effects(published, db_now()) if published else {}
+        return rows
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "effects": getattr(self, "_effects", {})}
+
 
 class SwitchDetail(ApiView):
     path_parameters = ONE_SWITCH
@@ -46,7 +59,7 @@ class SwitchDetail(ApiView):
     @extend_schema(responses=SwitchShape)
     def get(self, request: Request, scope: str, key: str) -> Response:
         """One switch. An unknown key is a released switch."""
-        return Response(resource(scope, key))
+        return Response(resource(scope, key, db_now()))
 
     @extend_schema(request=DescribeBody, responses=ActedShape)
     @mutation(DescribeBody)
@@ -57,7 +70,7 @@ class SwitchDetail(ApiView):
         if not body:
             raise InvalidInput({"body": [f"Name at least one of {', '.join(DESCRIPTIVE)}."]})
         services.describe(scope=scope, key=key, changes=body, actor=actor, now=now)
-        return Done(resource(scope, key))
+        return Done(resource(scope, key, now))
 
 
 class HistoryView(ListView[Episode]):

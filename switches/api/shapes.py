@@ -24,11 +24,23 @@ ONE_SWITCH = (
 
 
 class EffectShape(serializers.Serializer[Any]):
+    """How far the last published change has got, by what instances say that they apply."""
+
     version = serializers.IntegerField()
-    applied = serializers.IntegerField()
-    instances = serializers.IntegerField()
-    stragglers = serializers.ListField(child=serializers.CharField())
-    p99_ms = serializers.IntegerField(allow_null=True)
+    applied = serializers.IntegerField(help_text="Instances that say they apply it.")
+    instances = serializers.IntegerField(help_text="Instances heard from within 30 seconds.")
+    stragglers = serializers.ListField(
+        child=serializers.CharField(), help_text="At most 20, those furthest behind first."
+    )
+    stragglers_total = serializers.IntegerField()
+    p50_ms = serializers.IntegerField(
+        allow_null=True,
+        help_text="From the commit. Null: not measured; with hundreds of instances a long list "
+        "measures its newest changes only.",
+    )
+    p99_ms = serializers.IntegerField(allow_null=True, help_text="As p50_ms.")
+    requested_at = serializers.DateTimeField(allow_null=True)
+    committed_at = serializers.DateTimeField(allow_null=True)
 
 
 class SwitchShape(serializers.Serializer[Switch]):
@@ -49,10 +61,49 @@ class SwitchShape(serializers.Serializer[Switch]):
     description = serializers.CharField()
     runbook_url = serializers.CharField()
     last_proven_at = serializers.DateTimeField(allow_null=True)
-    effect = EffectShape(allow_null=True, help_text="Null until instances have been measured.")
+    effect = EffectShape(allow_null=True, help_text="Null if never published.")
 
     def to_representation(self, switch: Switch) -> dict[str, Any]:
-        return switch_resource(switch)
+        return switch_resource(switch, self.context["effects"].get(switch.pk))
+
+
+class CallerShape(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="`service/instance`, or `token:<name>`.")
+    service = serializers.CharField()
+    calls_per_second = serializers.FloatField(help_text="Over the last minute.")
+    blocked_per_second = serializers.FloatField()
+    last_seen = serializers.DateTimeField()
+
+
+class CallingServiceShape(serializers.Serializer[Any]):
+    service = serializers.CharField()
+    instances = serializers.IntegerField()
+    calls_per_second = serializers.FloatField()
+    last_seen = serializers.DateTimeField()
+
+
+class OverlapShape(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    state = serializers.ChoiceField([State.ENGAGED.value, State.RAMPING.value])
+    reason = serializers.CharField()
+    allow_percent = serializers.FloatField(min_value=0, max_value=100)
+
+
+class PreviewShape(serializers.Serializer[Any]):
+    """The blast radius: who checked the switch within the last hour. Those who only poll, don't."""
+
+    switch = serializers.CharField()
+    instances = CallerShape(many=True, help_text="The 200 busiest.")
+    instances_total = serializers.IntegerField()
+    services = CallingServiceShape(many=True)
+    calls_per_second = serializers.FloatField(help_text="Of all instances together.")
+    last_seen = serializers.DateTimeField(allow_null=True)
+    overlapping = OverlapShape(
+        many=True, help_text="Switches not released that stop part of the same traffic; at most 50."
+    )
+    rules = serializers.ListField(
+        child=serializers.DictField(), help_text="Safety rules that would refuse; none exist yet."
+    )
 
 
 class ActedShape(SwitchShape):

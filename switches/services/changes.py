@@ -58,7 +58,7 @@ def close(
     actor: Actor,
     now: datetime,
 ) -> None:
-    """End the episode and publish it: traffic flows again."""
+    """End the episode and publish it: services are told to let traffic flow again."""
     before = facts.picture(switch, episode)
     episode.ended_at = now
     episode.ended_by = actor.label

@@ -5,13 +5,14 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from django.db import transaction
+from django.db.models import F
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput
 from switches import publication
 from switches.keys import KEY
-from switches.models import Scope, Switch
+from switches.models import Publication, Scope, Switch
 
 DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
@@ -41,9 +42,12 @@ def lock(scope: str, key: str) -> Switch | None:
 
 def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
     """Lock a switch that is registered now if it was not. The publication row is locked already."""
-    switch = Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
-    Switch.objects.bulk_create([switch], ignore_conflicts=True)
-    return Switch.objects.select_for_update().get(pk=switch.pk)
+    switch = lock(scope, key)
+    if switch is None:
+        switch = Switch(id=identify(scope, key), scope=scope, key=key, registered_at=now)
+        switch.save(force_insert=True)
+        Publication.objects.update(registrations=F("registrations") + 1)
+    return switch
 
 
 def describe(

@@ -110,7 +110,7 @@ def _ask(
     return approvals.request(
         kind=Approval.Kind.RELEASE,
         target=switch.pk,
-        summary=f"Release {switch.pk}: all traffic flows again",
+        summary=f"Release {switch.pk}: services let all traffic flow again",
         diff={"episode": episode.pk, "state": [episode.state.value, "released"]},
         reason=justification.strip(),
         risk="critical",

@@ -47,6 +47,25 @@ def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeStr
 
 
 @register.filter
+def per_second(rate: float) -> str:
+    """Calls per second as people read them: `0/s`, `< 0.1/s`, `3.4/s`, `1,240/s`."""
+    if 0 < rate < 0.1:
+        return "< 0.1/s"
+    return f"{rate:.1f}/s" if 0 < rate < 9.95 else f"{round(rate):,}/s"
+
+
+@register.filter
+def milliseconds(duration: int) -> str:
+    """`41 ms`, `1.2 s`, `3 min 5 s`."""
+    if duration < 1000:
+        return f"{duration} ms"
+    if duration < 59_950:
+        return f"{duration / 1000:.1f} s"
+    minutes, seconds = divmod(round(duration / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+@register.filter
 def switch_url(target: str) -> str:
     """The page of what an approval or an audit row is about, if it is a switch."""
     scope, _, key = target.partition(":")

@@ -49,7 +49,7 @@ def test_engage_answers_the_resource(operator):
     assert moment(switch["expires_at"]) - moment(switch["engaged_at"]) == timedelta(hours=24)
     assert (switch["permanent"], switch["overdue"]) == (False, False)
     assert switch["version"] == Publication.objects.get().version
-    assert switch["effect"] is None
+    assert switch["effect"]["version"] == switch["version"]
     assert operator.get(f"{FINANCE}/").json() == switch
 
 

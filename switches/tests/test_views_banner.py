@@ -26,12 +26,12 @@ PAGES = (
 @pytest.mark.parametrize("path", PAGES)
 def test_engaged_global_switch_stands_above_every_page(path):
     client = browser_as("admin")
-    assert "All traffic is stopped" not in page(client.get(path))
+    assert "All traffic is told to stop" not in page(client.get(path))
 
     engaged("global:all")
 
     html = page(client.get(path))
-    assert "All traffic is stopped" in html
+    assert "All traffic is told to stop" in html
     assert REASON in html
     assert "/switches/global/all/" in html
 
@@ -40,7 +40,7 @@ def test_ramping_global_switch_says_how_much_flows():
     engaged("global:all")
     Episode.objects.update(allow_percent=25)
 
-    assert "25.00 % of all traffic flows" in page(browser_as("viewer").get("/audit/"))
+    assert "25.00 % of all traffic may flow" in page(browser_as("viewer").get("/audit/"))
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -56,7 +56,7 @@ def test_overdue_switches_stand_above_every_page(path):
 def test_signed_out_page_tells_nothing(client):
     engaged("global:all")
 
-    assert "All traffic is stopped" not in page(client.get("/sign-in/"))
+    assert "All traffic is told to stop" not in page(client.get("/sign-in/"))
 
 
 def test_pages_that_are_not_live_ask_for_it_by_themselves():
@@ -65,7 +65,7 @@ def test_pages_that_are_not_live_ask_for_it_by_themselves():
 
     assert 'hx-get="/alarm/"' in page(client.get("/audit/"))
     part = page(client.get("/alarm/", headers={"HX-Request": "true", "HX-Target": "alarm"}))
-    assert "All traffic is stopped" in part
+    assert "All traffic is told to stop" in part
     assert "<html" not in part
 
 

@@ -110,7 +110,7 @@ def test_null_character_in_a_search_is_no_error():
 def test_nothing_stopped_says_so_and_teaches():
     html = page(browser_as("operator").get("/"))
 
-    assert "Nothing is stopped" in html
+    assert "Nothing is engaged" in html
     assert "A switch stops one thing" in html
     assert "/switches/engage/" in html
 
@@ -226,7 +226,7 @@ class TestStaysCurrent:
         assert switches_shown(html) == ["global:all", "segment:finance"]
         assert "<html" not in html
         assert 'id="alarm"' in html
-        assert "All traffic is stopped" in html
+        assert "All traffic is told to stop" in html
 
     def test_description_alone_is_news_too(self):
         engaged()

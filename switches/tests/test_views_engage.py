@@ -265,7 +265,7 @@ class TestPreview:
     def test_says_what_would_happen_and_does_nothing(self):
         html = page(self.preview(browser_as("operator")))
 
-        assert "segment:finance stops at once" in html
+        assert "Every service is told to stop segment:finance" in html
         assert "24 h from now" in html
         assert not Switch.objects.exists()
         assert not AuditEntry.objects.exists()

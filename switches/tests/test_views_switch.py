@@ -104,7 +104,7 @@ class TestPage:
             client.post(f"{FINANCE}release/", {"justification": SAFE_NOW})
             engaged("segment:finance")
 
-        assert queries() == few <= 10
+        assert queries() == few <= 16
 
     def test_page_is_current_until_something_changes(self):
         engaged()
@@ -129,7 +129,9 @@ class TestRelease:
         )
 
         assert response.redirect_chain == [(FINANCE, 302)]
-        assert "segment:finance is released; traffic flows." in page(response)
+        assert "segment:finance is released: services are told to let traffic flow." in page(
+            response
+        )
         assert Episode.objects.get().justification == SAFE_NOW
 
     @pytest.mark.parametrize("blank", ["", "  ", "\u200b"])

@@ -58,7 +58,7 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         )
         if released.approval:
             return f"Asked for approval to release {scope}:{key}; it stays engaged until then."
-        return f"{scope}:{key} is released; traffic flows."
+        return f"{scope}:{key} is released: services are told to let traffic flow."
 
     return _change(request, scope, key, form, "switches/release.html", carry_out)
 
@@ -99,7 +99,7 @@ def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         services.undo(scope=scope, key=key, actor=actor_of(request), now=db_now())
     except Conflict as conflict:
         return _refused(request, f"{scope}:{key}", "Not undone", conflict)
-    message = f"Undone: {scope}:{key} is released again, as if it had not been engaged."
+    message = f"Undone: {scope}:{key} is released again: services are told to let traffic flow."
     return done(request, message, reverse("switch_page", args=[scope, key]))
 
 

@@ -17,12 +17,14 @@ from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import approvers
 from controlplane.core.rehearsal import rehearsal
 from switches import services
+from switches.blast import Blast, blast
 from switches.board import undo_until
 from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Scope
 from switches.reasons import MIN_COLUMNS
-from switches.services.register import find
+from switches.services.register import find, identify
+from switches.views.effect import DIALOG, progress
 
 # A second press of the button, or a form sent twice, is the same wish.
 SAME_WISH_WITHIN = timedelta(seconds=30)
@@ -67,7 +69,7 @@ def preview(request: PersonRequest) -> HttpResponse:
     actor.require("switches:write")
     now = db_now()
     form = EngageForm(request.POST)
-    context: dict[str, Any] = {"form": form, "now": now}
+    context: dict[str, Any] = {"form": form, "now": now, "oob": True}
     form.is_valid()
     try:
         with rehearsal():
@@ -76,7 +78,16 @@ def preview(request: PersonRequest) -> HttpResponse:
         form.take(error.errors)
     except Conflict as conflict:
         context["conflict"] = conflict
+    context["blast"] = _blast(form.given("scope"), form.given("key"), now)
     return render(request, "switches/_plan.html", context)
+
+
+def _blast(scope: str, key: str, now: datetime) -> Blast | None:
+    """Who would be hit; None while the form does not name a switch."""
+    try:
+        return blast(identify(scope, "all" if scope == Scope.GLOBAL else key.strip()), now)
+    except InvalidInput:
+        return None
 
 
 def _initial(request: PersonRequest) -> dict[str, str]:
@@ -105,12 +116,16 @@ def _context(
         "latest": now + LONGEST,
         "until_approved": now + UNTIL_APPROVED,
         "min_columns": MIN_COLUMNS,
+        "blast": _blast(str(form["scope"].value()), str(form["key"].value() or ""), now),
         **more,
     }
 
 
 def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -> HttpResponse:
-    """Say what is in force now, with the way back. Without a script the switch's page does."""
+    """Say what is committed and how far it has got, with the way back.
+
+    Without a script the switch's page does that.
+    """
     if not in_dialog(request):
         if done.approval:
             messages.success(request, "Engaged for 24 hours; permanent waits for approval.")
@@ -122,6 +137,7 @@ def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -
         "approvers": approvers.names(but=request.user.pk) if done.approval else [],
         "undo_until": undo_until(done.switch, done.episode, request.user, now),
         "now": now,
+        **progress(done.switch, now, DIALOG),
     }
     response = show(request, "switches/engaged.html", context)
     return trigger_client_event(response, "refresh")

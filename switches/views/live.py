@@ -1,7 +1,8 @@
 """How a page stays current: it asks again every two seconds, and mostly hears that nothing is new.
 
 The token is the number of the last audit row. Every change of anything shown here writes one, in
-its own transaction and in commit order, so an equal number means an equal page.
+its own transaction and in commit order, so an equal number means an equal page. What instances say
+and do writes none: those parts of a page ask by themselves (`switches.views.effect`).
 """
 
 from datetime import datetime

@@ -14,8 +14,10 @@ from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people import approvers
 from switches import board
+from switches.blast import blast
 from switches.models import Episode, Scope, Switch
 from switches.views import live
+from switches.views.effect import progress
 
 EPISODES_SHOWN = 8
 ENTRIES_SHOWN = 10
@@ -52,7 +54,9 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
         "episode": row.episode,
         "approval": approval,
         "approvers": approvers.names(but=request.user.pk) if second else [],
+        "blast": blast(switch.pk, now),
         "origin": request.build_absolute_uri("/")[:-1],
+        **progress(switch, now),
         **_history(request, switch),
     }
 

@@ -34,7 +34,7 @@ class Wording:
 WORDINGS = {
     "switch.engaged": Wording(
         "🛑",
-        "{switch} ENGAGED: traffic is blocked",
+        "{switch} ENGAGED: services are told to block its traffic",
         (("By", "by"), ("Reason", "reason"), ("Expires", "expires_at")),
     ),
     "switch.extended": Wording(
@@ -49,17 +49,17 @@ WORDINGS = {
     ),
     "switch.released": Wording(
         "✅",
-        "{switch} released: traffic flows",
+        "{switch} released: services are told to let its traffic flow",
         (("By", "by"), ("Why", "said"), ("Was engaged because", "reason")),
     ),
     "switch.undone": Wording(
         "↩️",
-        "{switch} engage undone: traffic flows",
+        "{switch} engage undone: services are told to let its traffic flow",
         (("By", "by"), ("Was engaged because", "reason")),
     ),
     "episode.overdue": Wording(
         "⏰",
-        "{switch} is OVERDUE: past its expiry, traffic is still blocked",
+        "{switch} is OVERDUE: past its expiry and still engaged",
         (
             ("What to do", "said"),
             ("Engaged by", "engaged_by"),

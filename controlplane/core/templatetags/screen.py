@@ -68,6 +68,19 @@ def exactly(at: datetime | None) -> str:
 
 
 @register.filter
+def at_second(at: datetime) -> str:
+    """`11:11:09` in the person's zone; the day before it unless that is today."""
+    local = timezone.localtime(at)
+    today = local.date() == timezone.localtime(timezone.now()).date()
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        timestamp(at),
+        told_twice(at),
+        f"{local:%H:%M:%S}" if today else f"{local:%-d %b %H:%M:%S}",
+    )
+
+
+@register.filter
 def parsed(text: str) -> datetime:
     """The moment that a canonical timestamp stands for."""
     return datetime.fromisoformat(text)

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import httpx
 
-from controlplane.dataplane.application import Application, ASGIApplication
+from controlplane.dataplane.application import Application
+from controlplane.dataplane.call import ASGIApplication
 from controlplane.dataplane.credentials import Credential
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.served_copy import Copy
@@ -47,6 +48,7 @@ def credential(token: str, *scopes: str, expires_at: datetime | None = None) -> 
     secret = token.split("_", 2)[2]
     return Credential(
         token_id=sum(token.encode()),
+        name=token.split("_")[1],
         digest=sha256(secret.encode()).digest(),
         scopes=frozenset(scopes),
         expires_at=None if expires_at is None else expires_at.timestamp(),

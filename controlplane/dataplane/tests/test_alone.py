@@ -53,19 +53,20 @@ def answers(url: str, path: str) -> bool:
         return False
 
 
-def variables(following: Following) -> dict[str, str]:
+def variables(following: Following, data: Path) -> dict[str, str]:
     url = following.config.database_url
     return {
         **os.environ,
         "DATABASE_URL": url,
         "DATABASE_OWNER_URL": url + "?application_name=owner",
         "REDIS_URL": following.config.redis_url,
+        "SWITCHGEAR_DATA_DIR": str(data),
     }
 
 
-def test_service_polls_is_told_and_asks(idle: Following) -> None:
+def test_service_polls_is_told_and_asks(idle: Following, tmp_path: Path) -> None:
     make_token()
-    with granian(variables(idle)) as (process, url):
+    with granian(variables(idle, tmp_path)) as (process, url):
         until(lambda: answers(url, "/health/ready/data"), 15)
         with httpx.Client(base_url=url, headers=TOKEN, timeout=5) as service:
             first = service.get("/api/v1/snapshot")
@@ -90,10 +91,10 @@ def test_service_polls_is_told_and_asks(idle: Following) -> None:
         assert time.monotonic() - began < 5
 
 
-def test_body_over_the_limit_is_413_announced_or_in_pieces(idle: Following) -> None:
+def test_body_over_the_limit_is_413_announced_or_in_pieces(idle: Following, tmp_path: Path) -> None:
     make_token()
     with (
-        granian(variables(idle)) as (_, url),
+        granian(variables(idle, tmp_path)) as (_, url),
         httpx.Client(base_url=url, headers=TOKEN) as service,
     ):
         until(lambda: answers(url, "/health/ready/data"), 15)
@@ -104,11 +105,11 @@ def test_body_over_the_limit_is_413_announced_or_in_pieces(idle: Following) -> N
         assert service.post("/api/v1/check", content=b"{}").status_code == 200
 
 
-def test_start_with_nothing_around_is_alive_but_not_ready(idle: Following) -> None:
+def test_start_with_nothing_around_is_alive_but_not_ready(idle: Following, tmp_path: Path) -> None:
     idle.database.cut()
     idle.redis.cut()
     make_token()
-    with granian(variables(idle)) as (_, url):
+    with granian(variables(idle, tmp_path)) as (_, url):
         until(lambda: answers(url, "/health/live"), 15)
         assert httpx.get(f"{url}/health/ready/data").status_code == 503
         refused = httpx.get(f"{url}/api/v1/snapshot", headers=TOKEN)

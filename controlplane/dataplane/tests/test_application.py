@@ -5,15 +5,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.dataplane.application import (
-    Application,
-    Message,
-    Receive,
-    Scope,
-    Send,
-    owns,
-)
+from controlplane.dataplane.application import Application
+from controlplane.dataplane.call import Message, Receive, Scope, Send
 from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.routes import route_of
 from controlplane.dataplane.tests.served import BEARER, ask, plane
 
 SESSION = {"Cookie": "csrftoken=x; sessionid=abc"}
@@ -72,7 +67,7 @@ def test_embedded_other_paths_go_to_the_application_behind(path: str) -> None:
     answer = ask(plane(), "GET", path, BEARER, behind=django)
 
     assert (answer.status_code, answer.text) == (299, path)
-    assert not owns(path)
+    assert route_of(path) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +101,7 @@ def test_health_needs_no_django_even_with_a_session() -> None:
     "path", ["/api/v1/snapshot", "/api/v1/snapshot/", "/api/v1/check/", "/health/ready/data"]
 )
 def test_own_paths_are_owned_in_either_form(path: str) -> None:
-    assert owns(path)
+    assert route_of(path) is not None
 
 
 def test_failure_of_ours_is_a_problem_and_reaches_the_servers_log() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from controlplane.core.errors import DomainError
 from controlplane.dataplane import answers
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, plane
+from switches.evaluate import read_question
 
 PATH = "/api/v1/check"
 
@@ -115,7 +116,8 @@ def test_get_is_refused() -> None:
 def test_any_json_is_a_question_or_a_refusal(document: Any) -> None:
     state = plane("segment:finance").state
     try:
-        status, _, body = answers.check(state, {}, json.dumps(document).encode())
+        question = read_question(answers.object_in(json.dumps(document).encode()))
+        _, (status, _, body) = answers.decision(state, question)
     except DomainError as error:
         assert error.status == 400
     else:

@@ -10,6 +10,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
+from switches.effect import Effect, effect_of, effects
 from switches.models import Scope, State, Switch
 from switches.resources import switch_resource
 from switches.services.register import find, identify
@@ -86,10 +87,13 @@ class Command(ShellCommand):
 
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
         switch = find(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
+        effect = effect_of(switch, db_now())
         if options["json"]:
-            self.line(json.dumps(switch_resource(switch)))
+            self.line(json.dumps(switch_resource(switch, effect)))
             return
         self.line(_sentence(switch))
+        if effect:
+            self.line(_progress(effect))
 
     def list(self, options: dict[str, Any]) -> None:
         scope, key = _which(options, required=False)
@@ -98,12 +102,14 @@ class Command(ShellCommand):
             stopped = stopped.filter(scope=scope, key=key)
         switches = list(stopped[:1000])
         if options["json"]:
-            self.line(json.dumps([switch_resource(switch) for switch in switches]))
+            measured = effects(switches, db_now())
+            found = [switch_resource(switch, measured.get(switch.pk)) for switch in switches]
+            self.line(json.dumps(found))
             return
         for switch in switches:
             self.line(_sentence(switch))
         if not switches:
-            self.line("Nothing is stopped.")
+            self.line("Nothing is engaged.")
 
 
 def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]:
@@ -115,6 +121,18 @@ def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]
     if required:
         raise InvalidInput({"switch": ["Name one: --segment K, --feature K, --experiment K."]})
     return "", ""
+
+
+def _progress(effect: Effect) -> str:
+    """How far the last change has got, by what instances say."""
+    told = f"version {effect.version} is committed"
+    if not effect.instances:
+        return f"  {told}; 0 instances have said what they apply: nothing is known about its effect"
+    named = ", ".join(straggler.id for straggler in effect.stragglers[:5])
+    more = effect.stragglers_total - min(5, len(effect.stragglers))
+    waits = f"; not by {named}" if named else ""
+    also = f" and {more} more" if more else ""
+    return f"  {told}, applied by {effect.applied} of {effect.instances} instances{waits}{also}"
 
 
 def _sentence(switch: Switch) -> str:

@@ -26,7 +26,7 @@ def test_operator_signs_in_and_engages_with_the_keyboard_alone(desks):
     keys.press("Tab")
     keys.type(PASSWORD)
     keys.press("Enter")
-    expect(page.get_by_role("heading", name="Nothing is stopped")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nothing is engaged")).to_be_visible()
 
     keys.press("e")
     expect(page.get_by_label("Key", exact=True)).to_be_focused()
@@ -34,7 +34,7 @@ def test_operator_signs_in_and_engages_with_the_keyboard_alone(desks):
     keys.press("Tab")
     expect(page.get_by_label("Reason", exact=True)).to_be_focused()
     keys.type(REASON)
-    expect(page.get_by_text("segment:finance stops at once")).to_be_visible()
+    expect(page.get_by_text("Every service is told to stop segment:finance")).to_be_visible()
     keys.press("Tab")
     keys.press("ArrowRight")
     expect(page.get_by_label("1 week")).to_be_checked()
@@ -82,7 +82,7 @@ def test_every_step_works_without_a_script(desks):
     page.get_by_role("link", name="Release", exact=True).click()
     page.get_by_label("Why it is safe now").fill("Vendor confirms recovery")
     page.get_by_role("button", name="Release segment:finance").click()
-    expect(page.get_by_text("segment:finance is released; traffic flows.")).to_be_visible()
+    expect(page.get_by_text("released: services are told to let traffic flow.")).to_be_visible()
 
 
 def test_wrong_field_keeps_what_was_typed_and_takes_the_focus(desks):
@@ -140,10 +140,10 @@ def test_global_takes_the_typed_word_and_then_stands_above_every_page(desks):
     page.get_by_role("button", name="Engage global:all").click()
     page.get_by_role("button", name="Done").click()
 
-    expect(page.get_by_text("All traffic is stopped")).to_be_visible()
+    expect(page.get_by_text("All traffic is told to stop")).to_be_visible()
     elsewhere.bring_to_front()
     elsewhere.get_by_role("link", name="Approvals").click()
-    expect(elsewhere.get_by_text("All traffic is stopped")).to_be_visible()
+    expect(elsewhere.get_by_text("All traffic is told to stop")).to_be_visible()
     expect(elsewhere.locator("#alarm")).to_contain_text("SEC-112")
 
 
@@ -193,7 +193,7 @@ def test_release_and_extend_from_the_board_stay_on_the_board(desks):
     page.get_by_role("link", name="Release segment:finance").click()
     page.get_by_label("Why it is safe now").fill("Vendor confirms recovery")
     page.get_by_role("button", name="Release segment:finance").click()
-    expect(page.get_by_role("heading", name="Nothing is stopped")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nothing is engaged")).to_be_visible()
 
 
 def test_second_operator_is_told_who_was_first(desks):
@@ -227,7 +227,7 @@ def test_signed_out_meanwhile_loses_nothing_that_was_typed(desks):
     opened.value.get_by_label("User name").fill("kim")
     opened.value.get_by_label("Password").fill(PASSWORD)
     opened.value.get_by_role("button", name="Sign in").click()
-    opened.value.get_by_role("heading", name="Nothing is stopped").wait_for()
+    opened.value.get_by_role("heading", name="Nothing is engaged").wait_for()
 
     page.bring_to_front()
     expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)

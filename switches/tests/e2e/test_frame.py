@@ -1,10 +1,14 @@
 """What every page has: the phone, the dark, the keyboard, the menu, a strict policy."""
 
+from datetime import timedelta
+
 import pytest
 from playwright.sync_api import expect
 
+from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.screens import engaged, overdue
+from switches.tests.there import checks, says
 
 pytestmark = pytest.mark.e2e
 LONG_KEY = "a-key-of-the-full-length." * 4 + "x" * 20
@@ -24,12 +28,16 @@ PAGES = (
 
 @pytest.fixture
 def busy(transactional_db):
-    """Long keys, long reasons, other scripts, everything stopped."""
+    """Long keys, long reasons, long names, other scripts, everything stopped."""
     engaged("segment:finance", reason="결제 이중 청구 의심, 재현 확인됨 INC-4411")
     engaged(f"feature:{LONG_KEY}", reason="W" * 1990 + " INC-9")
     engaged("feature:ar", reason="ارتفاع معدل الأخطاء في خدمة الدفع منذ الساعة 02:10")
     overdue("segment:late")
     engaged("global:all")
+    long_name = f"{'a-service-' * 12}/{'i' * 120}"
+    checks(long_name, "segment:finance", at=db_now(), per_second=12_000)
+    says(long_name, 0, db_now())
+    says(f"{long_name[:-1]}2", 1, db_now() - timedelta(seconds=60))
 
 
 @pytest.mark.smoke
@@ -88,7 +96,7 @@ def test_keys_lead_through_the_console_and_can_be_turned_off(desks):
     expect(page.get_by_role("heading", name="Audit", exact=True)).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("s")
-    expect(page.get_by_role("heading", name="Nothing is stopped")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nothing is engaged")).to_be_visible()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Engage a switch")
 

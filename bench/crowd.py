@@ -1,0 +1,97 @@
+"""A crowd of services that wait to be told: held polls or streams, one thread and one epoll.
+
+Run as a process of its own: `python -m bench.crowd held|streams PORT TOKEN COUNT`. Prints a JSON
+line `{"version": 7, "moments": […]}` as soon as all have a version: for each client the nanosecond
+of the system's monotonic clock at which it had all of it. Ends when its standard input does.
+"""
+
+import json
+import select
+import socket
+import sys
+import time
+from collections import defaultdict
+
+from bench import wire
+from bench.servers import HOST
+
+WAIT_SECONDS = 60
+RECEIVED_AT_ONCE = 256 * 1024
+
+
+class Held:
+    """Polls with `?wait=`, says what it applies, and asks again as soon as it is answered."""
+
+    def __init__(self, connection: socket.socket, token: str, number: int) -> None:
+        self._connection = connection
+        self._token = token
+        self._name = b"Switchgear-Instance: bench/%d" % number
+        self._received = b""
+        connection.send(wire.request(wire.SNAPSHOT, token, self._name))
+
+    def take(self, data: bytes) -> list[int]:
+        """What came; returns the versions that are whole now."""
+        self._received += data
+        answer = wire.reply(self._received)
+        if answer is None:
+            return []
+        if answer.status not in {200, 304}:
+            raise SystemExit(f"bench: a held poll was answered with {answer.head!r}")
+        self._received = b""
+        etag = answer.etag()
+        more = [self._name, b"If-None-Match: " + etag, b"Switchgear-Applied: " + etag.strip(b'"')]
+        path = f"{wire.SNAPSHOT}?wait={WAIT_SECONDS}"
+        self._connection.send(wire.request(path, self._token, *more))
+        return [answer.version()] if answer.status == 200 else []
+
+
+class Stream:
+    """Listens to server-sent events."""
+
+    def __init__(self, connection: socket.socket, token: str, number: int) -> None:
+        self._received = b""
+        name = b"Switchgear-Instance: bench/%d" % number
+        connection.send(wire.request(wire.STREAM, token, b"Accept: text/event-stream", name))
+
+    def take(self, data: bytes) -> list[int]:
+        """What came; returns the versions that are whole now."""
+        if self._received:
+            data = self._received + data
+        if not data.endswith(wire.END_OF_EVENT):
+            self._received = data
+            return []
+        self._received = b""
+        return wire.event_versions(data)
+
+
+KINDS = {"held": Held, "streams": Stream}
+
+
+def main(kind: str, port: int, token: str, count: int) -> None:
+    poller = select.epoll()
+    poller.register(sys.stdin, select.EPOLLIN | select.EPOLLHUP)
+    crowd: dict[int, tuple[socket.socket, Held | Stream]] = {}
+    for number in range(count):
+        connection = socket.create_connection((HOST, port), timeout=10)
+        crowd[connection.fileno()] = connection, KINDS[kind](connection, token, number)
+        connection.setblocking(False)
+        poller.register(connection, select.EPOLLIN)
+    buffer = memoryview(bytearray(RECEIVED_AT_ONCE))
+    moments: dict[int, list[int]] = defaultdict(list)
+    while True:
+        for number, _ in poller.poll():
+            if number == sys.stdin.fileno():
+                return
+            connection, client = crowd[number]
+            size = connection.recv_into(buffer)
+            now = time.monotonic_ns()
+            if not size:
+                raise SystemExit(f"bench: the server has closed one of {count} ({kind})")
+            for version in client.take(bytes(buffer[:size])):
+                moments[version].append(now)
+                if len(moments[version]) == count:
+                    print(json.dumps({"version": version, "moments": moments[version]}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

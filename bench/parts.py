@@ -1,0 +1,117 @@
+"""The parts of a run. Each starts the servers it needs, alone on their core, and ends them."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import coldstart, console, fanout, ground, large, load, propagation, targets
+from bench.fanout import Spread
+from bench.load import Figures
+from bench.servers import HOLDER, PLANE, WEB, running
+from bench.table import Table
+
+ENGAGED = 100
+POLL_P99_MS = 100.0
+STREAM_P99_MS = 25.0
+PUBLICATION_P99_MS = 50.0
+PUBLICATIONS = 50
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all parts share: the server's core and loop, a token, and how much of everything."""
+
+    core: int
+    loop: str
+    token: str
+    folder: Path
+    rounds: int
+    seconds: int
+    engages: int
+    listeners: int
+    changes: int
+    newcomers: int
+
+
+def rows(setting: Setting, table: Table) -> None:
+    """The data plane against a bare application, request by request."""
+    ground.lay(ENGAGED, ENGAGED)
+    with ExitStack() as stack:
+        rows = targets.serve(stack, setting.core, setting.loop, setting.token, setting.folder)
+        for row in rows:
+            targets.verify(row)
+            load.hit(row, 1)  # Warms connections, caches and branch predictors.
+        seen: list[list[Figures]] = [[] for _ in rows]
+        for _ in range(setting.rounds):
+            for row, figures in zip(rows, seen, strict=True):
+                figures.append(load.hit(row, setting.seconds))
+    table.rows(rows, [load.middle(figures) for figures in seen])
+
+
+def commits(setting: Setting, table: Table) -> None:
+    """From an operator's commit to one client."""
+    ground.lay(ENGAGED, ENGAGED)
+    token = setting.token
+    keys = [f"told-{n}" for n in range(setting.engages)]
+    with running(PLANE, core=setting.core, loop=setting.loop) as plane:
+        polled = propagation.measure(plane, token, keys, propagation.by_poll)
+        ground.lay(ENGAGED, ENGAGED)
+        streamed = propagation.measure(plane, token, keys, propagation.by_stream)
+    table.commit("a poll", polled, POLL_P99_MS)
+    table.commit("a stream", streamed, STREAM_P99_MS)
+
+
+def held(setting: Setting, table: Table) -> None:
+    """One change reaches thousands of held polls."""
+    _crowd(setting, table, "held", "held polls")
+
+
+def streams(setting: Setting, table: Table) -> None:
+    """One change reaches thousands of streams."""
+    _crowd(setting, table, "streams", "streams")
+
+
+def _crowd(setting: Setting, table: Table, kind: str, called: str) -> None:
+    ground.lay(ENGAGED, ENGAGED)
+    token, size = setting.token, (setting.listeners, setting.changes)
+    spreads: list[Spread] = []
+    with running(PLANE, core=setting.core, loop=setting.loop) as plane:
+        answers = targets.record(plane, token, setting.folder)
+        name = f"{setting.listeners:,} {called}, {setting.changes} engagements"
+        ring = fanout.by_engaging(kind)
+        spreads.append(fanout.measure(name, plane, kind, token, *size, ring))
+    with running(HOLDER, core=setting.core, loop=setting.loop, answers=answers) as holder:
+        ring = fanout.by_hand(holder)
+        name = f"bare ASGI, the same {called}"
+        spreads.insert(0, fanout.measure(name, holder, kind, token, *size, ring))
+    table.spreads(spreads)
+
+
+def storm(setting: Setting, table: Table) -> None:
+    """Thousands of services start at once, against the real web process."""
+    ground.lay(ENGAGED, ENGAGED)
+    with running(WEB, core=setting.core, loop=setting.loop) as web:
+        person = console.Browser(web.port)
+        person.sign_in(ground.USER, ground.PASSWORD)
+        seen = coldstart.measure(web, setting.token, setting.newcomers, ENGAGED, person)
+    table.cold_start(seen)
+
+
+def many(setting: Setting, table: Table) -> None:
+    """Ten thousand known switches."""
+    with running(PLANE, core=setting.core, loop=setting.loop) as plane:
+        seen = large.measure(plane, setting.token, setting.rounds, setting.seconds, PUBLICATIONS)
+    table.sizes(seen)
+    table.commit("200 whole, 1,000 engaged", seen.known, PUBLICATION_P99_MS)
+    table.commit("200 whole, new switches", seen.new, PUBLICATION_P99_MS)
+
+
+PARTS: dict[str, Callable[[Setting, Table], None]] = {
+    "rows": rows,
+    "commits": commits,
+    "held": held,
+    "streams": streams,
+    "storm": storm,
+    "many": many,
+}

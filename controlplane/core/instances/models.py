@@ -1,0 +1,63 @@
+"""Instances of services and their acknowledgements, as the data plane writes them."""
+
+from typing import ClassVar
+
+from django.db import models
+
+
+class Instance(models.Model):
+    """One running process of a service, or one caller that only ever asks `/check`.
+
+    Its id is `service/instance`, or `token:<name>` for a caller that gave no name of its own.
+    `heard_at` is when it last said what it applies, by a poll or a report; None if it never did.
+    `applied_epoch` and `applied_version` are what it said at `applied_at`, None if it said nothing.
+    """
+
+    id = models.CharField(primary_key=True, max_length=242, db_collation="C")
+    service = models.CharField(max_length=120)
+    boot = models.UUIDField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    seq = models.BigIntegerField(null=True, blank=True)
+    reported_at = models.DateTimeField(null=True, blank=True)
+    heard_at = models.DateTimeField(null=True, blank=True)
+    applied_epoch = models.UUIDField(null=True, blank=True)
+    applied_version = models.BigIntegerField(null=True, blank=True)
+    applied_at = models.DateTimeField(null=True, blank=True)
+    config_version = models.BigIntegerField(null=True, blank=True)
+    reported = models.JSONField(default=dict, blank=True)
+    """What reports of this boot said last; see `controlplane.dataplane.reports`."""
+    checks = models.JSONField(default=dict, blank=True)
+    """How often it checks each switch, by minute; see `controlplane.core.instances.rates`."""
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["heard_at"], name="instance_heard"),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Acknowledgement(models.Model):
+    """The first time an instance said that it applies a version: one row per step it took.
+
+    An instance that skips versions has no row for those; the next higher one stands for them.
+    """
+
+    epoch = models.UUIDField()
+    version = models.BigIntegerField()
+    instance = models.CharField(max_length=242, db_collation="C")
+    acknowledged_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["epoch", "version", "instance"], name="acknowledgement_once"
+            ),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["acknowledged_at"], name="acknowledgement_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance} applies {self.epoch}.{self.version}"

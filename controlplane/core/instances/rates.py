@@ -1,0 +1,106 @@
+"""How often an instance checks a switch: counts by the minute in an entry that JSON can hold. Pure.
+
+An entry is `{"allowed", "blocked"}`: all calls ever counted; `{"minute", "now", "before"}`: those
+of the minute with that number (minutes since 1970) and of the one before it; `now_blocked` and
+`before_blocked`: how many of those were blocked; and `seen`: when it last checked, in RFC 3339.
+Counts of several processes are added up, in any order, because each is an addition.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from controlplane.core.canonical import timestamp
+
+MINUTE_SECONDS = 60
+MOST_CALLS = 2**53
+"""Where counts stop: what every reader of JSON can hold."""
+
+Entry = Mapping[str, Any]
+
+
+def counted(
+    entry: Entry | None,
+    allowed: int,
+    blocked: int,
+    at: datetime,
+    since: datetime | None = None,
+) -> dict[str, Any]:
+    """The entry after `allowed` and `blocked` more calls, all at `at`, which is aware.
+
+    With `since` they are spread evenly from then to `at`: a report after an hour of silence is an
+    hour of calls, not a burst. Calls older than the entry's two minutes count in the totals alone.
+    """
+    minute = int(at.timestamp() // MINUTE_SECONDS)
+    result = _rolled(dict(entry or _blank(at)), minute)
+    latest = result["minute"]
+    more = {"allowed": allowed, "blocked": blocked}
+    for name, back in (("now", 0), ("before", 1)):
+        share = _share(latest - back, at, since)
+        more[name] = round((allowed + blocked) * share)
+        more[f"{name}_blocked"] = round(blocked * share)
+    for name, number in more.items():
+        result[name] = min(result[name] + number, MOST_CALLS)
+    result["seen"] = timestamp(max(seen(result), at))
+    return result
+
+
+def per_second(entry: Entry, at: datetime) -> float:
+    """Calls per second over the 60 s before `at`; 0 when silent.
+
+    The last minute counts by the part of it that lies in these 60 s, as if its calls were even. In
+    its first minute an instance counts as one that was silent before.
+    """
+    return _sliding(entry["minute"], entry["now"], entry["before"], at)
+
+
+def blocked_per_second(entry: Entry, at: datetime) -> float:
+    """As :func:`per_second`, of the calls that were blocked."""
+    return _sliding(entry["minute"], entry["now_blocked"], entry["before_blocked"], at)
+
+
+def seen(entry: Entry) -> datetime:
+    """When it last checked: aware, in UTC."""
+    return datetime.fromisoformat(entry["seen"])
+
+
+def _blank(at: datetime) -> dict[str, Any]:
+    counts = ("allowed", "blocked", "now", "before", "now_blocked", "before_blocked")
+    return {
+        **dict.fromkeys(counts, 0),
+        "minute": int(at.timestamp() // MINUTE_SECONDS),
+        "seen": timestamp(at.astimezone(UTC)),
+    }
+
+
+def _rolled(entry: dict[str, Any], minute: int) -> dict[str, Any]:
+    """The entry with `minute` as its newest minute; one that is newer already stays."""
+    ahead = minute - entry["minute"]
+    if ahead <= 0:
+        return entry
+    for name in ("", "_blocked"):
+        entry[f"before{name}"] = entry[f"now{name}"] if ahead == 1 else 0
+        entry[f"now{name}"] = 0
+    entry["minute"] = minute
+    return entry
+
+
+def _share(minute: int, at: datetime, since: datetime | None) -> float:
+    """Which part of what happened evenly between `since` and `at` fell in `minute`: 0 to 1."""
+    end = at.timestamp()
+    start = end if since is None else min(since.timestamp(), end)
+    begins = minute * MINUTE_SECONDS
+    if end - start < 1e-6:  # What happened at once happened in one minute.
+        return float(int(end // MINUTE_SECONDS) == minute)
+    overlap = min(end, begins + MINUTE_SECONDS) - max(start, begins)
+    return max(0.0, overlap) / (end - start)
+
+
+def _sliding(minute: int, now: int, before: int, at: datetime) -> float:
+    passed = at.timestamp() - minute * MINUTE_SECONDS
+    if passed >= MINUTE_SECONDS:
+        now, before, passed = 0, now, passed - MINUTE_SECONDS
+    if passed >= MINUTE_SECONDS:
+        return 0.0
+    inside = 1 - max(0.0, passed) / MINUTE_SECONDS
+    return (now + before * inside) / MINUTE_SECONDS

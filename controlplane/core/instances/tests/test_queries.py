@@ -1,0 +1,183 @@
+"""Who is there, how soon they were told, and who checks what, on real rows."""
+
+import math
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from controlplane.core.instances import queries, rates
+from controlplane.core.instances.queries import Change, Delays
+from controlplane.core.models import Acknowledgement, Instance
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+EPOCH = uuid4()
+
+
+def ms(number: float) -> timedelta:
+    return timedelta(milliseconds=number)
+
+
+def acknowledge(instance: str, version: int, after_ms: float, epoch: object = EPOCH) -> None:
+    Acknowledgement.objects.create(
+        epoch=epoch, version=version, instance=instance, acknowledged_at=NOW + ms(after_ms)
+    )
+
+
+def delays_of(version: int) -> Delays:
+    return queries.delays(EPOCH, [Change("segment:a", version, NOW)])["segment:a"]
+
+
+def nearest_rank(values: list[int], part: float) -> int:
+    return sorted(values)[max(0, math.ceil(part * len(values)) - 1)]
+
+
+def test_heard_names_those_of_the_last_half_minute_by_id() -> None:
+    for name, ago in (("b/2", 29), ("a/1", 30), ("c/3", 31)):
+        Instance.objects.create(
+            id=name,
+            service=name[0],
+            heard_at=NOW - timedelta(seconds=ago),
+            applied_epoch=EPOCH,
+            applied_version=7,
+        )
+    Instance.objects.create(id="token:x", service="token:x")
+
+    found = queries.heard(NOW)
+
+    assert [one.id for one in found] == ["a/1", "b/2"]
+    assert (found[0].service, found[0].epoch, found[0].version) == ("a", EPOCH, 7)
+
+
+def test_many_delays_are_the_percentiles_of_an_independent_computation() -> None:
+    draw = random.Random(7)
+    told = [round(draw.lognormvariate(4, 1)) for _ in range(357)]
+    for number, delay in enumerate(told):
+        acknowledge(f"a/{number}", 5, delay)
+
+    found = delays_of(5)
+
+    assert found == Delays(nearest_rank(told, 0.5), nearest_rank(told, 0.99), 357)
+
+
+def test_an_instance_that_skips_the_version_counts_by_the_next() -> None:
+    acknowledge("a/1", 9, 250)
+    acknowledge("a/1", 10, 300)
+    acknowledge("a/2", 7, 5)
+
+    assert delays_of(8) == Delays(250, 250, 1)
+
+
+def test_another_epoch_counts_for_nothing() -> None:
+    acknowledge("a/1", 9, 250, epoch=uuid4())
+
+    assert delays_of(8) == Delays(None, None, 0)
+
+
+def test_an_acknowledgement_after_ten_minutes_counts_for_nothing() -> None:
+    acknowledge("a/1", 8, 600_000)
+    acknowledge("a/2", 8, 600_001)
+
+    assert delays_of(8) == Delays(600_000, 600_000, 1)
+
+
+def test_an_acknowledgement_that_seems_early_is_a_delay_of_nothing() -> None:
+    acknowledge("a/1", 8, -40)
+    acknowledge("a/2", 10**17, -86_400_000)
+
+    assert delays_of(8) == Delays(0, 0, 1)
+
+
+def test_an_instance_started_after_the_change_was_never_told_of_it() -> None:
+    acknowledge("a/new", 8, 300_000)
+    acknowledge("a/restarted", 8, 30)
+    for name in ("a/new", "a/restarted"):
+        Instance.objects.create(id=name, service="a", started_at=NOW + ms(290_000))
+
+    assert delays_of(8) == Delays(30, 30, 1)
+
+
+def test_no_changes_are_no_question() -> None:
+    assert queries.delays(EPOCH, []) == {}
+
+
+def entry(calls: int, blocked: int, ago: timedelta = timedelta(0)) -> dict[str, object]:
+    return rates.counted(None, calls - blocked, blocked, NOW - ago)
+
+
+def test_callers_are_the_busiest_first_and_all_are_counted() -> None:
+    for name, calls in (("a/1", 60), ("a/2", 600), ("b/1", 6)):
+        Instance.objects.create(
+            id=name, service=name[0], checks={"segment:x": entry(calls, calls // 2)}
+        )
+    Instance.objects.create(id="c/1", service="c", checks={"segment:y": entry(60, 0)})
+
+    found, total = queries.callers("segment:x", NOW, most=2)
+
+    assert [one.id for one in found] == ["a/2", "a/1"]
+    assert total == 3
+    assert (found[0].calls_per_second, found[0].blocked_per_second) == (10, 5)
+    assert (found[0].service, found[0].switch, found[0].last_seen) == ("a", "segment:x", NOW)
+
+
+def test_callers_of_any_switch_are_one_row_per_instance() -> None:
+    checks = {"segment:x": entry(60, 60), "feature:y": entry(120, 0, timedelta(seconds=1))}
+    Instance.objects.create(id="a/1", service="a", checks=checks)
+    Instance.objects.create(id="a/2", service="a")
+
+    found, total = queries.callers(None, NOW)
+
+    assert total == 1
+    assert found[0].calls_per_second == 3
+    assert found[0].blocked_per_second == 1
+    assert found[0].last_seen == NOW
+
+
+def test_callers_silent_for_longer_than_asked_are_left_out() -> None:
+    Instance.objects.create(
+        id="a/1", service="a", checks={"segment:x": entry(60, 0, timedelta(minutes=61))}
+    )
+
+    assert queries.callers("segment:x", NOW) == ([], 0)
+    found, total = queries.callers("segment:x", NOW, within=timedelta(hours=2))
+    assert (total, found[0].calls_per_second) == (1, 0)
+
+
+@pytest.mark.parametrize("switch", ["segment:none", "x' OR 1=1 --", "%s", "segment:?", ""])
+def test_a_switch_that_nobody_checks_has_no_callers(switch: str) -> None:
+    Instance.objects.create(id="a/1", service="a", checks={"segment:x": entry(60, 0)})
+
+    assert queries.callers(switch, NOW) == ([], 0)
+
+
+def test_ten_thousand_instances_are_answered_in_reasonable_time() -> None:
+    checks = {f"segment:s{number}": entry(60, 6) for number in range(10)}
+    names = [f"a/{number:05}" for number in range(10_000)]
+    Instance.objects.bulk_create(
+        Instance(id=name, service="a", heard_at=NOW, checks=checks) for name in names
+    )
+    Acknowledgement.objects.bulk_create(
+        Acknowledgement(
+            epoch=EPOCH, version=version, instance=name, acknowledged_at=NOW + ms(version + place)
+        )
+        for version in (5, 6, 7)
+        for place, name in enumerate(names)
+    )
+    changes = [Change(f"segment:s{number}", 5, NOW) for number in range(20)]
+    began = time.monotonic()
+
+    heard = queries.heard(NOW)
+    one, one_total = queries.callers("segment:s3", NOW)
+    any_, any_total = queries.callers(None, NOW)
+    delays = queries.delays(EPOCH, changes)
+
+    took = time.monotonic() - began
+    print(f"10,000 instances: {took:.2f} s for heard, callers, all callers and 20 changes")
+    assert len(heard) == one_total == any_total == 10_000
+    assert len(one) == len(any_) == 200
+    assert delays["segment:s7"] == Delays(5 + 4_999, 5 + 9_899, 10_000)
+    assert took < 20

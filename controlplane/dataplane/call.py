@@ -1,0 +1,97 @@
+"""One HTTP request as the server hands it over, and the ways to answer it."""
+
+import asyncio
+import contextlib
+import itertools
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from controlplane.core.wire import LARGEST_BODY, REQUEST_ID, too_large
+from controlplane.dataplane.answers import Answer
+from controlplane.dataplane.credentials import Credential, Headers
+from controlplane.dataplane.served_copy import Header
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+DRAIN_BYTES = 1024 * 1024
+DRAIN_SECONDS = 1.0
+SANE_REQUEST_ID = re.compile(REQUEST_ID.pattern.encode())
+PROCESS = secrets.token_hex(6).encode()
+_numbers = itertools.count(1)
+
+
+class Call:
+    """A request: its method, headers, body once read, and the credential that let it in."""
+
+    __slots__ = ("begun", "body", "credential", "headers", "method", "receive", "scope", "send")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        self.headers: Headers = dict(scope["headers"])
+        self.receive = receive
+        self.body = b""
+        self.credential: Credential | None = None
+        self.begun = False
+        """Whether an answer has begun, so that no other can."""
+        self.send = send
+
+    async def answer(self, answer: Answer) -> None:
+        """Send a whole answer; to HEAD its headers alone."""
+        status, said, body = answer
+        await self.begin(status, said)
+        await self.send(
+            {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
+        )
+
+    async def begin(self, status: int, said: Iterable[Header]) -> None:
+        """Send status and headers, with the request's id among them."""
+        self.begun = True
+        headers = [*said, (b"x-request-id", _request_id(self.headers))]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def part(self, body: bytes) -> None:
+        """Send a piece of a body that goes on."""
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        await self.send({"type": "http.response.body", "body": b""})
+
+    async def read(self) -> None:
+        """Take in the whole body; raises :class:`TooLarge`."""
+        while True:
+            message = await self.receive()
+            self.body += bytes(message.get("body", b""))
+            if len(self.body) > LARGEST_BODY:
+                break
+            if not message.get("more_body"):
+                return
+        if message.get("more_body"):
+            await drain(self.receive)
+        raise too_large()
+
+
+async def drain(receive: Receive) -> None:
+    """Let the caller finish sending, within reason: one that still sends may miss the answer."""
+    drained = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while drained < DRAIN_BYTES:
+                message = await receive()
+                drained += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+
+
+def _request_id(headers: Headers) -> bytes:
+    """The caller's own if it is sane, else one that is cheap and unique."""
+    given = headers.get(b"x-request-id")
+    if given is not None and SANE_REQUEST_ID.fullmatch(given):
+        return given
+    return b"%s-%x" % (PROCESS, next(_numbers))

@@ -1,0 +1,165 @@
+"""What happens on each path: the answers' side of waiting, streaming and noting."""
+
+import re
+from urllib.parse import parse_qs
+
+from controlplane.core.errors import InvalidInput
+from controlplane.dataplane import answers, held, marks, ofrep, reports
+from controlplane.dataplane.answers import Answer
+from controlplane.dataplane.call import Call
+from controlplane.dataplane.credentials import authenticate
+from controlplane.dataplane.held import Visitor
+from controlplane.dataplane.state import State
+from switches.evaluate import GLOBAL_ID, read_question
+
+READ = "switches:read"
+LONGEST_WAIT_SECONDS = 60.0
+CATCH_UP_SECONDS = 2.0
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
+
+
+async def snapshot(state: State, call: Call) -> Answer | None:
+    """The document at once, or with `?wait=` as soon as it is not the one the caller has."""
+    _note(state, call)
+    query = call.scope["query_string"]
+    if query and (seconds := _wait(query)):
+        known = call.headers.get(b"if-none-match", b"")
+
+        def is_current() -> bool:
+            return state.copy is not None and marks.has_by_tag(state.copy.publication, known)
+
+        if is_current():
+            visitor = _visitor(state, call)
+            if not await held.until_news(state, visitor, call.receive, seconds, is_current):
+                return None
+    return answers.snapshot(state, call.headers)
+
+
+async def stream(state: State, call: Call) -> None:
+    """Every version from now on, beginning with the present one unless the caller has it."""
+    _note(state, call)
+    answers.served(state)
+    said = call.headers.get(b"last-event-id", b"")
+    sent = None
+
+    def next_event() -> bytes | None:
+        nonlocal sent
+        copy = answers.served(state)
+        if copy is sent or (sent is None and marks.has_by_event(copy.publication, said)):
+            return None
+        sent = copy
+        return copy.event
+
+    await held.stream(state, _visitor(state, call), call, next_event)
+
+
+async def report(state: State, call: Call) -> Answer:
+    """Take in what an instance tells of itself."""
+    told = reports.parse(answers.object_in(call.body))
+    duplicate = await state.ledger.report(told, state.copy)
+    return answers.report(state, duplicate=duplicate)
+
+
+async def check(state: State, call: Call) -> Answer:
+    """The decision for the question in the body."""
+    question = read_question(answers.object_in(call.body))
+    decision, answer = answers.decision(state, question)
+    state.ledger.asked(_caller(call), tuple(question.switch_ids()), decision.allowed)
+    return answer
+
+
+async def flag(state: State, call: Call) -> Answer:
+    """One OpenFeature flag, named by the last part of the path."""
+    key = call.scope["path"].removesuffix("/").rpartition("/")[2]
+
+    def told(allowed: bool) -> None:
+        state.ledger.asked(_caller(call), {key, GLOBAL_ID}, allowed)
+
+    return ofrep.one(state, call.headers, call.body, key, told)
+
+
+async def flags(state: State, call: Call) -> Answer | None:
+    """Every OpenFeature flag. Whoever was told of a change by another process waits for it here."""
+    query = call.scope["query_string"]
+
+    def is_behind() -> bool:
+        return ofrep.is_behind(state, query)
+
+    if query and is_behind():
+        visitor = _visitor(state, call)
+        if not await held.until_news(state, visitor, call.receive, CATCH_UP_SECONDS, is_behind):
+            return None
+    return ofrep.bulk(state, call.headers, call.body, query)
+
+
+async def flag_events(state: State, call: Call) -> None:
+    """Tells OpenFeature's clients whenever their flags may have changed."""
+    answers.served(state)
+    sent = call.headers.get(b"last-event-id", b"").decode("latin-1")
+
+    def next_event() -> bytes | None:
+        nonlocal sent
+        present = str(ofrep.mark(state))
+        if present == sent:
+            return None
+        sent = present
+        return ofrep.frame(state)
+
+    await held.stream(state, _visitor(state, call), call, next_event)
+
+
+async def moved(_state: State, call: Call) -> Answer:
+    """The one form of this path, which keeps method and query."""
+    return answers.moved(call.scope["path"].removesuffix("/"), call.scope["query_string"])
+
+
+async def live(_state: State, _call: Call) -> Answer:
+    return answers.live()
+
+
+async def ready(state: State, _call: Call) -> Answer:
+    return answers.ready(state)
+
+
+async def degradation(state: State, _call: Call) -> Answer:
+    return answers.degradation(state)
+
+
+def _wait(query: bytes) -> float:
+    """Seconds that the caller is ready to wait, 0 if it did not say; at most a minute counts."""
+    given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait")
+    if given is None:
+        return 0.0
+    if not _SECONDS.fullmatch(given[-1]):
+        raise InvalidInput({"wait": ["Must be a number of seconds, 0 to 60."]})
+    return min(float(given[-1]), LONGEST_WAIT_SECONDS)
+
+
+def _caller(call: Call) -> str:
+    """Who asks: the instance if it gives its name, else the token's."""
+    name = call.headers.get(b"switchgear-instance")
+    if name is not None:
+        return name.decode("utf-8", "replace")
+    return f"token:{call.credential.name}" if call.credential else ""
+
+
+def _note(state: State, call: Call) -> None:
+    """What the caller says it applies counts, not what it is about to be sent."""
+    name = call.headers.get(b"switchgear-instance")
+    if name is not None:
+        state.ledger.heard(name, call.headers.get(b"switchgear-applied"), state.copy)
+
+
+def _visitor(state: State, call: Call) -> Visitor:
+    """The caller as one who may be held: `switches:read` is what every held path needs."""
+    credential, name = call.credential, call.headers.get(b"switchgear-instance")
+
+    def seen() -> None:
+        if name is not None:
+            state.ledger.heard(name, None, state.copy)  # Still there; it has said nothing new.
+
+    return Visitor(
+        seen=seen,
+        check=lambda: authenticate(state.tokens, call.headers, READ, clock=state.unix),
+        ends_at=None if credential is None else credential.expires_at,
+    )

@@ -1,0 +1,53 @@
+"""What a person sees who opens a data plane that runs alone: no console, but what to do."""
+
+from controlplane.dataplane.answers import Answer
+from controlplane.dataplane.state import State
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Switchgear data plane</title>
+</head>
+<body>
+<h1>Switchgear data plane</h1>
+<p>This process answers services from memory. It has no console and changes nothing.</p>
+<p><strong>{standing}</strong></p>
+<h2>What works here</h2>
+<p>With an API token: <code>GET /api/v1/snapshot</code>, <code>/api/v1/snapshot/stream</code>,
+<code>POST /api/v1/check</code>, <code>/ofrep/v1/evaluate/flags</code>,
+<code>GET /api/v1/degradation</code>. Without: <code>GET /health/ready/data</code>.
+What was engaged stays engaged and what was released flows, also while PostgreSQL and Redis are
+away.</p>
+<h2>To stop something</h2>
+<p>Use the console. If it does not answer, on its server:</p>
+<pre>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</pre>
+<p>That needs PostgreSQL. Until it is back, stop the traffic where it enters: scale the service to
+zero, close its route, or set its own switch.</p>
+</body>
+</html>
+"""
+
+
+def page(state: State) -> Answer:
+    """The page, with how fresh this process is; nothing on it is a secret."""
+    if state.copy is None:
+        standing = "It has nothing to serve yet: the database has not answered since the start."
+    elif state.database_reachable:
+        standing = "It follows the database."
+    else:
+        standing = (
+            "The database does not answer: what it serves was confirmed "
+            f"{state.age_seconds():.0f} seconds ago."
+        )
+    body = _PAGE.replace("{standing}", standing).encode()
+    headers = [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"cache-control", b"no-store"),
+    ]
+    return 200, headers, body

@@ -1,0 +1,188 @@
+"""The data plane's own paths in the OpenAPI document: Django does not see them."""
+
+from typing import Any
+
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+_TIME = {"type": "string", "format": "date-time"}
+_SECURITY: list[Any] = [{"token": []}, {"apiKey": []}]
+
+
+def _object(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": required.split(), "properties": properties}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "schema": _TEXT, "description": description}
+
+
+_WAIT = {
+    "name": "wait",
+    "in": "query",
+    "schema": {"type": "number", "minimum": 0},
+    "description": "Hold the answer while If-None-Match names this version, or a newer one of its "
+    "epoch, for at most this many seconds; more than 60 are 60. 503 with Retry-After when too many "
+    "are held. For tokens; a signed-in browser is answered at once.",
+}
+_INSTANCE = _header("Switchgear-Instance", "`service/instance`: who asks.")
+_APPLIED = _header(
+    "Switchgear-Applied",
+    "`<epoch>.<version>` that this instance applies now; a bare version is of the present epoch.",
+)
+_LAST_EVENT = _header("Last-Event-ID", "The last event's id; the present one is not repeated.")
+
+_CHECKED = _object("switch allowed blocked", switch=_TEXT, allowed=_COUNT, blocked=_COUNT)
+_REPORT = _object(
+    "service instance boot seq",
+    service=_TEXT,
+    instance=_TEXT,
+    boot={"type": "string", "format": "uuid", "description": "Of this process; made at its start."},
+    started_at=_TIME,
+    seq={**_COUNT, "description": "Grows with each report of a boot; a repeat is a duplicate."},
+    sent_at=_TIME,
+    applied_version=_COUNT,
+    config_version=_COUNT,
+    checks={**_list(_CHECKED), "description": "Cumulative per boot."},
+    breakers=_list({"type": "object"}),
+    bulkheads=_list({"type": "object"}),
+    sli=_list({"type": "object"}),
+)
+_REPORTED = _object(
+    "accepted duplicate snapshot_version config_version",
+    accepted={"type": "boolean"},
+    duplicate={"type": "boolean"},
+    snapshot_version={"type": ["integer", "null"]},
+    config_version=_COUNT,
+)
+_DEGRADATION = _object(
+    "level name causes",
+    level={"type": "integer", "minimum": 0, "maximum": 3},
+    name={"enum": ["normal", "degraded", "critical", "emergency"]},
+    causes=_list(_TEXT),
+)
+_CONTEXT = _object("", context={"type": "object", "properties": {"targetingKey": _TEXT}})
+_FLAG = _object(
+    "key value variant reason metadata",
+    key={**_TEXT, "description": "The id of a switch."},
+    value={"type": "boolean", "description": "True while traffic may flow."},
+    variant={"enum": ["on", "off"]},
+    reason={"enum": ["STATIC", "DISABLED", "SPLIT"]},
+    metadata={"type": "object"},
+)
+_FLAGS = _object(
+    "flags eventStreams metadata",
+    flags=_list(_FLAG),
+    eventStreams=_list({"type": "object"}),
+    metadata={"type": "object"},
+)
+_FAILED = _object("errorCode errorDetails", key=_TEXT, errorCode=_TEXT, errorDetails=_TEXT)
+
+
+def described(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
+    """Add what only the data plane serves; called when the document is put together."""
+    snapshot = result["paths"]["/api/v1/snapshot"]["get"]
+    snapshot["parameters"] += [_WAIT, _INSTANCE, _APPLIED]
+    result["paths"]["/api/v1/check"]["post"].setdefault("parameters", []).append(_INSTANCE)
+    result["paths"] |= _paths()
+    return result
+
+
+def _operation(
+    name: str,
+    description: str,
+    responses: dict[str, Any],
+    *,
+    parameters: list[Any] | None = None,
+    body: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": name,
+        "description": description,
+        "tags": ["data plane"],
+        "security": _SECURITY,
+        "parameters": parameters or [],
+        "responses": responses,
+    }
+    if body is not None:
+        operation["requestBody"] = {"content": {"application/json": {"schema": body}}}
+    return operation
+
+
+def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {"200": {"description": description, "content": content}}
+
+
+def _stream(description: str) -> dict[str, Any]:
+    content = {"text/event-stream": {"schema": _TEXT}}
+    return {"200": {"description": description, "content": content}}
+
+
+def _failures(*statuses: int) -> dict[str, Any]:
+    content = {"application/json": {"schema": _FAILED}}
+    return {str(status): {"description": "A failure.", "content": content} for status in statuses}
+
+
+def _paths() -> dict[str, Any]:
+    """Made anew each time: whoever finishes the document changes it in place."""
+    return {
+        "/api/v1/snapshot/stream": {
+            "get": _operation(
+                "snapshot_stream",
+                "Server-sent events: each version as it is published, beginning with the present "
+                "one; a comment every 15 seconds. Tokens only.",
+                _stream("Events named `snapshot`, whose id is `<epoch>.<version>`."),
+                parameters=[_LAST_EVENT, _INSTANCE, _APPLIED],
+            )
+        },
+        "/api/v1/report": {
+            "post": _operation(
+                "report",
+                "What an instance tells of itself (scope report:write): what it applies and "
+                "checks. What it tells of breakers, bulkheads and SLIs is checked, not yet kept.",
+                _json("Taken in, or known already.", _REPORTED),
+                body=_REPORT,
+            )
+        },
+        "/api/v1/degradation": {
+            "get": _operation(
+                "degradation",
+                "How far this installation has degraded, as the answering process sees it.",
+                _json("The level and its causes.", _DEGRADATION),
+            )
+        },
+        "/ofrep/v1/evaluate/flags": {
+            "post": _operation(
+                "ofrep_evaluate_flags",
+                "OFREP 0.3: every known switch as a boolean flag.",
+                {
+                    **_json("Every flag.", _FLAGS),
+                    "304": {"description": "Nothing has changed for this caller."},
+                    **_failures(400, 401, 403, 503),
+                },
+                body=_CONTEXT,
+                parameters=[_header("If-None-Match", "The ETag of the last answer.")],
+            )
+        },
+        "/ofrep/v1/evaluate/flags/{key}": {
+            "post": _operation(
+                "ofrep_evaluate_flag",
+                "OFREP 0.3: one switch as a boolean flag.",
+                {**_json("The flag.", _FLAG), **_failures(400, 401, 403, 404, 503)},
+                body=_CONTEXT,
+                parameters=[{"name": "key", "in": "path", "required": True, "schema": _TEXT}],
+            )
+        },
+        "/ofrep/v1/events": {
+            "get": _operation(
+                "ofrep_events",
+                "Server-sent events that tell OpenFeature clients to ask again. Tokens only.",
+                _stream('`{"type":"refetchEvaluation","etag":…}`'),
+                parameters=[_LAST_EVENT],
+            )
+        },
+    }

@@ -1,0 +1,178 @@
+"""What services tell of themselves: read strictly, and merged into an instance's row. Pure.
+
+Counters are cumulative per `boot`, so a lost report loses nothing and a repeated one adds nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from controlplane.core.instances import rates
+from controlplane.dataplane.report_fields import read
+
+MOST_SWITCHES = 1000
+"""Switches whose counts are kept per instance; those that it checked last."""
+REMEMBERED = 62
+"""Reports before the newest one of a boot that are known as repeated when they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One report that has the right shape. `checks`: switch id → (allowed, blocked)."""
+
+    service: str
+    instance: str
+    boot: UUID
+    seq: int
+    started_at: datetime | None = None
+    applied_version: int | None = None
+    config_version: int | None = None
+    checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """`service/instance`."""
+        return f"{self.service}/{self.instance}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An instance as it is stored; `core.Instance` says what each field means.
+
+    `reported` is `{"checks": {switch: [allowed, blocked]}, "seqs": bits}`; bit n of `seqs` is set
+    if the report `seq - n` has been taken in.
+    """
+
+    id: str
+    service: str
+    boot: UUID | None = None
+    started_at: datetime | None = None
+    seq: int | None = None
+    reported_at: datetime | None = None
+    heard_at: datetime | None = None
+    applied_epoch: UUID | None = None
+    applied_version: int | None = None
+    applied_at: datetime | None = None
+    config_version: int | None = None
+    reported: Mapping[str, Any] = field(default_factory=dict)
+    checks: Mapping[str, rates.Entry] = field(default_factory=dict)
+
+
+def parse(document: Mapping[str, Any]) -> Report:
+    """The report in a JSON object; raises :class:`InvalidInput`, naming each wrong field.
+
+    `breakers`, `bulkheads` and `sli` must have their shapes, and are not kept yet. Fields nobody
+    knows are left alone: a newer client may have more to tell.
+    """
+    fields = read(document)
+    return Report(
+        service=fields["service"],
+        instance=fields["instance"],
+        boot=fields["boot"],
+        seq=fields["seq"],
+        started_at=fields.get("started_at"),
+        applied_version=fields.get("applied_version"),
+        config_version=fields.get("config_version"),
+        checks={
+            each["switch"]: (each["allowed"], each["blocked"])
+            for each in fields.get("checks") or ()
+        },
+    )
+
+
+def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[Row, bool]:
+    """The row after a report that came in at `at` (aware), and whether it is a duplicate.
+
+    `epoch` is the present one, which the report's version is of; None if there is none yet. A
+    duplicate, an older report of this boot and any of an older boot leave all else alone.
+    """
+    # A clock that was ahead must not shut out later boots.
+    started_at = None if report.started_at is None else min(report.started_at, at)
+    if row.boot == report.boot and row.seq is not None:
+        if report.seq <= row.seq:
+            return _late(row, report.seq)
+        known, since = row.reported, row.reported_at
+        started_at = row.started_at or started_at
+        bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
+    elif _is_older(report.boot, started_at, row):
+        return row, False
+    else:
+        known, since, bits = {}, started_at, 1
+        row = replace(row, applied_epoch=None, applied_version=None, applied_at=at)
+    before = known.get("checks", {})
+    merged = replace(
+        row,
+        boot=report.boot,
+        started_at=started_at,
+        seq=report.seq,
+        reported_at=at,
+        heard_at=max(at, row.heard_at or at),
+        config_version=report.config_version,
+        reported={
+            "checks": _newest({**before, **{key: list(n) for key, n in report.checks.items()}}),
+            "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
+        },
+        checks=_counted(row.checks, before, report.checks, at, since),
+    )
+    if epoch is not None and report.applied_version is not None and not _is_later(row, at):
+        merged = replace(
+            merged, applied_epoch=epoch, applied_version=report.applied_version, applied_at=at
+        )
+    return merged, False
+
+
+def asked(row: Row, counts: Mapping[str, tuple[int, int]], at: datetime, since: datetime) -> Row:
+    """The row after calls of `/check` between `since` and `at`: switch id → (allowed, blocked)."""
+    return replace(row, checks=_counted(row.checks, {}, counts, at, since))
+
+
+def _late(row: Row, seq: int) -> tuple[Row, bool]:
+    """A report that is not newer than the newest: only remembered, so that it is taken in once."""
+    assert row.seq is not None  # noqa: S101 - for the type; the caller has looked.
+    back = row.seq - seq
+    bits = row.reported.get("seqs", 1)
+    if back > REMEMBERED:
+        return row, False
+    if bits >> back & 1:
+        return row, True
+    return replace(row, reported={**row.reported, "seqs": bits | 1 << back}), False
+
+
+def _is_older(boot: UUID, started_at: datetime | None, row: Row) -> bool:
+    """Whether that boot came before the row's; one that does not say when it started did not."""
+    if row.boot is None or row.started_at is None or started_at is None:
+        return False
+    return (started_at, boot) < (row.started_at, row.boot)
+
+
+def _is_later(row: Row, at: datetime) -> bool:
+    """Whether what it said by a poll is newer than a report of `at`."""
+    return row.applied_at is not None and row.applied_at > at
+
+
+def _counted(
+    checks: Mapping[str, rates.Entry],
+    before: Mapping[str, Any],
+    counts: Mapping[str, tuple[int, int]],
+    at: datetime,
+    since: datetime | None,
+) -> Mapping[str, rates.Entry]:
+    """The entries after what has grown from `before` to `counts`."""
+    result = dict(checks)
+    for switch, (allowed, blocked) in counts.items():
+        allowed_before, blocked_before = before.get(switch, (0, 0))
+        more = max(0, allowed - allowed_before), max(0, blocked - blocked_before)
+        if any(more) or switch not in result:
+            entry = rates.counted(result.pop(switch, None), *more, at, since)
+            result[switch] = entry
+    if len(result) > MOST_SWITCHES:
+        kept = sorted(result, key=lambda switch: result[switch]["seen"], reverse=True)
+        result = {switch: result[switch] for switch in kept[:MOST_SWITCHES]}
+    return result
+
+
+def _newest(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """The last of `counts`: what the newest report named stands behind what older ones did."""
+    return dict(list(counts.items())[-MOST_SWITCHES:])

@@ -1,0 +1,65 @@
+"""Who answers which path, and what a token needs for it."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from controlplane.core.errors import DomainError
+from controlplane.dataplane import answers, handlers, ofrep
+from controlplane.dataplane.answers import Answer
+from controlplane.dataplane.call import Call
+from controlplane.dataplane.state import State
+
+Handler = Callable[[State, Call], Awaitable[Answer | None]]
+"""Gives the answer, or None when it has sent all there was to send."""
+
+
+class Route(NamedTuple):
+    """`scopes`: any of them will do; without any, nobody is asked who they are.
+
+    `for_browsers`: Django serves this path too, to people who are signed in.
+    """
+
+    methods: tuple[str, ...]
+    handler: Handler
+    scopes: tuple[str, ...] = ()
+    reads_body: bool = False
+    for_browsers: bool = False
+    refusal: Callable[[DomainError], Answer] = answers.refusal
+
+
+_READING = ("GET", "HEAD")
+_SWITCHES = (handlers.READ,)
+FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
+_FLAG = Route(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.refusal)
+ROUTES = {
+    "/api/v1/snapshot": Route(_READING, handlers.snapshot, _SWITCHES, for_browsers=True),
+    "/api/v1/snapshot/stream": Route(("GET",), handlers.stream, _SWITCHES),
+    "/api/v1/check": Route(
+        ("POST",), handlers.check, _SWITCHES, reads_body=True, for_browsers=True
+    ),
+    "/api/v1/report": Route(("POST",), handlers.report, ("report:write",), reads_body=True),
+    "/api/v1/degradation": Route(
+        _READING, handlers.degradation, ("switches:read", "breakers:read")
+    ),
+    "/ofrep/v1/evaluate/flags": Route(
+        ("POST",), handlers.flags, _SWITCHES, reads_body=True, refusal=ofrep.refusal
+    ),
+    ofrep.EVENTS_PATH: Route(("GET",), handlers.flag_events, _SWITCHES, refusal=ofrep.refusal),
+    "/health/live": Route(_READING, handlers.live),
+    "/health/ready/data": Route(_READING, handlers.ready),
+}
+
+
+def route_of(path: str) -> Route | None:
+    """The route of a path in either form, also of one with a flag's key in it.
+
+    The other form is answered to POST, and a redirect to whatever reads.
+    """
+    plain = path.removesuffix("/")
+    route = ROUTES.get(plain)
+    if route is not None:
+        is_other_form = plain != path and "POST" not in route.methods
+        return Route(route.methods, handlers.moved) if is_other_form else route
+    if plain.startswith(FLAG_PREFIX) and "/" not in plain[len(FLAG_PREFIX) :]:
+        return _FLAG
+    return None

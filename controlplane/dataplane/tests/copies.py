@@ -1,0 +1,116 @@
+"""Saved copies for the tests of the disk, and the strategy that makes any of them."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from hypothesis import strategies as st
+
+from controlplane.dataplane.credentials import Credential
+from controlplane.dataplane.disk import Disk, Saved, signing_key
+from switches.snapshot import Entry, Publication
+
+EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
+OTHER_EPOCH = UUID("0d8b7a60-6b1a-4a0e-8f3c-5a1d1c0f7e22")
+THIRD_EPOCH = UUID("f6a3cf0e-9a8e-4a52-b9a1-0d5f2f3a7a33")
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+KEY = signing_key("a secret that is kept elsewhere")
+
+ENTRY = Entry(
+    id="segment:finance",
+    scope="segment",
+    key="finance",
+    allow_percent=Decimal("12.50"),
+    salt="5f2c",
+    reason='정산 오류 "INC-7"\n\u2028😀 \x00',
+    engaged_at=NOON,
+    expires_at=NOON + timedelta(hours=24, microseconds=1),
+    on_expiry="hold",
+)
+CREDENTIAL = Credential(
+    token_id=7,
+    name="결제 서비스",
+    digest=bytes(range(32)),
+    scopes=frozenset({"switches:read", "report:write"}),
+    expires_at=(NOON + timedelta(days=90, microseconds=1)).timestamp(),
+)
+SAVED = Saved(
+    publication=Publication(EPOCH, 17, NOON),
+    entries=(ENTRY,),
+    tokens={b"reader0001": CREDENTIAL},
+    revision=4,
+    known=frozenset({"segment:finance", "global:all"}),
+    registrations=2,
+    left_epochs=frozenset({OTHER_EPOCH}),
+    confirmed_at=NOON + timedelta(seconds=1),
+)
+
+
+def disk(folder: Path, **options: Any) -> Disk:
+    """The disk of a process whose clock stands a minute after noon."""
+    return Disk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
+
+
+def version(number: int, epoch: UUID = EPOCH, **changes: Any) -> Saved:
+    """Version `number`, confirmed that many seconds after noon."""
+    at = NOON + timedelta(seconds=number)
+    publication = Publication(epoch, number, NOON)
+    begun = replace(SAVED, publication=publication, left_epochs=frozenset(), confirmed_at=at)
+    return replace(begun, **changes)
+
+
+_moments = st.integers(0, 32_000_000_000_000_000).map(
+    lambda microseconds: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+)
+_keys = st.from_regex(r"[A-Za-z0-9._-]{1,120}", fullmatch=True)
+_texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+_counts = st.integers(min_value=0, max_value=2**63 - 1)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    scope, key = draw(st.sampled_from(["segment", "feature", "experiment"])), draw(_keys)
+    return Entry(
+        id=f"{scope}:{key}",
+        scope=scope,
+        key=key,
+        allow_percent=Decimal(draw(st.integers(0, 10_000))) / 100,
+        salt=draw(_texts),
+        reason=draw(_texts),
+        engaged_at=draw(_moments),
+        expires_at=draw(st.none() | _moments),
+        on_expiry=draw(st.sampled_from(["hold", "ramp", "release"])),
+    )
+
+
+credentials = st.builds(
+    Credential,
+    token_id=_counts,
+    name=_texts,
+    digest=st.binary(min_size=32, max_size=32),
+    scopes=st.frozensets(st.sampled_from(["switches:read", "report:write", "metrics:read"])),
+    expires_at=st.none() | _moments.map(datetime.timestamp),
+)
+saved_copies = st.builds(
+    Saved,
+    publication=st.builds(
+        Publication,
+        epoch=st.uuids().filter(lambda epoch: epoch != OTHER_EPOCH),
+        version=_counts,
+        published_at=_moments,
+    ),
+    entries=st.lists(entries(), unique_by=lambda entry: entry.id, max_size=5).map(
+        lambda found: tuple(sorted(found, key=lambda entry: entry.id))
+    ),
+    tokens=st.dictionaries(
+        st.from_regex(r"[a-z0-9]{4,16}", fullmatch=True).map(str.encode), credentials, max_size=4
+    ),
+    revision=_counts,
+    known=st.frozensets(_keys.map("segment:{}".format), max_size=6),
+    registrations=_counts,
+    left_epochs=st.sampled_from([frozenset(), frozenset({OTHER_EPOCH})]),
+    confirmed_at=_moments,
+)

@@ -1,0 +1,169 @@
+"""Servers as real processes, each with a folder of its own, and what a test does to them."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from controlplane import serving
+from controlplane.tests.installation import Installation, alive, free_port, until
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Server:
+    """A server on a port that stays its own, however often it is started."""
+
+    def __init__(
+        self, arguments: list[str], environment: Mapping[str, str], said: Path, port: int
+    ) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.environment = dict(environment)
+        self._arguments = arguments
+        self._said = said
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, ready: str = "/health/ready/data", ready_within: float = 20) -> None:
+        with self._said.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, *self._arguments],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        until(lambda: self.answers(ready), ready_within, self.said)
+
+    def answers(self, path: str) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.said()
+        try:
+            return httpx.get(self.url + path, timeout=2).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def said(self) -> str:
+        return self._said.read_text(errors="replace")[-6000:]
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """The lines of the log that are this event."""
+        lines = self._said.read_text(errors="replace").splitlines()
+        parsed = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in parsed if line.get("event") == event]
+
+    def workers(self) -> list[int]:
+        """The processes that answer: the children of the one that was started."""
+        assert self.process is not None
+        found = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        pids = [int(pid) for pid in found.split()]
+        return [pid for pid in pids if alive(pid) and not _is_tracker(pid)]
+
+    def kill(self) -> None:
+        """All of it, at once, as the kernel does when memory is out."""
+        assert self.process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+
+@contextlib.contextmanager
+def data_plane(
+    environment: Mapping[str, str], folder: Path, *, workers: int = 1, start: bool = True
+) -> Iterator[Server]:
+    """`manage.py dataplane` that keeps its copy in `folder`; gone when the test leaves."""
+    folder.mkdir(exist_ok=True, parents=True)
+    port = free_port()
+    arguments = ["manage.py", "dataplane", "--workers", str(workers), "--port", str(port)]
+    variables = {**environment, "SWITCHGEAR_DATA_DIR": str(folder)}
+    server = Server(arguments, variables, Path(f"{folder}-said.txt"), port)
+    with _served(server, start=start):
+        yield server
+
+
+@contextlib.contextmanager
+def web(environment: Mapping[str, str], port: int, said: Path) -> Iterator[Server]:
+    """The web process of an installation, started by hand on its port."""
+    arguments = serving.arguments(
+        "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1, most_held=1000
+    )
+    server = Server(arguments, environment, said, port)
+    with _served(server, start=True):
+        yield server
+
+
+@contextlib.contextmanager
+def _served(server: Server, *, start: bool) -> Iterator[None]:
+    try:
+        if start:
+            server.start()
+        yield
+    finally:
+        if server.process is not None:
+            server.kill()
+
+
+def addresses(installation: Installation) -> dict[str, str]:
+    """The environment of a data plane that is somewhere else, but follows this installation."""
+    found = installation.services()
+    return {
+        **installation.environment,
+        "DATABASE_URL": found["database_url"],
+        "DATABASE_OWNER_URL": found["database_owner_url"],
+        "REDIS_URL": found["redis_url"],
+    }
+
+
+@contextlib.contextmanager
+def killed(installation: Installation, *services: str) -> Iterator[None]:
+    """While inside, they are gone: killed, and the supervisor that would start them sleeps."""
+    supervisor = installation.process
+    assert supervisor is not None
+    supervisor.send_signal(signal.SIGSTOP)
+    try:
+        for service in services:
+            kill(installation, service)
+        yield
+    finally:
+        supervisor.send_signal(signal.SIGCONT)
+
+
+def kill(installation: Installation, word: str) -> None:
+    """Each process of the installation with this word in its command line; gone on return."""
+
+    def living() -> list[int]:
+        return [pid for pid, line in installation.tree().items() if word in line and alive(pid)]
+
+    for pid in living():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not living(), 10, installation.tree)
+
+
+def kept_version(folder: Path) -> int:
+    """The version that `current` holds in the folder of a data plane; -1 if there is none."""
+    current = folder / "snapshot" / "current"
+    if not current.exists():
+        return -1
+    _, _, text = current.read_bytes().partition(b"\n")
+    version: int = json.loads(text)["snapshot"]["version"]
+    return version
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """What the data plane of `folder` keeps, and its secret, for another one to begin with."""
+    for name in ("snapshot", "secrets"):
+        shutil.copytree(folder / name, to / name)
+    return to
+
+
+def _is_tracker(pid: int) -> bool:
+    return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -1,0 +1,175 @@
+"""A data plane whose local clock is wrong and is set: only the log has to say so."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from django.utils import timezone
+
+from controlplane.core.actors import system
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.processes import Server, data_plane, kept_version
+from controlplane.dataplane.tests.test_alone import variables
+from controlplane.dataplane.tests.test_following import engage, make_token
+from controlplane.dataplane.tests.watch import Watch, watching
+from controlplane.tests.installation import until
+from switches import services
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+TOKEN = {"X-API-Key": "sg_reader0001_secret"}
+AN_HOUR = 3600.0
+GRACE_SECONDS = 5.0
+"""How long a client goes on blocking after the end of an episode that releases then."""
+
+
+class Clock:
+    """The clock of one process, in seconds ahead of the true one."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.set(0)
+
+    def set(self, ahead: float) -> None:
+        draft = self._file.with_suffix(".draft")
+        draft.write_text(str(ahead))
+        draft.replace(self._file)
+
+    def variables(self) -> dict[str, str]:
+        folder = Path(__file__).parent / "wrong_clock"
+        return {"WRONG_CLOCK": str(self._file), "PYTHONPATH": str(folder)}
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> Clock:
+    return Clock(tmp_path / "clock")
+
+
+@pytest.fixture
+def plane(idle: Following, clock: Clock, tmp_path: Path) -> Iterator[Server]:
+    """Not started yet; follows the tests' database over a line."""
+    make_token()
+    environment = {**variables(idle, tmp_path), **clock.variables()}
+    with data_plane(environment, tmp_path / "data", start=False) as server:
+        yield server
+
+
+@pytest.fixture
+def watch(idle: Following, plane: Server) -> Iterator[Watch]:
+    with watching(idle.loop, TOKEN, [plane.url]) as one:
+        yield one
+
+
+def engage_until(key: str, expires_in: str) -> int:
+    done = services.engage(
+        scope="segment",
+        key=key,
+        reason="Payment provider returns wrong totals, INC-7",
+        expires_in=expires_in,
+        on_expiry="release",
+        actor=system("test"),
+        now=timezone.now(),
+    )
+    return done.switch.version
+
+
+def is_blocked(plane: Server, key: str) -> bool:
+    body = {"segments": [key]}
+    answer = httpx.post(f"{plane.url}/api/v1/check", headers=TOKEN, json=body)
+    assert answer.status_code == 200
+    return not answer.json()["allowed"]
+
+
+def admits(plane: Server, prefix: str) -> bool:
+    token = {"X-API-Key": f"sg_{prefix}_secret"}
+    return httpx.get(f"{plane.url}/api/v1/snapshot", headers=token).status_code == 200
+
+
+def last_skew(plane: Server) -> float:
+    logged = plane.logged("dataplane.clock_is_wrong")
+    return float(logged[-1]["ahead_seconds"]) if logged else 0.0
+
+
+def near(seconds: float) -> Callable[[float], bool]:
+    return lambda found: abs(found - seconds) < 60
+
+
+def test_a_clock_that_is_ahead_and_then_set_back_decides_nothing(
+    plane: Server, clock: Clock, watch: Watch
+) -> None:
+    make_token("halfhour01", name="half", expires_at=timezone.now() + timedelta(minutes=30))
+    engage_until("halfhour", "30m")
+    clock.set(AN_HOUR)
+    with watch.may_break():
+        plane.start()
+    until(lambda: near(AN_HOUR)(last_skew(plane)), 5, plane.said)
+    assert admits(plane, "halfhour01")
+    assert is_blocked(plane, "halfhour")
+
+    ends = timezone.now() + timedelta(seconds=5)
+    make_token("ending0001", name="ending", expires_at=ends)
+    version = engage_until("ending", "4s")
+    watch.until_all_have(version, 3)
+    clock.set(0)
+    time.sleep(1)
+    clock.set(-AN_HOUR)
+    assert is_blocked(plane, "ending")
+    assert admits(plane, "ending0001")
+    watch.until_all_have(engage("later"), 3)
+
+    seconds_left = (ends - timezone.now()).total_seconds()
+    time.sleep(max(0.0, seconds_left + GRACE_SECONDS))
+    assert not admits(plane, "ending0001")
+    assert not is_blocked(plane, "ending")
+    assert is_blocked(plane, "halfhour")
+    until(lambda: near(-AN_HOUR)(last_skew(plane)), 5, plane.said)
+    watch.judge(recovers_within=0)
+
+
+def test_a_clock_set_back_while_the_database_is_away_leaves_the_age_alone(
+    idle: Following, plane: Server, clock: Clock, watch: Watch
+) -> None:
+    with watch.may_break():
+        plane.start()
+    watch.until_all_have(engage("finance"), 5)
+
+    idle.database.freeze()
+    with watch.database_away():
+        time.sleep(1)
+        clock.set(-AN_HOUR)
+        time.sleep(2)
+        clock.set(AN_HOUR)
+        time.sleep(1)
+    idle.database.thaw()
+
+    watch.until_all_have(engage("later"), 5)
+    watch.judge(recovers_within=5)
+
+
+def test_a_restart_without_a_database_under_a_clock_set_back_says_so(
+    idle: Following, plane: Server, clock: Clock, watch: Watch, tmp_path: Path
+) -> None:
+    with watch.may_break():
+        plane.start()
+        version = engage("finance")
+        watch.until_all_have(version, 5)
+        until(lambda: kept_version(tmp_path / "data") == version, 5)
+        plane.kill()
+        idle.database.cut()
+        clock.set(-AN_HOUR)
+        started = time.monotonic()
+        plane.start()
+
+    [found] = plane.logged("dataplane.copy_from_the_future")
+    assert near(AN_HOUR)(found["ahead_seconds"])
+    first = httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN)
+    assert first.json()["version"] == version
+    time.sleep(1)
+    age = float(httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN).headers["Switchgear-Age"])
+    assert 1 <= age < time.monotonic() - started + 5
+
+    idle.database.mend()
+    watch.until_all_have(engage("later"), 5)
+    watch.judge(recovers_within=5)

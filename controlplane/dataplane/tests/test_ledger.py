@@ -1,0 +1,298 @@
+"""What instances say reaches the database in batches, in whatever order several ledgers write."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection
+
+from controlplane.core.errors import Unavailable
+from controlplane.core.instances import queries
+from controlplane.core.models import Acknowledgement, Instance
+from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.reports import Report
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.served import EPOCH, copy
+from controlplane.dataplane.tests.test_following import until
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000001")
+COPY = copy(17)
+A_BATCH = 3.0
+"""Seconds in which a batch is surely written, also on a busy machine."""
+
+
+@dataclass
+class Clock:
+    """The database's time, as a test sets it."""
+
+    now: datetime = NOW
+
+    def wall(self) -> datetime:
+        return self.now
+
+    def later(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@contextmanager
+def writing(idle: Following, *ledgers: Ledger) -> Iterator[None]:
+    """The ledgers at work on the background loop, over the test's line to the database."""
+
+    async def started() -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(ledger.run(idle.config)) for ledger in ledgers]
+
+    async def ended() -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    tasks = idle.loop.run(started())
+    try:
+        yield
+    finally:
+        idle.loop.run(ended())
+
+
+def hear(
+    idle: Following, ledger: Ledger, name: str, applied: str | None = "17", served: object = COPY
+) -> None:
+    said = None if applied is None else applied.encode()
+
+    async def heard() -> None:
+        ledger.heard(name.encode(), said, served)
+
+    idle.loop.run(heard())
+
+
+def report(seq: int = 1, **more: object) -> Report:
+    fields = {
+        "service": "core",
+        "instance": "a1",
+        "boot": BOOT,
+        "started_at": NOW - timedelta(minutes=5),
+        "seq": seq,
+        **more,
+    }
+    return Report(**fields)
+
+
+def row(name: str = "core/a1") -> Instance | None:
+    return Instance.objects.filter(id=name).first()
+
+
+def applies(name: str, version: int) -> bool:
+    found = row(name)
+    return found is not None and found.applied_version == version
+
+
+def acks(name: str = "core/a1") -> dict[int, datetime]:
+    found = Acknowledgement.objects.filter(instance=name, epoch=EPOCH)
+    return dict(found.values_list("version", "acknowledged_at"))
+
+
+def test_an_instance_that_says_what_it_applies_is_written_with_its_acknowledgement(
+    idle: Following,
+) -> None:
+    clock = Clock()
+    ledger = Ledger(clock.wall)
+    with writing(idle, ledger):
+        hear(idle, ledger, "core/a1", f"{EPOCH}.17")
+        until(lambda: applies("core/a1", 17), A_BATCH)
+
+    found = row()
+    assert (found.service, found.heard_at, found.applied_at) == ("core", NOW, NOW)
+    assert found.applied_epoch == EPOCH
+    assert acks() == {17: NOW}
+
+
+def test_a_bare_version_is_of_the_epoch_served_now(idle: Following) -> None:
+    other, clock = uuid4(), Clock()
+    ledger = Ledger(clock.wall)
+    with writing(idle, ledger):
+        hear(idle, ledger, "core/a1", "17")
+        until(lambda: applies("core/a1", 17), A_BATCH)
+        clock.later(1)
+        hear(idle, ledger, "core/a1", "17", copy(17, epoch=other))
+        until(lambda: row().applied_epoch == other, A_BATCH)
+
+
+def test_each_step_is_acknowledged_when_it_was_heard_even_within_one_batch(
+    idle: Following,
+) -> None:
+    clock = Clock()
+    ledger = Ledger(clock.wall)
+    for version in ("17", "18", "20"):
+        hear(idle, ledger, "core/a1", version)
+        clock.later(0.04)
+    with writing(idle, ledger):
+        until(lambda: applies("core/a1", 20), A_BATCH)
+
+    assert acks() == {
+        17: NOW,
+        18: NOW + timedelta(seconds=0.04),
+        20: NOW + timedelta(seconds=0.08),
+    }
+
+
+def test_an_instance_that_says_nothing_is_heard_and_keeps_what_it_said(idle: Following) -> None:
+    clock = Clock()
+    first, second = Ledger(clock.wall), Ledger(clock.wall)
+    with writing(idle, first, second):
+        hear(idle, first, "core/a1", "17")
+        until(lambda: applies("core/a1", 17), A_BATCH)
+        clock.later(5)
+        hear(idle, second, "core/a1", None)
+        until(lambda: row().heard_at == clock.now, A_BATCH)
+
+    assert row().applied_version == 17
+
+
+def test_what_was_said_counts_although_a_newer_sign_of_life_was_written_first(
+    idle: Following,
+) -> None:
+    clock = Clock()
+    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    hear(idle, early, "core/a1", "18")
+    clock.later(1)
+    with writing(idle, late):
+        hear(idle, late, "core/a1", None)
+        until(lambda: row() is not None, A_BATCH)
+    with writing(idle, early):
+        until(lambda: applies("core/a1", 18), A_BATCH)
+
+    assert row().heard_at == clock.now
+    assert row().applied_at == NOW
+
+
+def test_an_older_note_written_later_overwrites_nothing(idle: Following) -> None:
+    clock = Clock()
+    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    hear(idle, early, "core/a1", "18")
+    clock.later(1)
+    hear(idle, late, "core/a1", "17")
+    with writing(idle, late):
+        until(lambda: applies("core/a1", 17), A_BATCH)
+    with writing(idle, early):
+        until(lambda: 18 in acks(), A_BATCH)
+
+    assert (row().applied_version, row().heard_at) == (17, clock.now)
+
+
+def test_of_two_ledgers_acknowledgements_the_earlier_stands_whoever_writes_first(
+    idle: Following,
+) -> None:
+    clock = Clock()
+    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    hear(idle, early, "core/a1", "18")
+    clock.later(1)
+    hear(idle, late, "core/a1", "18")
+    with writing(idle, late):
+        until(lambda: 18 in acks(), A_BATCH)
+    with writing(idle, early):
+        until(lambda: acks() == {18: NOW}, A_BATCH)
+
+
+def test_two_ledgers_writing_the_same_instances_crosswise_lose_nothing(idle: Following) -> None:
+    clock, draw = Clock(), random.Random(3)
+    ledgers = [Ledger(clock.wall) for _ in range(3)]
+    names = [f"core/{number:03}" for number in range(300)]
+    newest = {}
+    with writing(idle, *ledgers):
+        for version in range(17, 29):
+            draw.shuffle(names)
+
+            async def all_heard(version: int = version) -> None:
+                for name in names:
+                    clock.later(0.0001)
+                    newest[name] = (version, clock.now)
+                    said = str(version).encode()
+                    draw.choice(ledgers).heard(name.encode(), said, COPY)
+
+            idle.loop.run(all_heard())
+            time.sleep(0.1)
+        until(lambda: Instance.objects.filter(applied_version=28).count() == 300, 10)
+
+    assert {one.id: one.heard_at for one in Instance.objects.all()} == {
+        name: at for name, (_, at) in newest.items()
+    }
+    assert Acknowledgement.objects.count() == 300 * 12
+
+
+def test_names_in_any_script_are_written_as_they_are(idle: Following) -> None:
+    ledger = Ledger(Clock().wall)
+    names = ["정산/인스턴스-1", "café/é", "core/%s{}'\"\\", "Ω/𝕏"]
+    with writing(idle, ledger):
+        for name in names:
+            hear(idle, ledger, name)
+        until(lambda: Instance.objects.count() == len(names), A_BATCH)
+
+    assert {one.id for one in queries.heard(NOW)} == set(names)
+
+
+def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> None:
+    clock = Clock()
+    ledger = Ledger(clock.wall)
+
+    async def ask() -> None:
+        for number in range(60):
+            ledger.asked("token:billing", ["segment:a", "feature:b"], number % 3 > 0)
+        ledger.asked("core/a1", ["segment:a"], True)
+        for nobody in (
+            "",
+            "core",
+            "token:",
+            "a/b/c",
+            "core/\ufffd",
+            "x" * 400,
+            "token:" + "y" * 200,
+        ):
+            ledger.asked(nobody, ["segment:a"], True)
+
+    idle.loop.run(ask())
+    with writing(idle, ledger):
+        until(lambda: row("core/a1") is not None, 10)
+
+    found, total = queries.callers("segment:a", NOW)
+    assert total == 2
+    assert (found[0].id, found[0].service) == ("token:billing", "token:billing")
+    assert found[0].calls_per_second == pytest.approx(1)
+    assert found[0].blocked_per_second == pytest.approx(1 / 3)
+    assert row("token:billing").heard_at is None
+
+
+def test_a_ledger_with_nothing_to_write_makes_no_connection(idle: Following) -> None:
+    with writing(idle, Ledger(Clock().wall)):
+        time.sleep(0.5)
+
+    assert idle.database.accepted == 0
+
+
+def test_tables_that_refuse_are_told_once_and_written_when_they_no_longer_do(
+    idle: Following, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(Clock().wall)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE core_instance RENAME TO core_instance_away")
+    try:
+        with writing(idle, ledger):
+            hear(idle, ledger, "core/a1", "17")
+            for seq in (1, 2):
+                with pytest.raises(Unavailable):
+                    idle.loop.run(ledger.report(report(seq), COPY))
+            with connection.cursor() as cursor:
+                cursor.execute("ALTER TABLE core_instance_away RENAME TO core_instance")
+            assert idle.loop.run(ledger.report(report(3), COPY)) is False
+            hear(idle, ledger, "core/a1", "18")
+            until(lambda: applies("core/a1", 18) or row().seq == 3, A_BATCH)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE IF EXISTS core_instance_away RENAME TO core_instance")
+
+    assert caplog.text.count("ledger.refused") == 1

@@ -1,0 +1,98 @@
+"""What OFREP says instead of a value: always a code and details, in OpenFeature's words."""
+
+from typing import Any
+
+import pytest
+
+from controlplane.core.errors import Forbidden, TooLarge, Unauthenticated, Unavailable
+from controlplane.dataplane import ofrep
+from controlplane.dataplane.ofrep import BadRequest
+from controlplane.dataplane.state import State
+from controlplane.dataplane.tests.test_ofrep import content, entry, said, state_of
+
+
+@pytest.mark.parametrize(
+    "flag", ["segment:nobody", "finance", "", "segment:", "사용자", "a" * 5000]
+)
+def test_key_that_was_never_registered_is_not_found(flag: str) -> None:
+    answer = ofrep.one(state_of(), {}, b"", flag)
+
+    assert answer[0] == 404
+    assert content(answer).keys() == {"key", "errorCode", "errorDetails", "metadata"}
+    assert content(answer)["key"] == flag
+    assert content(answer)["errorCode"] == "FLAG_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}", b'{"context":{}}', b'{"context":null}', b'{"context":{"targetingKey":null}}'],
+)
+def test_missing_context_is_an_empty_one(body: bytes) -> None:
+    state = state_of(entry("feature:search", "50"))
+
+    assert content(ofrep.one(state, {}, body, "feature:search"))["value"] is False
+    assert content(ofrep.one(state, {}, body, "feature:export"))["value"] is True
+    assert ofrep.bulk(state, {}, body) == ofrep.bulk(state, {}, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", "PARSE_ERROR"),
+        (b"[]", "PARSE_ERROR"),
+        (b"null", "PARSE_ERROR"),
+        (b"\xff\xfe", "PARSE_ERROR"),
+        (b'{"context":{"targetingKey":"\\ud800"}}', "PARSE_ERROR"),
+        (b"[" * 60_000, "PARSE_ERROR"),
+        (b'{"context":[]}', "INVALID_CONTEXT"),
+        (b'{"context":"u1"}', "INVALID_CONTEXT"),
+        (b'{"context":{"targetingKey":7}}', "INVALID_CONTEXT"),
+        (b'{"context":{"targetingKey":{"id":"u1"}}}', "INVALID_CONTEXT"),
+        (b'{"context":{"targetingKey":true}}', "INVALID_CONTEXT"),
+    ],
+)
+def test_body_that_is_not_a_request_is_named_as_what_it_is(body: bytes, code: str) -> None:
+    state = state_of(entry("feature:export"))
+
+    answer = ofrep.one(state, {}, body, "feature:export")
+    with pytest.raises(BadRequest) as refused:
+        ofrep.bulk(state, {}, body)
+
+    assert answer[0] == 400
+    assert content(answer)["key"] == "feature:export"
+    assert content(answer)["errorCode"] == code
+    whole = ofrep.refusal(refused.value)
+    assert whole[0] == 400
+    assert {"key": "feature:export", **content(whole)} == content(answer)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "header"),
+    [
+        (Unauthenticated("Send a token."), 401, b"www-authenticate"),
+        (Forbidden("This needs a scope.", scope="switches:read"), 403, b"cache-control"),
+        (TooLarge("Too much."), 413, b"cache-control"),
+        (Unavailable("Later.", retry_after=1), 503, b"retry-after"),
+    ],
+)
+def test_every_refusal_has_a_code_and_details(error: Any, status: int, header: bytes) -> None:
+    answer = ofrep.refusal(error, (b"x-more", b"1"))
+
+    assert answer[0] == status
+    assert content(answer) == {
+        "errorCode": "GENERAL",
+        "errorDetails": error.detail,
+        "metadata": {},
+    }
+    assert header in said(answer)
+    assert said(answer)[b"x-more"] == b"1"
+
+
+def test_nothing_published_yet_is_unavailable() -> None:
+    for call in (
+        lambda: ofrep.one(State(), {}, b"", "feature:export"),
+        lambda: ofrep.bulk(State(), {}, b""),
+        lambda: ofrep.frame(State()),
+    ):
+        with pytest.raises(Unavailable):
+            call()

@@ -1,0 +1,121 @@
+"""A data plane that starts again while nothing behind it answers, from what it kept on disk."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.served import ask
+from controlplane.dataplane.tests.test_following import engage, make_token, until
+
+TOKEN = {"X-API-Key": "sg_reader0001_secret"}
+
+
+@pytest.fixture
+def keeping(idle: Following, tmp_path: Path) -> Following:
+    """A plane at work that keeps its copy in a folder."""
+    idle.config = replace(idle.config, folder=tmp_path / "snapshot", signing_key=b"key")
+    make_token()
+    idle.start()
+    return idle
+
+
+def kept_version(following: Following) -> int:
+    folder = following.config.folder
+    assert folder is not None
+    text = (folder / "current").read_bytes() if (folder / "current").exists() else b""
+    return int(text.partition(b'"version":')[2].partition(b"}")[0].partition(b",")[0] or -1)
+
+
+def restart(following: Following) -> None:
+    following.stop()
+    following.plane = Plane()
+    following.start()
+
+
+def test_with_everything_away_it_answers_as_before(keeping: Following) -> None:
+    version = engage("finance")
+    until(lambda: kept_version(keeping) == version, 5)
+    keeping.database.cut()
+    keeping.redis.cut()
+
+    restart(keeping)
+
+    answer = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
+    assert answer.status_code == 200
+    assert [switch["key"] for switch in answer.json()["switches"]] == ["finance"]
+    check = ask(keeping.plane, "POST", "/api/v1/check", TOKEN, content=b'{"segments":["finance"]}')
+    assert check.json()["allowed"] is False
+    flags = ask(keeping.plane, "POST", "/ofrep/v1/evaluate/flags", TOKEN)
+    assert [flag["key"] for flag in flags.json()["flags"]] == ["segment:finance"]
+    ready = ask(keeping.plane, "GET", "/health/ready/data")
+    assert ready.json()["source"] == "disk"
+    assert ask(keeping.plane, "GET", "/api/v1/degradation", TOKEN).json()["level"] == 3
+
+
+def test_age_counts_over_the_restart(keeping: Following) -> None:
+    version = engage("finance")
+    until(lambda: kept_version(keeping) == version, 5)
+    keeping.database.cut()
+    before = keeping.state.age_seconds()
+
+    restart(keeping)
+
+    assert before <= keeping.state.age_seconds() < before + 10
+
+
+def test_once_the_database_is_back_it_is_followed_again(keeping: Following) -> None:
+    until(lambda: kept_version(keeping) >= 0, 5)
+    keeping.database.cut()
+    restart(keeping)
+    keeping.database.mend()
+
+    version = engage("finance")
+
+    until(lambda: keeping.state.status().version == version, 5)
+    assert ask(keeping.plane, "GET", "/health/ready/data").json()["source"] == "database"
+    assert keeping.state.age_seconds() < 2
+
+
+def test_a_forged_copy_is_refused_and_the_one_before_is_served(keeping: Following) -> None:
+    first = engage("finance")
+    until(lambda: kept_version(keeping) == first, 5)
+    second = engage("retail")
+    until(lambda: kept_version(keeping) == second, 5)
+    folder = keeping.config.folder
+    assert folder is not None
+    current = folder / "current"
+    keeping.database.cut()
+    keeping.stop()
+    current.write_bytes(current.read_bytes().replace(b"retail", b"wholly"))
+
+    with capture_logs() as said:
+        keeping.plane = Plane()
+        keeping.start()
+
+    assert [line["file"] for line in said if line["event"] == "dataplane.copy_refused"] == [
+        str(current)
+    ]
+    answer = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
+    assert answer.json()["version"] == first
+
+
+def test_a_folder_that_can_not_be_written_costs_nothing_else(idle: Following) -> None:
+    idle.config = replace(idle.config, folder=Path("/dev/null/nowhere"), signing_key=b"key")
+    idle.start()
+
+    version = engage("finance")
+
+    until(lambda: idle.state.status().version == version, 5)
+
+
+def test_nothing_is_kept_before_the_database_has_answered(idle: Following, tmp_path: Path) -> None:
+    idle.config = replace(idle.config, folder=tmp_path / "snapshot", signing_key=b"key")
+    idle.database.cut()
+
+    idle.start()
+
+    assert not (tmp_path / "snapshot").exists()

@@ -1,0 +1,98 @@
+"""A database that went back in time: refused as it is, taken as a whole once a new epoch began."""
+
+import time
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from controlplane.core.actors import system
+from controlplane.core.tokens.models import Token
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.test_following import engage, has, known, make_token, until
+from switches import services
+from switches.models import Episode, Publication, Switch
+
+NUMBERS = """
+    SELECT p.version, p.registrations, c.revision FROM switches_publication p, core_credentials c
+"""
+RESTORED = """
+    UPDATE switches_publication SET version = %s, registrations = %s;
+    UPDATE core_credentials SET revision = %s
+"""
+
+
+def numbers() -> tuple[int, int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(NUMBERS)
+        version, registrations, revision = cursor.fetchone()
+    return version, registrations, revision
+
+
+@transaction.atomic
+def restore_another_past(version: int, registrations: int, revision: int) -> None:
+    """Other switches and tokens than were served, under numbers that a backup may well have."""
+    Episode.objects.all().delete()
+    Switch.objects.all().delete()
+    Token.objects.all().delete()
+    engage("of-then")
+    make_token("ofthen0001")
+    with connection.cursor() as cursor:
+        cursor.execute(RESTORED, [version, registrations, revision])
+
+
+def begin_epoch() -> Publication:
+    return services.begin_epoch(
+        reason="backup of 02:00 UTC restored", actor=system("test"), now=timezone.now()
+    )
+
+
+def test_restored_backup_is_refused_and_the_age_tells(following: Following) -> None:
+    make_token()
+    engage("one")
+    until(has(following, engage("two")), 3)
+    served = following.state.copy
+    version, registrations, revision = numbers()
+
+    restore_another_past(version - 1, registrations, revision)
+    time.sleep(2)
+
+    assert following.state.copy is served
+    assert following.state.age_seconds() > 0.9
+    assert known(following) == {b"reader0001"}
+
+
+def test_new_epoch_makes_it_the_truth_with_its_switches_and_its_tokens(
+    following: Following,
+) -> None:
+    """Also those parts whose numbers are, by chance, the ones that were served before."""
+    make_token()
+    engage("one")
+    version = engage("two")
+    until(lambda: has(following, version)() and known(following) == {b"reader0001"}, 3)
+    left = following.state.copy
+    _, registrations, revision = numbers()
+    following.database.cut()
+
+    restore_another_past(version - 1, registrations, revision)
+    began = begin_epoch()
+    following.database.mend()
+    until(lambda: following.state.status().epoch == began.epoch, 5)
+
+    assert following.state.copy is not None
+    assert set(following.state.copy.entries) == {"segment:of-then"}
+    until(lambda: following.state.known == {"segment:of-then"}, 0.5)
+    until(lambda: known(following) == {b"ofthen0001"}, 0.5)
+    assert left is not None
+    assert following.state.left_epochs == {left.publication.epoch}
+
+
+def test_epoch_that_was_left_is_never_served_again(following: Following) -> None:
+    until(has(following, engage("one")), 3)
+    first = Publication.objects.get()
+    began = begin_epoch()
+    until(lambda: following.state.status().epoch == began.epoch, 3)
+
+    Publication.objects.update(epoch=first.epoch, version=began.version + 5)
+    time.sleep(1.5)
+
+    assert following.state.status().epoch == began.epoch

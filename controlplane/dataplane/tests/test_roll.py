@@ -1,0 +1,150 @@
+"""Who was heard from, in memory: what is due when, what is no name, and what there is room for."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.roll import HEARTBEAT_SECONDS, Roll
+from controlplane.dataplane.tests.served import EPOCH
+from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock
+
+
+def test_unchanged_heartbeats_write_at_most_once_in_ten_seconds() -> None:
+    clock, woken = Clock(), []
+    roll = Roll(clock.wall, lambda: woken.append(1))
+    roll.heard(b"core/a1", b"17", COPY)
+    roll.take(0.0, 100, 1.0)
+    woken.clear()
+
+    written = []
+    for second in range(1, 31):
+        clock.later(1)
+        roll.heard(b"core/a1", b"17", COPY)
+        said, acknowledged = roll.take(float(second), 100, 1.0)
+        assert acknowledged == []
+        written += [(second, each.heard_at) for each in said]
+
+    assert [second for second, _ in written] == [10, 20, 30]
+    assert written[0][1] == NOW + timedelta(seconds=HEARTBEAT_SECONDS)
+    assert woken == []
+
+
+def test_a_last_heartbeat_is_written_although_none_follows() -> None:
+    clock = Clock()
+    roll = Roll(clock.wall, lambda: None)
+    roll.heard(b"core/a1", b"17", COPY)
+    roll.take(0.0, 100, 1.0)
+    clock.later(9)
+    roll.heard(b"core/a1", b"17", COPY)
+
+    assert roll.take(9.5, 100, 1.0) == ([], [])
+    said, _ = roll.take(10.6, 100, 1.0)
+
+    assert [each.heard_at for each in said] == [clock.now]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"", b"/", b"core", b"core/", b"/a1", b"a/b/c", b"core/a 1", b"core/a\t1", b"core/\x00",
+        b"core/\xff\xfe", b"x" * 121 + b"/a", b"core/" + b"y" * 121, b"token:a/b", b"core/a\n",
+        "core/\u200b\u202e".encode(), "core/\ufffd".encode(), b"a" * 100_000,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("served", [COPY, None])
+def test_a_name_that_is_none_is_left_alone(name: bytes, served: object) -> None:
+    roll = Roll(Clock().wall, lambda: None)
+
+    roll.heard(name, b"17", served)
+
+    assert roll.take(0.0, 100, 1.0) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "applied",
+    [
+        b"", b"seventeen", b"-1", b"1" * 19, b"17.5", b"nonsense.17", str(EPOCH).encode(),
+        f"{EPOCH}.".encode(), "１７".encode(), b"\xff", b"17\x00", b"17 18", b"9" * 100_000,
+    ],
+)  # fmt: skip
+def test_a_version_that_is_none_is_left_alone_and_the_instance_heard(applied: bytes) -> None:
+    roll = Roll(Clock().wall, lambda: None)
+
+    roll.heard(b"core/a1", applied, COPY)
+    roll.heard(b"core/a1", applied, None)
+
+    said, acknowledged = roll.take(0.0, 100, 1.0)
+    assert [(each.id, each.version) for each in said] == [("core/a1", None)]
+    assert acknowledged == []
+
+
+def test_a_bare_version_without_a_copy_says_nothing() -> None:
+    roll = Roll(Clock().wall, lambda: None)
+
+    roll.heard(b"core/a1", b"17", None)
+    roll.heard(b"core/a2", f"{EPOCH}.17".encode(), None)
+
+    said, acknowledged = roll.take(0.0, 100, 1.0)
+    assert [(each.id, each.version) for each in said] == [("core/a1", None), ("core/a2", 17)]
+    assert [ack.instance for ack in acknowledged] == ["core/a2"]
+
+
+def test_a_million_names_take_no_more_memory_than_the_bound_allows() -> None:
+    roll = Roll(Clock().wall, lambda: None, most=500, most_acks=700)
+    for number in range(1_000_000):
+        roll.heard(b"core/%d" % number, b"17", COPY)
+
+    assert len(roll._notes) == 500
+    assert len(roll._urgent) <= 500
+    assert len(roll._beats) <= 500
+    assert roll.dropped == 1_000_000 - 500 + 1_000_000 - 700
+    said, acknowledged = roll.take(0.0, 10_000, 1.0)
+    assert (len(said), len(acknowledged)) == (500, 700)
+    assert said[-1].id == "core/999999"
+
+
+def test_an_instance_that_keeps_polling_outlives_a_flood_of_names() -> None:
+    clock = Clock()
+    roll = Roll(clock.wall, lambda: None, most=100)
+    roll.heard(b"core/steady", b"17", COPY)
+    roll.take(0.0, 1000, 1.0)
+    for number in range(5000):
+        roll.heard(b"flood/%d" % number, None, COPY)
+        if number % 50 == 0:
+            roll.heard(b"core/steady", b"17", COPY)
+
+    said, acknowledged = roll.take(1.0, 1000, 1.0)
+
+    assert acknowledged == []
+    assert "core/steady" not in {each.id for each in said}
+
+
+def test_hearing_an_unchanged_instance_costs_a_few_microseconds() -> None:
+    roll = Ledger(lambda: datetime.now(UTC))
+    name, said = b"core/core-7f9c", f"{EPOCH}.17".encode()
+    began = time.process_time()
+    for _ in range(100_000):
+        roll.heard(name, said, COPY)
+
+    each_us = (time.process_time() - began) * 10
+    print(f"heard: {each_us:.2f} µs")
+    assert each_us < 6
+
+
+def test_what_is_said_again_was_said_when_it_was_last_heard() -> None:
+    clock = Clock()
+    roll = Roll(clock.wall, lambda: None)
+    roll.heard(b"core/a1", b"17", COPY)
+    clock.later(5)
+    roll.heard(b"core/a1", b"17", COPY)
+    clock.later(5)
+    roll.heard(b"core/a1", None, COPY)
+
+    said, acknowledged = roll.take(0.0, 100, 1.0)
+
+    assert [(each.heard_at, each.applied_at) for each in said] == [
+        (NOW + timedelta(seconds=10), NOW + timedelta(seconds=5))
+    ]
+    assert [ack.at for ack in acknowledged] == [NOW]

@@ -1,0 +1,290 @@
+"""Pollers that never rest, and what has to hold of each answer whatever is broken behind it."""
+
+import asyncio
+import contextlib
+import itertools
+import re
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import httpx
+
+from controlplane.dataplane.tests.lines import Background
+from controlplane.dataplane.tests.test_following import until
+
+WAIT_SECONDS = 2.0
+SLOWEST_SECONDS = 1.5
+"""Answers come from memory; this much leaves room for a busy test machine."""
+FRESH_SECONDS = 2.5
+"""The most that `Switchgear-Age` says while the database answers."""
+ROUNDING_SECONDS = 0.1
+
+Mark = tuple[str, int]
+"""Epoch and version."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer, or with status 0 a connection that broke. Times are monotonic seconds."""
+
+    way: str
+    url: str
+    began: float
+    ended: float
+    status: int
+    mark: Mark | None
+    """What the poller has after it."""
+    age: float | None = None
+    retry_after: str = ""
+    may_take: float = SLOWEST_SECONDS
+
+    def __str__(self) -> str:
+        took = self.ended - self.began
+        return f"{self.way} {self.url}: {self.status} {self.mark} age {self.age} in {took:.2f} s"
+
+
+class Watch:
+    """Polls in the background in every way there is, and judges all answers at the end.
+
+    Each of `targets` is asked by pollers of its own; one of several addresses stands for a service
+    behind a load balancer, whose requests reach them in turn.
+    """
+
+    def __init__(self, loop: Background, token: Mapping[str, str], *targets: Sequence[str]) -> None:
+        self.answers: list[Answer] = []
+        self.has: dict[tuple[str, str], Mark] = {}
+        """What each poller has: way and target → mark."""
+        self._loop = loop
+        self._token = dict(token)
+        self._targets = targets
+        self._away: list[tuple[float, float, frozenset[str]]] = []
+        self._may_break: list[tuple[float, float]] = []
+        self._may_refuse: list[tuple[float, float]] = []
+        self._work: list[Future[None]] = []
+
+    def start(self) -> None:
+        for target in self._targets:
+            work = [self._poll("known", target), self._poll("held", target), self._stream(target)]
+            if len(target) == 1:  # Nobody but one process answers those who say not what they have.
+                work.append(self._poll("new", target))
+            self._work += [asyncio.run_coroutine_threadsafe(each, self._loop.loop) for each in work]
+
+    def stop(self) -> None:
+        for each in self._work:
+            failed = each.exception() if each.done() else None
+            each.cancel()
+            assert failed is None, repr(failed)
+
+    @contextlib.contextmanager
+    def database_away(self, *urls: str, since: float | None = None) -> Iterator[None]:
+        """While inside, the database does not answer them (all of them if none is named).
+
+        `since` (monotonic) is when that began, if it was earlier.
+        """
+        began = time.monotonic() if since is None else since
+        yield
+        of = frozenset(urls or itertools.chain(*self._targets))
+        self._away.append((began, time.monotonic(), of))
+
+    @contextlib.contextmanager
+    def may_break(self, seconds_after: float = 0) -> Iterator[None]:
+        """While inside, connections may break, because a process ends."""
+        with _noted(self._may_break, seconds_after):
+            yield
+
+    @contextlib.contextmanager
+    def may_refuse(self, seconds_after: float = 0) -> Iterator[None]:
+        """While inside, 503 with `Retry-After` is an answer too."""
+        with _noted(self._may_refuse, seconds_after):
+            yield
+
+    def until_all_have(self, version: int, seconds: float) -> float:
+        """Wait until each poller has `version` or a later one; how long it took."""
+        pollers = sum(4 if len(target) == 1 else 3 for target in self._targets)
+
+        def told() -> bool:
+            marks = list(self.has.values())
+            return len(marks) == pollers and all(mark[1] >= version for mark in marks)
+
+        try:
+            return until(told, seconds)
+        except AssertionError:
+            raise AssertionError(f"not all have {version} in {seconds} s: {self.has}") from None
+
+    def judge(self, *, recovers_within: float, at_least: int = 20) -> None:
+        """Fails with what was wrong, if anything was.
+
+        An age may be that of the outage until `recovers_within` seconds after it.
+        """
+        self.stop()
+        found = self.answers
+        for way in ("known", "held", "stream"):
+            assert [each for each in found if each.way == way and each.status], f"{way}: silence"
+        assert len(found) >= at_least, f"{len(found)} answers are too few to tell anything"
+        wrong = [
+            *(f"slow: {each}" for each in found if each.ended - each.began > each.may_take),
+            *(f"refused: {each}" for each in found if not self._may_be(each)),
+            *self._set_back(),
+            *(f"age: {each}: {why}" for each in found if (why := self._lie(each, recovers_within))),
+        ]
+        assert not wrong, "\n".join([f"{len(wrong)} of {len(found)} are wrong", *wrong[:12]])
+
+    def _may_be(self, answer: Answer) -> bool:
+        if answer.status in (200, 304):
+            return True
+        if answer.status == 0:
+            return _within(answer, self._may_break)
+        retries = answer.status == 503 and re.fullmatch(r"[1-9]\d?", answer.retry_after)
+        return bool(retries) and _within(answer, self._may_refuse)
+
+    def _set_back(self) -> Iterator[str]:
+        """Versions of an epoch only grow, and an epoch once left stays left."""
+        by_poller: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+        for answer in self.answers:
+            target = next(target for target in self._targets if answer.url in target)
+            by_poller[answer.way, target[0]].append(answer)
+        for answers in by_poller.values():
+            left: set[str] = set()
+            before: Mark | None = None
+            for answer in answers:
+                mark = answer.mark
+                if mark is None or mark == before:
+                    continue
+                if before is not None and mark[0] != before[0]:
+                    left.add(before[0])
+                elif before is not None and mark[1] < before[1]:
+                    yield f"set back from {before}: {answer}"
+                if mark[0] in left:
+                    yield f"back in an epoch it left: {answer}"
+                before = mark
+
+    def _lie(self, answer: Answer, recovers_within: float) -> str:
+        """What is wrong with the age it gave, if it gave one."""
+        if answer.age is None:
+            return ""
+        most = FRESH_SECONDS
+        for began, ended, urls in self._away:
+            if answer.url not in urls or answer.ended < began:
+                continue
+            if answer.began > began and answer.ended < ended:
+                least = answer.began - began - ROUNDING_SECONDS
+                if answer.age < least:
+                    return f"at least {least:.1f} s are true"
+            if answer.began < ended + recovers_within:
+                most = max(most, answer.ended - began + FRESH_SECONDS)
+        return f"at most {most:.1f} s are true" if answer.age > most else ""
+
+    async def _poll(self, way: str, target: Sequence[str]) -> None:
+        wait = f"?wait={WAIT_SECONDS:g}" if way == "held" else ""
+        tag = ""
+        async with httpx.AsyncClient(headers=self._token, timeout=10) as client:
+            for url in itertools.cycle(target):
+                known = {"If-None-Match": tag} if tag and way != "new" else {}
+                began = time.monotonic()
+                try:
+                    answer = await client.get(f"{url}/api/v1/snapshot{wait}", headers=known)
+                except httpx.TransportError:
+                    self._note(way, target, url, began, 0)
+                else:
+                    if answer.status_code == 200:
+                        tag = answer.headers["ETag"]
+                        self._take(way, target, tag.strip('"'), answer.json())
+                    self._note(way, target, url, began, answer.status_code, answer.headers)
+                await asyncio.sleep(0.05)
+
+    async def _stream(self, target: Sequence[str]) -> None:
+        """Listens; behind a load balancer it comes back every second, to the next one."""
+        last = ""
+        async with httpx.AsyncClient(headers=self._token, timeout=20) as client:
+            for url in itertools.cycle(target):
+                began, status = time.monotonic(), 0
+                said: Mapping[str, str] = {"Last-Event-ID": last} if last else {}
+                with contextlib.suppress(TimeoutError, httpx.TransportError):
+                    async with (
+                        asyncio.timeout(1.0 if len(target) > 1 else None),
+                        client.stream("GET", f"{url}/api/v1/snapshot/stream", headers=said) as got,
+                    ):
+                        status = got.status_code
+                        self._note("stream", target, url, began, status, got.headers)
+                        async for last, data in _events(got):
+                            self._take(
+                                "stream", target, last, httpx.Response(200, text=data).json()
+                            )
+                            self._note("stream", target, url, time.monotonic(), 200)
+                if status in (0, 200) and len(target) == 1:
+                    self._note("stream", target, url, time.monotonic(), 0)
+                await asyncio.sleep(0.1)
+
+    def _take(
+        self, way: str, target: Sequence[str], mark: str, document: Mapping[str, int]
+    ) -> None:
+        """Believe a document if it is the one that it was announced as."""
+        assert mark == f"{document['epoch']}.{document['version']}"
+        self.has[way, target[0]] = (str(document["epoch"]), document["version"])
+
+    def _note(
+        self,
+        way: str,
+        target: Sequence[str],
+        url: str,
+        began: float,
+        status: int,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        said = headers or {}
+        age = said.get("Switchgear-Age")
+        self.answers.append(
+            Answer(
+                way=way,
+                url=url,
+                began=began,
+                ended=time.monotonic(),
+                status=status,
+                mark=self.has.get((way, target[0])),
+                age=None if age is None else float(age),
+                retry_after=said.get("Retry-After", ""),
+                may_take=SLOWEST_SECONDS + (WAIT_SECONDS if way == "held" else 0),
+            )
+        )
+
+
+@contextlib.contextmanager
+def watching(
+    loop: Background, token: Mapping[str, str], *targets: Sequence[str]
+) -> Iterator[Watch]:
+    """A watch that has begun, and that ends with the test."""
+    watch = Watch(loop, token, *targets)
+    watch.start()
+    try:
+        yield watch
+    finally:
+        for each in watch._work:
+            each.cancel()
+
+
+async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str, str]]:
+    """Id and data of each event."""
+    event = {"id": "", "data": ""}
+    async for line in answer.aiter_lines():
+        name, _, value = line.partition(": ")
+        if line == "" and event["data"]:
+            yield event["id"], event["data"]
+            event["data"] = ""
+        elif name in event:
+            event[name] = value
+
+
+@contextlib.contextmanager
+def _noted(into: list[tuple[float, float]], seconds_after: float) -> Iterator[None]:
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        into.append((began, time.monotonic() + seconds_after))
+
+
+def _within(answer: Answer, spans: Sequence[tuple[float, float]]) -> bool:
+    return any(began <= answer.ended and answer.began <= ended for began, ended in spans)

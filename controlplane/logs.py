@@ -1,0 +1,58 @@
+"""How every process logs: one JSON object per line, on stderr.
+
+Django applies `LOGGING` by itself; a process without Django calls :func:`configure`.
+"""
+
+import logging.config
+from typing import Any
+
+import structlog
+
+_chain: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {
+            "()": "structlog.stdlib.ProcessorFormatter",
+            "foreign_pre_chain": _chain,
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                structlog.processors.JSONRenderer(),
+            ],
+        },
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        "axes": {"level": "WARNING"},
+        # Else four lines a second.
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
+    },
+}
+
+
+def configure() -> None:
+    """Set up the logging of this process, for it has no Django that would."""
+    logging.config.dictConfig(LOGGING)
+    configure_structlog()
+
+
+def configure_structlog() -> None:
+    """Hand structlog's events to the standard library's loggers."""
+    structlog.configure(
+        processors=[*_chain, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,51 @@
+"""Beginning a new epoch, after what was published has gone back in time."""
+
+import uuid
+from datetime import datetime
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import InvalidInput
+from controlplane.core.people.roles import Power
+from controlplane.core.wake import wake
+from switches import publication, reasons
+from switches.models import Publication
+
+ADVICE = "Say what was restored, and as of when: “backup of 02:00 UTC restored, INC-7”."
+
+
+def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
+    """Publish what there is now under a new epoch, so that whoever saw a later version takes it.
+
+    Only for a database that went back in time; it can't be undone, and needs no undoing. Raises
+    :class:`Forbidden` for anybody but an admin or the server's shell, :class:`InvalidInput` for a
+    reason that can't be read.
+    """
+    if actor.type != "system":
+        actor.require_power(Power.ADMINISTER)
+    if problems := reasons.unreadable(reason, called="reason", advice=ADVICE):
+        raise InvalidInput({"reason": problems})
+    with transaction.atomic():
+        head = publication.lock()
+        before = _picture(head)
+        head.epoch = uuid.uuid4()
+        head.version += 1
+        head.published_at = max(head.published_at, now)
+        head.save(update_fields=["epoch", "version", "published_at"])
+        wake("snapshot")
+        audit.record(
+            actor=actor,
+            action="epoch.began",
+            target="publication",
+            reason=reason.strip(),
+            before=before,
+            after=_picture(head),
+            now=now,
+        )
+        return head
+
+
+def _picture(head: Publication) -> dict[str, str | int]:
+    return {"epoch": str(head.epoch), "version": head.version}

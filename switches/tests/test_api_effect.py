@@ -1,0 +1,177 @@
+"""Effect and blast radius over HTTP and in the shell."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import as_role, with_token
+from switches.models import Switch
+from switches.tests.there import acknowledged, checks, says
+
+pytestmark = pytest.mark.django_db
+FINANCE = "/switches/segment/finance"
+EFFECT = {
+    *("version", "applied", "instances", "stragglers", "stragglers_total"),
+    *("p50_ms", "p99_ms", "requested_at", "committed_at"),
+}
+
+
+@pytest.fixture
+def operator():
+    return as_role("operator")
+
+
+def engaged_and_half_applied(operator):
+    operator.engage("segment:finance")
+    finance, now = Switch.objects.get(), db_now()
+    says("core/a1", finance.version, now)
+    says("core/a2", finance.version - 1, now)
+    acknowledged("core/a1", finance, 41)
+
+
+class TestEffect:
+    def test_resource_tells_how_far_the_change_has_got(self, operator):
+        engaged_and_half_applied(operator)
+
+        effect = operator.get(f"{FINANCE}/").json()["effect"]
+
+        assert set(effect) == EFFECT
+        assert (effect["version"], effect["applied"], effect["instances"]) == (1, 1, 2)
+        assert (effect["stragglers"], effect["stragglers_total"]) == (["core/a2"], 1)
+        assert (effect["p50_ms"], effect["p99_ms"]) == (41, 41)
+        assert effect["requested_at"] <= effect["committed_at"]
+
+    def test_engage_never_answers_that_it_is_applied(self, operator):
+        says("core/a1", 0, db_now())
+
+        effect = operator.engage("segment:finance").json()["effect"]
+
+        assert (effect["applied"], effect["stragglers"]) == (0, ["core/a1"])
+        assert effect["p99_ms"] is None
+
+    def test_switch_that_was_never_published_has_none(self, operator):
+        operator.patch(f"{FINANCE}/", {"owner": "payments"})
+
+        assert operator.get(f"{FINANCE}/").json()["effect"] is None
+        assert operator.get("/switches/segment/unheard-of/").json()["effect"] is None
+
+    def test_list_has_the_same_as_each_switch(self, operator):
+        engaged_and_half_applied(operator)
+        operator.engage("feature:beta")
+        operator.patch("/switches/experiment/color/", {"owner": "growth"})
+
+        rows = operator.get("/switches/").json()["results"]
+
+        assert len(rows) == 3
+        for row in rows:
+            one = operator.get(f"/switches/{row['id'].replace(':', '/')}/").json()
+            assert row["effect"] == one["effect"]
+
+    def test_list_takes_no_query_per_switch(self, operator):
+        def queries():
+            with CaptureQueriesContext(connection) as caught:
+                assert operator.get("/switches/").status_code == 200
+            return len(caught)
+
+        operator.engage("segment:s0")
+        few = queries()
+        now = db_now()
+        for number in range(1, 20):
+            operator.engage(f"segment:s{number}")
+            says(f"core/a{number}", number, now)
+
+        assert queries() == few <= 8  # Person, page, episodes; time, head, heard, delays.
+
+
+class TestShell:
+    def test_status_as_json_is_the_resource(self, operator, capsys):
+        engaged_and_half_applied(operator)
+
+        call_command("killswitch", "status", "--segment", "finance", "--json")
+
+        assert json.loads(capsys.readouterr().out) == operator.get(f"{FINANCE}/").json()
+
+    def test_list_as_json_has_the_effects(self, operator, capsys):
+        engaged_and_half_applied(operator)
+
+        call_command("killswitch", "list", "--json")
+
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["effect"]["applied"], row["effect"]["instances"]) == (1, 2)
+
+    def test_status_says_it_in_a_sentence(self, operator, capsys):
+        engaged_and_half_applied(operator)
+
+        call_command("killswitch", "status", "--segment", "finance")
+
+        said = capsys.readouterr().out
+        assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2" in said
+
+    def test_engage_with_nobody_there_claims_nothing(self, capsys):
+        call_command("killswitch", "engage", "--segment", "a", "--reason", "ledger rows missing")
+
+        assert "nothing is known about its effect" in capsys.readouterr().out
+
+
+class TestPreview:
+    def preview(self, caller, path=FINANCE):
+        response = caller.get(f"{path}/preview")
+        assert response.status_code == 200, response.content
+        return response.json()
+
+    def test_key_nobody_knows_is_empty_and_stays_unregistered(self, operator):
+        assert self.preview(operator, "/switches/feature/never") == {
+            "switch": "feature:never",
+            "instances": [],
+            "instances_total": 0,
+            "services": [],
+            "calls_per_second": 0,
+            "last_seen": None,
+            "overlapping": [],
+            "rules": [],
+        }
+        assert not Switch.objects.exists()
+
+    def test_names_instances_services_and_what_overlaps(self, operator):
+        now = db_now()
+        checks("core/a1", "segment:finance", "feature:beta", at=now, per_second=10, blocked=60)
+        operator.engage("feature:beta", reason="ledger rows are missing")
+
+        found = self.preview(operator)
+
+        (instance,), (service,) = found["instances"], found["services"]
+        assert (instance["id"], instance["service"]) == ("core/a1", "core")
+        assert instance["calls_per_second"] == pytest.approx(10, rel=0.1)
+        assert instance["blocked_per_second"] == pytest.approx(1, rel=0.1)
+        assert set(service) == {"service", "instances", "calls_per_second", "last_seen"}
+        assert found["last_seen"] == instance["last_seen"]
+        assert found["overlapping"] == [
+            {
+                "id": "feature:beta",
+                "state": "engaged",
+                "reason": "ledger rows are missing",
+                "allow_percent": 0,
+            }
+        ]
+
+    @pytest.mark.parametrize("path", ["/switches/galaxy/x", "/switches/global/x"])
+    def test_impossible_switch_is_400(self, operator, path):
+        assert operator.get(f"{path}/preview").status_code == 400
+
+    def test_token_without_the_scope_is_refused(self):
+        assert with_token("audit:read").get(f"{FINANCE}/preview").status_code == 403
+
+    def test_trailing_slash_leads_there(self, operator):
+        assert operator.get(f"{FINANCE}/preview/").status_code in {301, 308}
+
+    def test_last_minutes_rate_fades(self, operator):
+        checks("core/a1", "segment:finance", at=db_now() - timedelta(minutes=5), per_second=10)
+
+        found = self.preview(operator)
+
+        assert (found["instances_total"], found["calls_per_second"]) == (1, 0)

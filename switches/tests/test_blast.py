@@ -1,0 +1,161 @@
+"""The blast radius: who checks a switch, and what else stops part of the same traffic."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.clock import db_now
+from controlplane.core.instances.queries import Caller
+from switches.blast import CALLERS_NAMED, OVERLAPPING_NAMED, blast, by_service
+from switches.models import Episode, Switch
+from switches.tests.screens import engaged
+from switches.tests.there import checks, says
+
+AT = datetime(2026, 11, 21, 3, tzinfo=UTC)
+FINANCE = "segment:finance"
+
+
+def names(parts):
+    return [part.id for part in parts]
+
+
+def test_services_are_summed_up_the_busiest_first():
+    def caller(name, rate, seconds_ago):
+        seen = AT - timedelta(seconds=seconds_ago)
+        return Caller(name, name.partition("/")[0], FINANCE, rate, 0.0, seen)
+
+    core, billing = by_service(
+        [caller("billing/b1", 4, 1), caller("core/a1", 3, 9), caller("core/a2", 2.5, 5)]
+    )
+
+    assert (core.id, core.instances, core.calls_per_second) == ("core", 2, 5.5)
+    assert core.last_seen == AT - timedelta(seconds=5)
+    assert (billing.id, billing.instances) == ("billing", 1)
+
+
+@pytest.mark.django_db
+class TestCallers:
+    def test_key_nobody_knows_hits_nobody(self):
+        found = blast("segment:never-heard-of", db_now())
+
+        assert (found.instances, found.services, found.overlapping) == ((), (), ())
+        assert (found.instances_total, found.calls_per_second, found.last_seen) == (0, 0, None)
+
+    def test_only_who_checks_this_switch_is_hit(self):
+        now = db_now()
+        checks("core/a1", FINANCE, at=now, per_second=10)
+        checks("core/a2", "feature:other", at=now, per_second=99)
+        says("core/poller", 0, now)
+
+        found = blast(FINANCE, now)
+
+        assert names(found.instances) == ["core/a1"]
+        assert found.calls_per_second == pytest.approx(10, rel=0.05)
+        assert found.last_seen == now
+
+    def test_rates_are_calls_and_how_many_of_them_were_blocked(self):
+        now = db_now()
+        checks("core/a1", FINANCE, at=now, per_second=10, blocked=120)
+
+        (caller,) = blast(FINANCE, now).instances
+
+        assert caller.calls_per_second == pytest.approx(10, rel=0.05)
+        assert caller.blocked_per_second == pytest.approx(2, rel=0.05)
+
+    def test_caller_of_two_hours_ago_is_forgotten(self):
+        now = db_now()
+        checks("core/a1", FINANCE, at=now - timedelta(hours=2), per_second=10)
+
+        assert blast(FINANCE, now).instances_total == 0
+
+    def test_global_switch_hits_whoever_checks_any(self):
+        now = db_now()
+        checks("core/a1", FINANCE, at=now, per_second=2)
+        checks("billing/b1", "feature:other", at=now, per_second=1)
+        says("core/poller", 0, now)
+
+        found = blast("global:all", now)
+
+        assert names(found.instances) == ["core/a1", "billing/b1"]
+
+    def test_busiest_are_named_and_all_are_counted(self):
+        now = db_now()
+        total = CALLERS_NAMED + 5
+        for number in range(total):
+            checks(f"core/a{number}", FINANCE, at=now, per_second=1 + number)
+
+        found = blast(FINANCE, now)
+
+        assert found.instances_total == total
+        assert len(found.instances) == CALLERS_NAMED
+        assert "core/a0" not in names(found.instances)
+        assert found.services[0].instances == total
+        assert found.calls_per_second == pytest.approx(sum(range(1, total + 1)), rel=0.05)
+
+
+@pytest.mark.django_db
+class TestOverlapping:
+    def test_engaged_global_switch_overlaps_with_every_other(self):
+        engaged("global:all")
+
+        assert names(blast("segment:never", db_now()).overlapping) == ["global:all"]
+
+    def test_switch_checked_by_the_same_instance_overlaps(self):
+        now = db_now()
+        checks("core/a1", FINANCE, "feature:beta", at=now)
+        checks("core/a2", "feature:elsewhere", at=now)
+        engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
+        engaged("feature:elsewhere")
+        engaged(FINANCE)
+        Episode.objects.filter(switch="feature:beta").update(allow_percent="12.5")
+
+        (beta,) = blast(FINANCE, now).overlapping
+
+        assert (beta.id, beta.state, float(beta.allow_percent)) == ("feature:beta", "ramping", 12.5)
+        assert beta.reason == "Ledger drifts since 01:00, INC-1"
+
+    def test_released_switch_overlaps_with_nothing(self):
+        now = db_now()
+        checks("core/a1", FINANCE, "feature:beta", at=now)
+        Switch.objects.create(id="feature:beta", scope="feature", key="beta", registered_at=now)
+
+        assert blast(FINANCE, now).overlapping == ()
+
+    def test_check_of_two_hours_ago_is_no_overlap(self):
+        now = db_now()
+        instance = checks("core/a1", FINANCE, at=now)
+        old = checks("core/old", "feature:beta", at=now - timedelta(hours=2)).checks
+        instance.checks = {**instance.checks, **old}
+        instance.save()
+        engaged("feature:beta")
+
+        assert blast(FINANCE, now).overlapping == ()
+
+    def test_global_switch_overlaps_with_all_that_are_not_released(self):
+        for number in range(OVERLAPPING_NAMED + 2):
+            engaged(f"feature:f{number:03}")
+
+        found = blast("global:all", db_now()).overlapping
+
+        assert len(found) == OVERLAPPING_NAMED
+        assert found[0].id == "feature:f000"
+
+
+@pytest.mark.django_db
+def test_number_of_queries_does_not_grow_with_the_callers():
+    now = db_now()
+    engaged("feature:beta")
+
+    def queries():
+        with CaptureQueriesContext(connection) as caught:
+            blast(FINANCE, now)
+        return len(caught)
+
+    checks("core/a0", FINANCE, "feature:beta", at=now)
+    few = queries()
+    for number in range(30):
+        checks(f"core/a{number}", FINANCE, "feature:beta", at=now)
+
+    assert queries() == few == 3

@@ -1,0 +1,50 @@
+"""Instances as the data plane would have written them: what they apply, and what they check."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from controlplane.core.instances import rates
+from controlplane.core.instances.models import Acknowledgement, Instance
+from switches.models import Publication, Switch
+
+
+def says(name: str, version: int | None, at: datetime, *, epoch: UUID | None = None) -> None:
+    """The instance was heard at that moment, and said that it applies `version`."""
+    head = Publication.objects.get()
+    Instance.objects.update_or_create(
+        id=name,
+        defaults={
+            "service": name.partition("/")[0],
+            "heard_at": at,
+            "applied_epoch": None if version is None else epoch or head.epoch,
+            "applied_version": version,
+        },
+    )
+
+
+def acknowledged(name: str, switch: Switch, after_ms: int) -> None:
+    """Its first word that it applies the last change of the switch, so long after the commit."""
+    assert switch.committed_at is not None
+    Acknowledgement.objects.create(
+        epoch=Publication.objects.get().epoch,
+        version=switch.version,
+        instance=name,
+        acknowledged_at=switch.committed_at + timedelta(milliseconds=after_ms),
+    )
+
+
+def checks(
+    name: str, *switches: str, at: datetime, per_second: int = 0, blocked: int = 0
+) -> Instance:
+    """The instance has checked these switches evenly for the two minutes before that moment.
+
+    `blocked` is how many of its calls were blocked in each minute.
+    """
+    allowed = per_second * 60 - blocked
+    entry = rates.counted(None, 2 * allowed, 2 * blocked, at, since=at - timedelta(minutes=2))
+    found: dict[str, Any] = dict.fromkeys(switches, entry)
+    instance, _ = Instance.objects.update_or_create(
+        id=name, defaults={"service": name.partition("/")[0], "checks": found}
+    )
+    return instance

@@ -1,0 +1,101 @@
+"""The small live parts of a switch: how far its last change has got, and who checks it."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from switches import board
+from switches.blast import blast
+from switches.effect import Effect, effect_of, fallen_silent
+from switches.models import Switch
+from switches.services.register import identify
+from switches.views import live
+
+PAGE, DIALOG = "page", "dialog"
+STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
+MOST_CELLS = 40
+QUICKLY, SLOWLY = 1, 5  # seconds between two looks
+# Whoever has not applied a change by then is not about to: no need to look each second.
+WATCHED_SECONDS = 600
+
+
+@signed_in
+@require_GET
+def effect(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    """How far the last change has got; `?in=dialog` for the one in the dialog."""
+    now = db_now()
+    try:
+        switch = board.one(scope, key)
+    except InvalidInput as error:
+        raise Http404 from error
+    place = DIALOG if request.GET.get("in") == DIALOG else PAGE
+    context = progress(switch, now, place)
+    if context["effect"] is None:
+        return live.stamped(HttpResponse(status=204), now)
+    return live.stamped(render(request, "switches/_effect.html", context), now)
+
+
+@signed_in
+@require_GET
+def callers(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    """Who checks the switch, for its page."""
+    now = db_now()
+    try:
+        switch_id = identify(scope, key)
+    except InvalidInput as error:
+        raise Http404 from error
+    context = {"scope": scope, "key": key, "blast": blast(switch_id, now), "now": now}
+    return live.stamped(render(request, "switches/_callers.html", context), now)
+
+
+def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]:
+    """What the panel of the effect shows; `effect` is None before anything was published."""
+    measured = effect_of(switch, now)
+    if measured is None:
+        return {"effect": None}
+    silent, silent_total = fallen_silent(switch, now)
+    shown = measured.stragglers[: STRAGGLERS_SHOWN[place]]
+    return {
+        "switch": switch,
+        "now": now,
+        "place": place,
+        "effect": measured,
+        "state": switch.state.value,
+        "cells": cells(measured.applied, measured.instances),
+        "commit_ms": _commit_ms(measured),
+        "stragglers": shown,
+        "stragglers_more": measured.stragglers_total - len(shown),
+        "silent": silent[: STRAGGLERS_SHOWN[DIALOG]],
+        "silent_total": silent_total,
+        "silent_more": silent_total - len(silent[: STRAGGLERS_SHOWN[DIALOG]]),
+        "pace_seconds": _pace_seconds(measured, now),
+    }
+
+
+def cells(applied: int, instances: int) -> list[bool]:
+    """The bar: a cell per instance, or 40 for more of them; full only if all of them apply it."""
+    count = min(instances, MOST_CELLS)
+    if not count:
+        return []
+    full = applied * count // instances
+    full = max(full, 1) if applied else 0
+    return [number < full for number in range(count)]
+
+
+def _commit_ms(measured: Effect) -> int | None:
+    if measured.requested_at is None or measured.committed_at is None:
+        return None
+    taken = measured.committed_at - measured.requested_at
+    return max(0, round(taken.total_seconds() * 1000))
+
+
+def _pace_seconds(measured: Effect, now: datetime) -> int:
+    changed = measured.committed_at
+    is_old = changed is None or (now - changed).total_seconds() > WATCHED_SECONDS
+    return SLOWLY if measured.by_everybody or is_old else QUICKLY
