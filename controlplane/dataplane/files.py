@@ -17,4 +17,4 @@ def room_for(wanted: int) -> int:
             resource.RLIMIT_NOFILE, (hard, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         )
         soft = hard
-    return max(1, min(wanted, soft - OTHER_FILES))
+    return max(0, min(wanted, soft - OTHER_FILES))

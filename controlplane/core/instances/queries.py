@@ -137,8 +137,9 @@ def callers(
 ) -> tuple[list[Caller], int]:
     """The `most` busiest that checked the switch within that time, and how many did in all.
 
-    For None: of any switch, one row per instance, as callers of `global:all`; a call that asks for
-    several switches counts for each.
+    For None: of any switch, one row per instance, as callers of `global:all`. An instance that
+    counts nothing under that id is taken by the sum of its switches, where a call that asks for two
+    counts twice.
     """
     found = [caller for caller in _callers(switch_id, now) if caller.last_seen >= now - within]
     found.sort(key=lambda caller: (-caller.calls_per_second, caller.id))
@@ -153,14 +154,14 @@ def _callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
             cursor.execute(CALLERS, {"switch": switch_id})
         rows = cursor.fetchall()
     for instance, service, checks in rows:
-        entries: dict[str, rates.Entry] = orjson.loads(checks)
+        by_switch: dict[str, rates.Entry] = orjson.loads(checks)
+        # Whoever counts every call under the global switch would else count it once more by name.
+        entries = [by_switch[EVERY_CALL]] if EVERY_CALL in by_switch else [*by_switch.values()]
         yield Caller(
             id=instance,
             service=service,
             switch=switch_id or EVERY_CALL,
-            calls_per_second=sum(rates.per_second(entry, now) for entry in entries.values()),
-            blocked_per_second=sum(
-                rates.blocked_per_second(entry, now) for entry in entries.values()
-            ),
-            last_seen=max(rates.seen(entry) for entry in entries.values()),
+            calls_per_second=sum(rates.per_second(entry, now) for entry in entries),
+            blocked_per_second=sum(rates.blocked_per_second(entry, now) for entry in entries),
+            last_seen=max(rates.seen(entry) for entry in entries),
         )
