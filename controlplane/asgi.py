@@ -28,8 +28,10 @@ health.set_snapshot_source(_plane.state.status)
 
 def _check_token(token: str, scope: str) -> None:
     """For the metrics, which are also read while the database is away."""
-    found = authenticate(_plane.state.tokens, {b"x-api-key": token.encode()}, scope)
-    _plane.state.used_tokens.add(found.token_id)
+    state = _plane.state
+    headers = {b"x-api-key": token.encode()}
+    found = authenticate(state.tokens, headers, scope, clock=state.unix)
+    state.used_tokens.add(found.token_id)
 
 
 metrics.set_token_check(_check_token)

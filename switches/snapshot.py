@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -60,19 +59,25 @@ class Entry:
 
 def render(publication: Publication, entries: Iterable[Entry]) -> bytes:
     """The canonical bytes of the snapshot; switches are sorted by id, code point by code point."""
+    return assemble(publication, map(element, sorted(entries, key=lambda entry: entry.id)))
+
+
+def assemble(publication: Publication, elements: Iterable[bytes]) -> bytes:
+    """The canonical bytes around those of its switches, which are sorted by id already."""
     document = {
         "schema": SCHEMA,
         "epoch": str(publication.epoch),
         "version": publication.version,
         "published_at": timestamp(publication.published_at),
         "poll_seconds": POLL_SECONDS,
-        "switches": [_element(entry) for entry in sorted(entries, key=lambda entry: entry.id)],
+        "switches": orjson.Fragment(b"[%b]" % b",".join(elements)),
     }
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
-def _element(entry: Entry) -> dict[str, Any]:
-    return {
+def element(entry: Entry) -> bytes:
+    """The canonical bytes of one switch."""
+    fields = {
         "id": entry.id,
         "scope": entry.scope,
         "key": entry.key,
@@ -84,9 +89,12 @@ def _element(entry: Entry) -> dict[str, Any]:
         "expires_at": None if entry.expires_at is None else timestamp(entry.expires_at),
         "on_expiry": entry.on_expiry,
     }
+    return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
 
 
 def _number(percent: Decimal) -> int | float:
     """0, 5 or 12.5: the double nearest to two decimals prints as those two decimals."""
+    if not percent:
+        return 0
     points = basis_points(percent)
     return points // 100 if points % 100 == 0 else points / 100

@@ -14,7 +14,7 @@ def dumps(value: Any) -> str:
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC with exactly six decimals: `2026-11-21T02:11:00.000000Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def _plain(value: Any) -> Any:

@@ -123,7 +123,7 @@ def page(status: int, html: str, *, retry_after: int) -> Answer:
 
 def _has(if_none_match: bytes, copy: Copy) -> bool:
     names_it = wire.names(if_none_match.decode("latin-1"), copy.etag.decode())
-    return names_it or marks.has_by_tag(copy.publication, if_none_match)
+    return names_it or marks.name(marks.in_tags(if_none_match), copy)
 
 
 def object_in(body: bytes) -> dict[str, Any]:

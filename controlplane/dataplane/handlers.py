@@ -7,50 +7,48 @@ from controlplane.core.errors import InvalidInput
 from controlplane.dataplane import answers, held, marks, ofrep, reports
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
-from controlplane.dataplane.credentials import authenticate
-from controlplane.dataplane.held import Visitor
 from controlplane.dataplane.state import State
+from controlplane.dataplane.visitor import Visitor
 from switches.evaluate import GLOBAL_ID, read_question
 
-READ = "switches:read"
 LONGEST_WAIT_SECONDS = 60.0
 CATCH_UP_SECONDS = 2.0
-_SECONDS = re.compile(r"\d{1,9}(\.\d{1,6})?", re.ASCII)
+_PLAIN_WAIT = re.compile(rb"wait=([0-9]{1,2})")
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 
 async def snapshot(state: State, call: Call) -> Answer | None:
     """The document at once, or with `?wait=` as soon as it is not the one the caller has."""
-    _note(state, call)
+    if b"switchgear-instance" in call.headers:
+        Visitor(state, call).note()
     query = call.scope["query_string"]
     if query and (seconds := _wait(query)):
-        known = call.headers.get(b"if-none-match", b"")
+        known = marks.in_tags(call.headers.get(b"if-none-match", b""))
 
         def is_current() -> bool:
-            return state.copy is not None and marks.has_by_tag(state.copy.publication, known)
+            return state.copy is not None and marks.name(known, state.copy)
 
-        if is_current():
-            visitor = _visitor(state, call)
-            if not await held.until_news(state, visitor, call.receive, seconds, is_current):
-                return None
+        if is_current() and not await held.until_news(state, call, seconds, is_current):
+            return None
     return answers.snapshot(state, call.headers)
 
 
 async def stream(state: State, call: Call) -> None:
     """Every version from now on, beginning with the present one unless the caller has it."""
-    _note(state, call)
+    Visitor(state, call).note()
     answers.served(state)
-    said = call.headers.get(b"last-event-id", b"")
+    known = marks.in_event_id(call.headers.get(b"last-event-id", b""))
     sent = None
 
     def next_event() -> bytes | None:
         nonlocal sent
         copy = answers.served(state)
-        if copy is sent or (sent is None and marks.has_by_event(copy.publication, said)):
+        if copy is sent or (sent is None and marks.name(known, copy)):
             return None
         sent = copy
         return copy.event
 
-    await held.stream(state, _visitor(state, call), call, next_event)
+    await held.stream(state, call, next_event)
 
 
 async def report(state: State, call: Call) -> Answer:
@@ -85,10 +83,12 @@ async def flags(state: State, call: Call) -> Answer | None:
     def is_behind() -> bool:
         return ofrep.is_behind(state, query)
 
-    if query and is_behind():
-        visitor = _visitor(state, call)
-        if not await held.until_news(state, visitor, call.receive, CATCH_UP_SECONDS, is_behind):
-            return None
+    if (
+        query
+        and is_behind()
+        and not await held.until_news(state, call, CATCH_UP_SECONDS, is_behind)
+    ):
+        return None
     return ofrep.bulk(state, call.headers, call.body, query)
 
 
@@ -105,7 +105,7 @@ async def flag_events(state: State, call: Call) -> None:
         sent = present
         return ofrep.frame(state)
 
-    await held.stream(state, _visitor(state, call), call, next_event)
+    await held.stream(state, call, next_event)
 
 
 async def moved(_state: State, call: Call) -> Answer:
@@ -127,6 +127,9 @@ async def degradation(state: State, _call: Call) -> Answer:
 
 def _wait(query: bytes) -> float:
     """Seconds that the caller is ready to wait, 0 if it did not say; at most a minute counts."""
+    plain = _PLAIN_WAIT.fullmatch(query)
+    if plain:
+        return min(float(plain[1]), LONGEST_WAIT_SECONDS)
     given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("wait")
     if given is None:
         return 0.0
@@ -141,25 +144,3 @@ def _caller(call: Call) -> str:
     if name is not None:
         return name.decode("utf-8", "replace")
     return f"token:{call.credential.name}" if call.credential else ""
-
-
-def _note(state: State, call: Call) -> None:
-    """What the caller says it applies counts, not what it is about to be sent."""
-    name = call.headers.get(b"switchgear-instance")
-    if name is not None:
-        state.ledger.heard(name, call.headers.get(b"switchgear-applied"), state.copy)
-
-
-def _visitor(state: State, call: Call) -> Visitor:
-    """The caller as one who may be held: `switches:read` is what every held path needs."""
-    credential, name = call.credential, call.headers.get(b"switchgear-instance")
-
-    def seen() -> None:
-        if name is not None:
-            state.ledger.heard(name, None, state.copy)  # Still there; it has said nothing new.
-
-    return Visitor(
-        seen=seen,
-        check=lambda: authenticate(state.tokens, call.headers, READ, clock=state.unix),
-        ends_at=None if credential is None else credential.expires_at,
-    )

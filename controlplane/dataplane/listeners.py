@@ -1,20 +1,23 @@
 """Requests that are held until something changes: how many there may be, and who wakes them.
 
-A change wakes a few at a time, so that thousands of them leave room for everybody else's requests.
+A change wakes many at a time, but not all of very many, so that others get their turn in between.
+A sender that nobody reads is given up.
 """
 
 import asyncio
-import contextlib
 import random
+import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from controlplane.core.errors import Unavailable
 
 MOST = 8000
-WOKEN_AT_ONCE = 64
+WOKEN_AT_ONCE = 2000
 LONGEST_RETRY_SECONDS = 10
+STUCK_SECONDS = 20.0
+SWEEP_SECONDS = 2.0
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -22,13 +25,18 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 class Listener:
     """One held request. It is woken by a change, by its caller's leaving, or by time."""
 
-    __slots__ = ("_sleeping", "_woken", "gone")
+    __slots__ = ("_sending_since", "_sleeping", "_task", "_watching", "_woken", "gone", "stuck")
 
     def __init__(self) -> None:
         self.gone = False
         """Whether the caller has hung up."""
+        self.stuck = False
+        """Whether the caller has not read for too long."""
         self._woken = False
         self._sleeping: asyncio.Future[None] | None = None
+        self._watching: asyncio.Future[None] | None = None
+        self._sending_since = 0.0
+        self._task: asyncio.Task[Any] | None = None
 
     def wake(self) -> None:
         """End the present wait, or else the next one."""
@@ -49,8 +57,32 @@ class Listener:
                 self._sleeping = None
         self._woken = False
 
-    async def watch(self, receive: Receive) -> None:
-        """Notice when the caller hangs up."""
+    def watch(self, receive: Receive) -> None:
+        """Notice from now on when the caller hangs up."""
+        if self._watching is None:
+            self._watching = asyncio.ensure_future(self._watch(receive))
+
+    async def send(self, sending: Awaitable[None]) -> None:
+        """Wait until the caller takes what is sent. It is cancelled, as `stuck`, if that is never.
+
+        Not `asyncio.timeout`: at each of thousands of sends that costs as much as sending.
+        """
+        self._task = asyncio.current_task()
+        self._sending_since = time.monotonic()
+        await sending
+        self._task = None
+
+    def give_up(self, now: float) -> None:
+        """Cancel a send that has taken too long."""
+        if self._task is not None and now - self._sending_since > STUCK_SECONDS:
+            self.stuck = True
+            self._task.cancel()
+
+    def end(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.gone = True
@@ -66,15 +98,16 @@ class Listeners:
         """Whether this process is about to end: nobody is held any longer."""
         self._open: dict[Listener, None] = {}
         self._to_wake: OrderedDict[Listener, None] = OrderedDict()
+        self._sweeping = False
 
     def __len__(self) -> int:
         return len(self._open)
 
-    @contextlib.contextmanager
-    def admit(self, receive: Receive) -> Iterator[Listener]:
-        """Hold one more request; raises :class:`Unavailable` when there are too many.
+    def enter(self) -> Listener:
+        """Hold one more request, until :meth:`leave`.
 
-        Those that are turned away are told to come back at different times.
+        Raises :class:`Unavailable` when there are too many; those that are turned away are told to
+        come back at different times.
         """
         if len(self._open) >= self.most or self.closing:
             raise Unavailable(
@@ -83,16 +116,18 @@ class Listeners:
             )
         listener = Listener()
         self._open[listener] = None
-        watching = asyncio.ensure_future(listener.watch(receive))
-        try:
-            yield listener
-        finally:
-            watching.cancel()
-            del self._open[listener]
-            self._to_wake.pop(listener, None)
+        if not self._sweeping:
+            self._sweeping = True
+            asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        listener.end()
+        del self._open[listener]
+        self._to_wake.pop(listener, None)
 
     def ring(self) -> None:
-        """Wake everybody, a few at a time. On the event loop, if anybody is held."""
+        """Wake everybody. On the event loop, if anybody is held."""
         idle = not self._to_wake
         self._to_wake.update(self._open)
         if idle and self._to_wake:
@@ -108,3 +143,11 @@ class Listeners:
             self._to_wake.popitem(last=False)[0].wake()
         if self._to_wake:
             asyncio.get_running_loop().call_soon(self._wake_some)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for listener in self._open:
+            listener.give_up(now)
+        self._sweeping = bool(self._open)
+        if self._sweeping:
+            asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)

@@ -49,7 +49,9 @@ class Refresher:
                 await self._session()
             except Exception as error:
                 # One broken connection is not a lost database: only if the next fails too.
-                if self._state.database_reachable and not self._second_try:
+                # A frozen one has been waited for long enough.
+                frozen = isinstance(error, TimeoutError)
+                if self._state.database_reachable and not self._second_try and not frozen:
                     self._second_try = True
                     continue
                 self._lost(error)
@@ -90,18 +92,20 @@ class Refresher:
         self._compare_clocks(state.set_clock(head.now, asked_at))
         self._rebuild_seconds = 0.0
         if not state.is_lagging(head) and state.lacks(head):
+            lacks_copy = state.lacks_copy(head)
             contents = await database.read_contents(
                 connection,
-                entries=state.lacks_copy(head),
+                entries=lacks_copy,
                 tokens=state.lacks_tokens(head),
-                known=state.lacks_known(head),
+                # They may be many; who waits for the copy need not wait for them.
+                known=state.lacks_known(head) and (state.copy is None or not lacks_copy),
             )
             self._take(contents, asked_at)
             head = contents.head
         if state.is_lagging(head):
             self._lags(head)
         elif state.lacks(head):
-            self.wake()  # One changed while the other was being read.
+            self.wake()  # The rest, or what changed while it was being read.
         else:
             self._lagging = False
             state.confirm(asked_at)
@@ -112,10 +116,12 @@ class Refresher:
         if state.is_lagging(head):
             return
         if contents.entries is not None:
-            copy = Copy.of(head.publication, contents.entries)
+            copy = Copy.of(head.publication, contents.entries, state.copy)
+            took = perf_counter() - began
             state.install_copy(copy, confirmed_at=asked_at)
             log.debug(
                 "dataplane.published",
+                took_ms=round(took * 1000, 1),
                 version=head.publication.version,
                 switches=len(copy.entries),
                 size_bytes=len(copy.body),

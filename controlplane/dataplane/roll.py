@@ -17,9 +17,10 @@ from switches.snapshot import Publication
 HEARTBEAT_SECONDS = 10.0
 MOST_INSTANCES = 20_000
 MOST_ACKS = 50_000
+MOST_DIGITS = 18
 _NEVER = float("-inf")
 _MARK = re.compile(
-    rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,18})"?'
+    rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})"?' % MOST_DIGITS
 )
 
 
@@ -184,6 +185,10 @@ def _new(name: bytes) -> Note | None:
 
 def _mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
     """Epoch and version; None for what is no mark, and for a bare version of no known epoch."""
+    if copy is not None and applied.startswith(copy.epoch + b"."):
+        digits = applied[len(copy.epoch) + 1 :]
+        if digits.isdigit() and len(digits) <= MOST_DIGITS:
+            return copy.publication.epoch, int(digits)
     found = _MARK.fullmatch(applied.strip())
     if found is None:
         return None

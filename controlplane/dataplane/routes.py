@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from controlplane.core.errors import DomainError
-from controlplane.dataplane import answers, handlers, ofrep
+from controlplane.dataplane import answers, handlers, ofrep, visitor
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
 from controlplane.dataplane.state import State
@@ -28,7 +28,7 @@ class Route(NamedTuple):
 
 
 _READING = ("GET", "HEAD")
-_SWITCHES = (handlers.READ,)
+_SWITCHES = (visitor.SCOPE,)
 FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 _FLAG = Route(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.refusal)
 ROUTES = {

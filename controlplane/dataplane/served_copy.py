@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Optional
 
-from switches.snapshot import Entry, Publication, render
+from switches.snapshot import Entry, Publication, assemble, element
 
 Header = tuple[bytes, bytes]
 
@@ -15,30 +16,43 @@ NO_CACHE = (b"cache-control", b"no-cache")
 class Copy:
     """The document's bytes, its entries by switch id, and the headers that go with it.
 
-    `validators` belong to 200 and 304 alike, `description` to 200 only. `event` is the document as
-    streams send it.
+    `elements` are the entries' own bytes. `validators` belong to 200 and 304 alike, `description`
+    to 200 only. `event` is the document as streams send it.
     """
 
     publication: Publication
     entries: Mapping[str, Entry]
+    elements: Mapping[str, bytes]
     body: bytes
     event: bytes
+    epoch: bytes
     etag: bytes
     validators: tuple[Header, ...]
     description: tuple[Header, ...]
 
     @classmethod
-    def of(cls, publication: Publication, entries: Iterable[Entry]) -> "Copy":
-        """Render `entries` as `publication`."""
-        by_id = {entry.id: entry for entry in entries}
-        body = render(publication, by_id.values())
+    def of(
+        cls, publication: Publication, entries: Iterable[Entry], before: Optional["Copy"] = None
+    ) -> "Copy":
+        """Render `entries` as `publication`; what has not changed since `before` is taken over."""
+        by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
+        known = {} if before is None else before.entries
+        elements = {
+            entry.id: before.elements[entry.id]
+            if before is not None and known.get(entry.id) == entry
+            else element(entry)
+            for entry in by_id.values()
+        }
+        body = assemble(publication, elements.values())
         etag = publication.etag.encode()
         mark = publication.mark.encode()
         return cls(
             publication=publication,
             entries=by_id,
+            elements=elements,
             body=body,
             event=b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body),
+            epoch=str(publication.epoch).encode(),
             etag=etag,
             validators=(
                 (b"etag", etag),

@@ -98,7 +98,9 @@ class State:
         ours, theirs = self.copy.publication, head.publication
         if theirs.epoch != ours.epoch:
             return theirs.epoch in self.left_epochs
-        return theirs.version < ours.version or head.revision < self.revision
+        # The same number given twice: a restored backup has come as far as the lost changes had.
+        given_twice = theirs.version == ours.version and theirs != ours
+        return theirs.version < ours.version or given_twice or head.revision < self.revision
 
     def lacks_copy(self, head: Head) -> bool:
         return self.copy is None or self.copy.publication != head.publication

@@ -128,7 +128,7 @@ def test_redis_away_costs_no_more_than_a_poll(
     "fault",
     [
         lambda house: killed(house, "postgres"),
-        pytest.param(lambda house: house.suspended("postgres"), marks=pytest.mark.smoke),
+        lambda house: house.suspended("postgres"),
     ],
     ids=["down", "hung"],
 )

@@ -30,6 +30,10 @@ def kept_version(following: Following) -> int:
     return int(text.partition(b'"version":')[2].partition(b"}")[0].partition(b",")[0] or -1)
 
 
+def source(following: Following) -> str:
+    return str(ask(following.plane, "GET", "/health/ready/data").json()["source"])
+
+
 def restart(following: Following) -> None:
     following.stop()
     following.plane = Plane()
@@ -51,8 +55,7 @@ def test_with_everything_away_it_answers_as_before(keeping: Following) -> None:
     assert check.json()["allowed"] is False
     flags = ask(keeping.plane, "POST", "/ofrep/v1/evaluate/flags", TOKEN)
     assert [flag["key"] for flag in flags.json()["flags"]] == ["segment:finance"]
-    ready = ask(keeping.plane, "GET", "/health/ready/data")
-    assert ready.json()["source"] == "disk"
+    assert source(keeping) == "disk"
     assert ask(keeping.plane, "GET", "/api/v1/degradation", TOKEN).json()["level"] == 3
 
 
@@ -76,7 +79,7 @@ def test_once_the_database_is_back_it_is_followed_again(keeping: Following) -> N
     version = engage("finance")
 
     until(lambda: keeping.state.status().version == version, 5)
-    assert ask(keeping.plane, "GET", "/health/ready/data").json()["source"] == "database"
+    until(lambda: source(keeping) == "database", 2)
     assert keeping.state.age_seconds() < 2
 
 

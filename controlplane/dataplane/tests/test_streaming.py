@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from controlplane.dataplane import held
+from controlplane.dataplane import held, listeners
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import (
@@ -135,7 +135,8 @@ def test_a_client_that_does_not_read_gets_the_latest_when_it_does() -> None:
 def test_a_client_that_does_not_read_holds_nobody_and_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(held, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(listeners, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(listeners, "SWEEP_SECONDS", 0.05)
 
     async def run() -> None:
         served = plane()

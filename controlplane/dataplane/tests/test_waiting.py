@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from controlplane.dataplane import held, listeners
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, credential, plane
@@ -129,7 +130,9 @@ def test_a_change_of_other_tokens_does_not_end_the_wait() -> None:
     asyncio.run(run())
 
 
-def test_a_caller_that_hangs_up_holds_nothing() -> None:
+def test_a_caller_that_hangs_up_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "WATCH_AFTER_SECONDS", 0.05)
+
     async def run() -> None:
         served, poll = waiting()
         async with poll:
@@ -183,14 +186,18 @@ def test_zero_seconds_are_no_wait() -> None:
     assert ask(plane(), "GET", "/api/v1/snapshot?wait=0", KNOWN).status_code == 304
 
 
-def test_two_thousand_are_told_in_one_go_and_others_get_in_between() -> None:
+def test_many_are_sent_the_same_bytes_and_others_get_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listeners, "WOKEN_AT_ONCE", 50)
+
     async def run() -> None:
         served = plane()
         application = Application(served)
-        polls = [Exchange(application, "/api/v1/snapshot?wait=20", KNOWN) for _ in range(2000)]
+        polls = [Exchange(application, "/api/v1/snapshot?wait=20", KNOWN) for _ in range(1000)]
         for poll in polls:
             await poll.__aenter__()
-        while len(served.state.listeners) < 2000:
+        while len(served.state.listeners) < 1000:
             await asyncio.sleep(0.01)
         served.state.install_copy(copy(18, "segment:finance"), served.state.now())
         async with Exchange(application, "/health/live", {}) as other:

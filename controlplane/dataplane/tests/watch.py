@@ -73,10 +73,14 @@ class Watch:
             self._work += [asyncio.run_coroutine_threadsafe(each, self._loop.loop) for each in work]
 
     def stop(self) -> None:
+        """End polling; fails if a poller failed before."""
+        failed = [each.exception() for each in self._work if each.done() and not each.cancelled()]
+        self.cancel()
+        assert not failed, repr(failed)
+
+    def cancel(self) -> None:
         for each in self._work:
-            failed = each.exception() if each.done() else None
             each.cancel()
-            assert failed is None, repr(failed)
 
     @contextlib.contextmanager
     def database_away(self, *urls: str, since: float | None = None) -> Iterator[None]:
@@ -126,13 +130,14 @@ class Watch:
         assert len(found) >= at_least, f"{len(found)} answers are too few to tell anything"
         wrong = [
             *(f"slow: {each}" for each in found if each.ended - each.began > each.may_take),
-            *(f"refused: {each}" for each in found if not self._may_be(each)),
+            *(f"refused: {each}" for each in found if not self.may_be(each)),
             *self._set_back(),
             *(f"age: {each}: {why}" for each in found if (why := self._lie(each, recovers_within))),
         ]
         assert not wrong, "\n".join([f"{len(wrong)} of {len(found)} are wrong", *wrong[:12]])
 
-    def _may_be(self, answer: Answer) -> bool:
+    def may_be(self, answer: Answer) -> bool:
+        """Whether this is an answer that pollers may get just then."""
         if answer.status in (200, 304):
             return True
         if answer.status == 0:
@@ -261,8 +266,7 @@ def watching(
     try:
         yield watch
     finally:
-        for each in watch._work:
-            each.cancel()
+        watch.cancel()
 
 
 async def _events(answer: httpx.Response) -> AsyncIterator[tuple[str, str]]:

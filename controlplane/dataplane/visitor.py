@@ -1,0 +1,45 @@
+"""Whoever is held: may it still be, and that it is still there."""
+
+from controlplane.dataplane.call import Call
+from controlplane.dataplane.credentials import authenticate
+from controlplane.dataplane.state import State
+
+SCOPE = "switches:read"
+"""What a token needs for every path that holds requests."""
+
+
+class Visitor:
+    """The caller of a request that may take long."""
+
+    __slots__ = ("_call", "_ends_at", "_name", "_state", "_table")
+
+    def __init__(self, state: State, call: Call) -> None:
+        self._state = state
+        self._call = call
+        self._name = call.headers.get(b"switchgear-instance")
+        self._table = state.tokens
+        self._ends_at = None if call.credential is None else call.credential.expires_at
+
+    def check(self) -> None:
+        """Raises what is wrong with the credential by now."""
+        state, expired = self._state, self._ends_at is not None
+        if expired or state.tokens is not self._table:
+            authenticate(state.tokens, self._call.headers, SCOPE, clock=state.unix)
+            self._table = state.tokens
+
+    def patience(self, longest: float) -> float:
+        """How long to wait at most before looking at the credential again, in seconds."""
+        if self._ends_at is None:
+            return longest
+        return max(0.0, min(longest, self._ends_at - self._state.unix()))
+
+    def note(self) -> None:
+        """The caller's first word: what it says it applies, not what it is about to be sent."""
+        if self._name is not None:
+            applied = self._call.headers.get(b"switchgear-applied")
+            self._state.ledger.heard(self._name, applied, self._state.copy)
+
+    def is_there(self) -> None:
+        """It is still connected, and has said nothing new."""
+        if self._name is not None:
+            self._state.ledger.heard(self._name, None, self._state.copy)
