@@ -7,6 +7,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.dataplane import answers, held, marks, ofrep, reports
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
+from controlplane.dataplane.names import service_of
 from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
 from switches.evaluate import GLOBAL_ID, read_question
@@ -62,7 +63,7 @@ async def check(state: State, call: Call) -> Answer:
     """The decision for the question in the body."""
     question = read_question(answers.object_in(call.body))
     decision, answer = answers.decision(state, question)
-    state.ledger.asked(_caller(call), tuple(question.switch_ids()), decision.allowed)
+    state.ledger.asked(_caller(call), tuple(question.switch_ids()), decision.switch)
     return answer
 
 
@@ -70,8 +71,8 @@ async def flag(state: State, call: Call) -> Answer:
     """One OpenFeature flag, named by the last part of the path."""
     key = call.scope["path"].removesuffix("/").rpartition("/")[2]
 
-    def told(allowed: bool) -> None:
-        state.ledger.asked(_caller(call), {key, GLOBAL_ID}, allowed)
+    def told(blocked_by: str | None) -> None:
+        state.ledger.asked(_caller(call), {key, GLOBAL_ID}, blocked_by)
 
     return ofrep.one(state, call.headers, call.body, key, told)
 
@@ -139,8 +140,8 @@ def _wait(query: bytes) -> float:
 
 
 def _caller(call: Call) -> str:
-    """Who asks: the instance if it gives its name, else the token's."""
-    name = call.headers.get(b"switchgear-instance")
-    if name is not None:
-        return name.decode("utf-8", "replace")
+    """Who asks: the instance if it gives a name that can be one, else the token's."""
+    name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
+    if service_of(name) is not None:
+        return name
     return f"token:{call.credential.name}" if call.credential else ""

@@ -77,9 +77,10 @@ class Ledger:
         """
         self._roll.heard(name, applied, copy)
 
-    def asked(self, caller: str, switch_ids: Iterable[str], allowed: bool) -> None:
-        """`caller`, an instance or `token:<name>`, asked whether it may go on."""
-        self._tally.asked(caller, switch_ids, allowed)
+    def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
+        """`caller`, an instance or `token:<name>`, asked whether it may go on: unless None, the
+        switch that said no."""
+        self._tally.asked(caller, switch_ids, blocked_by)
 
     async def report(self, report: Report, copy: Copy | None = None) -> bool:
         """Take in a report; True if it is a duplicate. What it applies is of `copy`'s epoch.

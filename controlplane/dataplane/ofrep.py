@@ -73,9 +73,9 @@ def one(
     _headers: Headers,
     body: bytes,
     key: str,
-    told: Callable[[bool], object] = lambda _value: None,
+    told: Callable[[str | None], object] = lambda _switch: None,
 ) -> Answer:
-    """One flag, whose value `told` gets to know; raises :class:`Unavailable`."""
+    """One flag; `told` gets to know what blocks it, if anything. Raises :class:`Unavailable`."""
     copy = served(state)
     if key not in state.known and key not in copy.entries:
         return _failed(404, FLAG_NOT_FOUND, f"No switch {key} was ever registered.", key)
@@ -84,7 +84,7 @@ def one(
     except BadRequest as error:
         return _failed(400, error.code, error.detail, key)
     evaluation = flags.one(copy, key, targeting_key, state.wall())
-    told(evaluation["value"])
+    told(evaluation["metadata"].get("switch"))
     return json(200, evaluation, *_described(state, copy), NO_STORE)
 
 

@@ -23,7 +23,7 @@ def _header(name: str, description: str) -> dict[str, Any]:
 _WAIT = {
     "name": "wait",
     "in": "query",
-    "schema": {"type": "number", "minimum": 0},
+    "schema": {"type": "string", "pattern": "^[0-9]{1,9}([.][0-9]{1,6})?$"},
     "description": "Hold the answer while If-None-Match names this version, or a newer one of its "
     "epoch, for at most this many seconds; more than 60 are 60. 503 with Retry-After when too many "
     "are held. For tokens; a signed-in browser is answered at once.",
@@ -79,7 +79,13 @@ _FLAGS = _object(
     eventStreams=_list({"type": "object"}),
     metadata={"type": "object"},
 )
-_FAILED = _object("errorCode errorDetails", key=_TEXT, errorCode=_TEXT, errorDetails=_TEXT)
+_FAILED = _object(
+    "errorCode errorDetails metadata",
+    key=_TEXT,
+    errorCode=_TEXT,
+    errorDetails=_TEXT,
+    metadata={"type": "object"},
+)
 
 
 def described(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
@@ -124,7 +130,8 @@ def _stream(description: str) -> dict[str, Any]:
 
 def _failures(*statuses: int) -> dict[str, Any]:
     content = {"application/json": {"schema": _FAILED}}
-    return {str(status): {"description": "A failure.", "content": content} for status in statuses}
+    named = [*map(str, statuses), "default"]
+    return {status: {"description": "A failure.", "content": content} for status in named}
 
 
 def _paths() -> dict[str, Any]:
@@ -165,7 +172,15 @@ def _paths() -> dict[str, Any]:
                     **_failures(400, 401, 403, 503),
                 },
                 body=_CONTEXT,
-                parameters=[_header("If-None-Match", "The ETag of the last answer.")],
+                parameters=[
+                    _header("If-None-Match", "The ETag of the last answer."),
+                    {
+                        "name": "flagConfigEtag",
+                        "in": "query",
+                        "schema": _TEXT,
+                        "description": "The `etag` of the event that made the caller ask.",
+                    },
+                ],
             )
         },
         "/ofrep/v1/evaluate/flags/{key}": {
@@ -174,14 +189,17 @@ def _paths() -> dict[str, Any]:
                 "OFREP 0.3: one switch as a boolean flag.",
                 {**_json("The flag.", _FLAG), **_failures(400, 401, 403, 404, 503)},
                 body=_CONTEXT,
-                parameters=[{"name": "key", "in": "path", "required": True, "schema": _TEXT}],
+                parameters=[
+                    {"name": "key", "in": "path", "required": True, "schema": _TEXT},
+                    _INSTANCE,
+                ],
             )
         },
         "/ofrep/v1/events": {
             "get": _operation(
                 "ofrep_events",
                 "Server-sent events that tell OpenFeature clients to ask again. Tokens only.",
-                _stream('`{"type":"refetchEvaluation","etag":…}`'),
+                {**_stream('`{"type":"refetchEvaluation","etag":…}`'), **_failures(401, 403, 503)},
                 parameters=[_LAST_EVENT],
             )
         },

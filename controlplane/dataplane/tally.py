@@ -34,8 +34,11 @@ class Tally:
     def __len__(self) -> int:
         return self._pairs
 
-    def asked(self, caller: str, switch_ids: Iterable[str], allowed: bool) -> None:
-        """`caller` asked for these switches; a caller without a sane name is nobody."""
+    def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
+        """`caller` asked for these switches; a caller without a sane name is nobody.
+
+        Only the switch that decided has blocked the call.
+        """
         switches = self._callers.get(caller)
         if switches is None:
             service = service_of_caller(caller)
@@ -56,7 +59,7 @@ class Tally:
                     continue
                 self._pairs += 1
                 counts = switches[switch] = [0, 0]
-            counts[not allowed] += 1
+            counts[switch == blocked_by] += 1
 
     def take(self) -> dict[str, Counts]:
         """Everything counted so far, by caller; counting begins anew."""

@@ -101,7 +101,8 @@ def finished(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for operations in result["paths"].values():
         for operation in operations.values():
-            operation["responses"]["default"] = {"description": "A problem.", "content": content}
+            problem = {"description": "A problem.", "content": content}
+            operation["responses"].setdefault("default", problem)
     return result
 
 

@@ -242,8 +242,10 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
 
     async def ask() -> None:
         for number in range(60):
-            ledger.asked("token:billing", ["segment:a", "feature:b"], number % 3 > 0)
-        ledger.asked("core/a1", ["segment:a"], True)
+            ledger.asked(
+                "token:billing", ["segment:a", "feature:b"], None if number % 3 else "segment:a"
+            )
+        ledger.asked("core/a1", ["segment:a"], None)
         for nobody in (
             "",
             "core",
@@ -253,7 +255,7 @@ def test_calls_of_check_are_counted_by_caller_and_switch(idle: Following) -> Non
             "x" * 400,
             "token:" + "y" * 200,
         ):
-            ledger.asked(nobody, ["segment:a"], True)
+            ledger.asked(nobody, ["segment:a"], None)
 
     idle.loop.run(ask())
     with writing(idle, ledger):
