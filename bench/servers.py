@@ -17,7 +17,6 @@ from controlplane import serving
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
-MOST_HELD = 8000
 START_SECONDS = 20.0
 SETTLE_SECONDS = 0.3
 SETTLE_LOOKS = 60
@@ -81,9 +80,7 @@ def running(
 ) -> Iterator[Server]:
     """Serve until the block ends; `answers` is for the bare applications."""
     port = _free_port()
-    *options, target = serving.arguments(
-        served.application, host=HOST, port=port, workers=1, most_held=MOST_HELD
-    )
+    *options, target = serving.arguments(served.application, host=HOST, port=port, workers=1)
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [sys.executable, *options, "--loop", loop, target],

@@ -126,7 +126,8 @@ def _postgresql(value: str, name: str) -> str:
     try:
         ports = str(conninfo_to_dict(value).get("port") or "5432").split(",")
     except psycopg.Error as error:
-        raise WrongVariable(name, f"is not a URL ({str(error).strip()})") from error
+        # What libpq says may quote the password.
+        raise WrongVariable(name, "is not a URL that PostgreSQL's library can read") from error
     if not all(port.isascii() and port.isdigit() and 0 < int(port) < 65536 for port in ports):
         raise WrongVariable(name, f"has no such port as {','.join(ports)}")
     return value
@@ -215,7 +216,11 @@ def _kept_secret(folder: Path) -> str:
 
     Several processes may start at once: each writes a whole file of its own, one links it in.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        problem = f"{folder} can't be made ({error.strerror})"
+        raise WrongVariable("SWITCHGEAR_DATA_DIR", problem) from error
     path = folder / "secret_key"
     if not path.exists():
         candidate = folder / f".secret_key.{secrets.token_hex(8)}"

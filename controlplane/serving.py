@@ -1,23 +1,44 @@
 """How granian serves an application of ours: the web of a run, or the data plane by itself."""
 
+import resource
+
 BACKLOG = 4096
 GRACE_SECONDS = 4
-# Held polls and streams stay open for long; this many more may be under way beside them, so that
-# whoever is one too many is told so, and not just left waiting for a connection.
-_BESIDE_HELD = 1024
+# Of what waits to be written per connection; the rest of it stays with us, once for everybody.
+BUFFER_BYTES = 64 * 1024
+OTHER_FILES = 300
+"""What a process needs beside its connections: databases, logs, its own code."""
+MOST_CONNECTIONS = 1_000_000
 
 
-def arguments(target: str, *, host: str, port: int, workers: int, most_held: int) -> list[str]:
-    """What Python is called with to serve `target` (`module:name`) by `workers` processes.
-
-    `most_held` is how many polls and streams each of them holds open.
-    """
+def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
+    """What Python is called with to serve `target` (`module:name`) by `workers` processes."""
     respawn = [] if workers == 1 else ["--respawn-failed-workers", "--respawn-interval", "0.1"]
     return [
         *("-m", "granian", "--interface", "asgi", "--host", host, "--port", str(port)),
         *("--workers", str(workers), *respawn),
-        *("--backlog", str(BACKLOG), "--backpressure", str(most_held + _BESIDE_HELD)),
+        # Who is one too many is told so by the application. Past this, the server would leave
+        # everybody waiting without a word, the console and the probes among them.
+        *("--backlog", str(BACKLOG), "--backpressure", str(connections())),
+        *("--http1-buffer-size", str(BUFFER_BYTES)),
         *("--workers-kill-timeout", str(GRACE_SECONDS)),
         *("--no-access-log", "--log-level", "warning"),
         target,
     ]
+
+
+def connections() -> int:
+    """How many connections a process may have: each is an open file to the system."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, MOST_CONNECTIONS)
+    return max(1, most - OTHER_FILES)
+
+
+def raise_limit() -> None:
+    """Let this process open as many files as its system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections() + OTHER_FILES
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):
+        return  # Not every system allows what it says it does; then the old limit stands.

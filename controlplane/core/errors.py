@@ -65,6 +65,12 @@ class Conflict(DomainError):
     title = "Something else happened first"
 
 
+class TooSlow(DomainError):
+    status = 408
+    slug = "request-timeout"
+    title = "The request did not arrive in time"
+
+
 class TooLarge(DomainError):
     status = 413
     slug = "too-large"

@@ -9,7 +9,7 @@ asks, because only Django knows sessions.
 from controlplane import logs
 from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, NotFound
 from controlplane.dataplane import answers, config, landing
-from controlplane.dataplane.call import ASGIApplication, Call, Receive, Scope, Send
+from controlplane.dataplane.call import ASGIApplication, Call, Receive, Scope, Send, drain
 from controlplane.dataplane.credentials import authenticate, presented
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import ROUTES, Route, route_of
@@ -38,9 +38,9 @@ class Application:
             await self._behind(call.scope, call.receive, call.send)
             return
         try:
+            await self._admit(route, call)
             if route.reads_body:
                 await call.read()
-            self._admit(route, call)
             answer = await route.handler(self._state, call)
             if answer is not None:
                 await call.answer(answer)
@@ -52,7 +52,15 @@ class Application:
                 await call.answer(route.refusal(Broken(said)))
             raise
 
-    def _admit(self, route: Route, call: Call) -> None:
+    async def _admit(self, route: Route, call: Call) -> None:
+        try:
+            self._check(route, call)
+        except DomainError:
+            if route.reads_body:
+                await drain(call.receive)
+            raise
+
+    def _check(self, route: Route, call: Call) -> None:
         if call.method not in route.methods:
             said = f"{call.method} is not possible here; use {', '.join(route.methods)}."
             raise MethodNotAllowed(said, allowed=route.methods)

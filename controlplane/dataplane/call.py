@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
+from controlplane.core.errors import TooSlow
 from controlplane.core.wire import LARGEST_BODY, REQUEST_ID, too_large
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.credentials import Credential, Headers
@@ -21,6 +22,7 @@ ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 DRAIN_BYTES = 1024 * 1024
 DRAIN_SECONDS = 1.0
+READ_SECONDS = 10.0
 SANE_REQUEST_ID = re.compile(REQUEST_ID.pattern.encode())
 PROCESS = secrets.token_hex(6).encode()
 _numbers = itertools.count(1)
@@ -64,7 +66,14 @@ class Call:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def read(self) -> None:
-        """Take in the whole body; raises :class:`TooLarge`."""
+        """Take in the whole body; raises :class:`TooLarge` and :class:`TooSlow`."""
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self._read()
+        except TimeoutError:
+            raise TooSlow(f"The body did not arrive within {READ_SECONDS:g} seconds.") from None
+
+    async def _read(self) -> None:
         while True:
             message = await self.receive()
             self.body += bytes(message.get("body", b""))

@@ -12,6 +12,7 @@ from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
 from switches.evaluate import GLOBAL_ID, read_question
 
+FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 LONGEST_WAIT_SECONDS = 60.0
 CATCH_UP_SECONDS = 2.0
 _PLAIN_WAIT = re.compile(rb"wait=([0-9]{1,2})")
@@ -20,36 +21,42 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
 async def snapshot(state: State, call: Call) -> Answer | None:
     """The document at once, or with `?wait=` as soon as it is not the one the caller has."""
-    if b"switchgear-instance" in call.headers:
-        Visitor(state, call).note()
     query = call.scope["query_string"]
-    if query and (seconds := _wait(query)):
-        known = marks.in_tags(call.headers.get(b"if-none-match", b""))
-
-        def is_current() -> bool:
-            return state.copy is not None and marks.name(known, state.copy)
-
-        if is_current() and not await held.until_news(state, call, seconds, is_current):
+    if query or b"switchgear-instance" in call.headers:
+        visitor = Visitor(state, call)
+        visitor.note()
+        if (seconds := _wait(query)) and not await _news(state, call, visitor, seconds):
             return None
     return answers.snapshot(state, call.headers)
 
 
+async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> bool:
+    """Wait while the caller has what is served; False if it has hung up."""
+    known = marks.in_tags(call.headers.get(b"if-none-match", b""))
+
+    def is_current() -> bool:
+        return state.copy is not None and marks.name(known, state.copy)
+
+    return not is_current() or await held.until_news(state, call, visitor, seconds, is_current)
+
+
 async def stream(state: State, call: Call) -> None:
     """Every version from now on, beginning with the present one unless the caller has it."""
-    Visitor(state, call).note()
+    visitor = Visitor(state, call)
+    visitor.note()
     answers.served(state)
     known = marks.in_event_id(call.headers.get(b"last-event-id", b""))
     sent = None
 
-    def next_event() -> bytes | None:
+    def next_event() -> tuple[bytes, ...]:
         nonlocal sent
         copy = answers.served(state)
         if copy is sent or (sent is None and marks.name(known, copy)):
-            return None
+            return ()
         sent = copy
         return copy.event
 
-    await held.stream(state, call, next_event)
+    await held.stream(state, call, visitor, next_event)
 
 
 async def report(state: State, call: Call) -> Answer:
@@ -69,7 +76,7 @@ async def check(state: State, call: Call) -> Answer:
 
 async def flag(state: State, call: Call) -> Answer:
     """One OpenFeature flag, named by the last part of the path."""
-    key = call.scope["path"].removesuffix("/").rpartition("/")[2]
+    key = call.scope["path"].removesuffix("/").removeprefix(FLAG_PREFIX)
 
     def told(blocked_by: str | None) -> None:
         state.ledger.asked(_caller(call), {key, GLOBAL_ID}, blocked_by)
@@ -84,12 +91,10 @@ async def flags(state: State, call: Call) -> Answer | None:
     def is_behind() -> bool:
         return ofrep.is_behind(state, query)
 
-    if (
-        query
-        and is_behind()
-        and not await held.until_news(state, call, CATCH_UP_SECONDS, is_behind)
-    ):
-        return None
+    if query and is_behind():
+        visitor = Visitor(state, call)
+        if not await held.until_news(state, call, visitor, CATCH_UP_SECONDS, is_behind):
+            return None
     return ofrep.bulk(state, call.headers, call.body, query)
 
 
@@ -98,15 +103,15 @@ async def flag_events(state: State, call: Call) -> None:
     answers.served(state)
     sent = call.headers.get(b"last-event-id", b"").decode("latin-1")
 
-    def next_event() -> bytes | None:
+    def next_event() -> tuple[bytes, ...]:
         nonlocal sent
         present = str(ofrep.mark(state))
         if present == sent:
-            return None
+            return ()
         sent = present
-        return ofrep.frame(state)
+        return (ofrep.frame(state),)
 
-    await held.stream(state, call, next_event)
+    await held.stream(state, call, Visitor(state, call), next_event)
 
 
 async def moved(_state: State, call: Call) -> Answer:

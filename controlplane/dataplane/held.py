@@ -21,6 +21,7 @@ QUIET_SECONDS = 15.0
 WATCH_AFTER_SECONDS = 5.0
 RETRY_MS = (500, 5000)
 COMMENT = b": nothing new\n\n"
+NextEvent = Callable[[], tuple[bytes, ...]]
 STREAM_HEADERS: tuple[Header, ...] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -29,13 +30,12 @@ STREAM_HEADERS: tuple[Header, ...] = (
 
 
 async def until_news(
-    state: State, call: Call, seconds: float, is_current: Callable[[], bool]
+    state: State, call: Call, visitor: Visitor, seconds: float, is_current: Callable[[], bool]
 ) -> bool:
     """Hold a poll while `is_current()`, at most `seconds`; False if the caller has hung up.
 
     Raises :class:`Unavailable` if too many are held, and what is wrong with the credential by then.
     """
-    visitor = Visitor(state, call)
     listener = state.listeners.enter()
     try:
         began = state.now()
@@ -56,11 +56,11 @@ async def until_news(
         state.listeners.leave(listener)
 
 
-async def stream(state: State, call: Call, next_event: Callable[[], bytes | None]) -> None:
+async def stream(state: State, call: Call, visitor: Visitor, next_event: NextEvent) -> None:
     """Send each event as it comes and a comment in quiet times, until one side ends it.
 
-    `next_event` gives what has not been sent yet, or None. Clients are told to come back after
-    times that differ, so that a restart is not followed by all of them at once. Raises
+    `next_event` gives what has not been sent yet, in pieces, or nothing. Clients are told to come
+    back after times that differ, so that a restart is not followed by all of them at once. Raises
     :class:`Unavailable` if too many are held.
     """
     listener = state.listeners.enter()
@@ -68,7 +68,7 @@ async def stream(state: State, call: Call, next_event: Callable[[], bytes | None
         listener.watch(call.receive)
         await call.begin(200, STREAM_HEADERS)
         with contextlib.suppress(DomainError):  # No longer allowed to listen: it just ends.
-            await _events(state, call, listener, next_event)
+            await _events(state, call, visitor, listener, next_event)
         await listener.send(call.end())
     except asyncio.CancelledError:
         # Without a reader there is no end to send: the server cuts an answer that has none.
@@ -80,20 +80,19 @@ async def stream(state: State, call: Call, next_event: Callable[[], bytes | None
 
 
 async def _events(
-    state: State, call: Call, listener: Listener, next_event: Callable[[], bytes | None]
+    state: State, call: Call, visitor: Visitor, listener: Listener, next_event: NextEvent
 ) -> None:
-    visitor = Visitor(state, call)
-    part: bytes | None = b"retry: %d\n\n" % random.randint(*RETRY_MS)  # noqa: S311
+    parts: tuple[bytes, ...] = (b"retry: %d\n\n" % random.randint(*RETRY_MS),)  # noqa: S311
     said_at = state.now()
     while not (listener.gone or state.listeners.closing):
-        if part is not None:
+        for part in parts:
             await listener.send(call.part(part))
             said_at = state.now()
         visitor.check()
-        part = next_event()
-        if part is None:
+        parts = next_event()
+        if not parts:
             quiet = max(0.0, said_at + QUIET_SECONDS - state.now())
             await listener.wait(visitor.patience(quiet))
             visitor.is_there()
             if state.now() - said_at >= QUIET_SECONDS:
-                part = COMMENT
+                parts = (COMMENT,)

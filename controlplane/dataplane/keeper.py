@@ -62,9 +62,9 @@ class Keeper:
     async def _save(self, disk: Disk, saved: Saved) -> None:
         try:
             await asyncio.to_thread(disk.save, saved)
-        except OSError as error:
+        except Exception as error:  # Whatever it is: the next save may fare better.
             if not self._failing:
-                log.warning("dataplane.not_kept", error=str(error))
+                log.warning("dataplane.not_kept", kind=type(error).__name__, error=str(error))
             self._failing = True
         else:
             self._failing = False

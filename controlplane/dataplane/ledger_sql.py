@@ -1,10 +1,11 @@
-"""How the ledger's notes become rows: a few statements with many rows each.
+"""How the ledger's notes become rows: a few statements, and few of them for many rows.
 
 Every statement takes its instances in the order of their ids, so that ledgers of several processes
 wait for each other and never in a circle. Whatever order they write in, the newest word stands.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -14,61 +15,64 @@ import orjson
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.reports import Row
 
+DOCUMENTS_AT_ONCE = 10
+"""Rows whose documents, 200 KB each at most, are read or written before others have their turn."""
+# Whoever polls without a word takes back what polls said; for one that reports, reports speak.
 NEWER = """EXCLUDED.applied_at IS NOT NULL
-    AND (i.applied_at IS NULL OR EXCLUDED.applied_at > i.applied_at)"""
+    AND (i.applied_at IS NULL OR EXCLUDED.applied_at > i.applied_at)
+    AND (EXCLUDED.applied_version IS NOT NULL OR i.reported_at IS NULL
+         OR i.reported_at < EXCLUDED.applied_at - interval '30 seconds')"""
 HEARD = f"""
-    INSERT INTO core_instance AS i (id, service, heard_at, applied_epoch, applied_version,
-                                    applied_at, reported, checks)
-    SELECT id, service, heard_at, epoch, version, applied_at, '{{}}', '{{}}'
+    INSERT INTO core_instance AS i (id, service, heard_at, first_heard_at, applied_epoch,
+                                    applied_version, applied_at, reported, checks)
+    SELECT id, service, heard_at, heard_at, epoch, version, applied_at, '{{}}', '{{}}'
     FROM unnest(%s::text[], %s::text[], %s::timestamptz[], %s::uuid[], %s::bigint[],
                 %s::timestamptz[])
          AS said (id, service, heard_at, epoch, version, applied_at)
     ORDER BY id COLLATE "C"
     ON CONFLICT (id) DO UPDATE SET
         heard_at = greatest(i.heard_at, EXCLUDED.heard_at),
+        first_heard_at = least(i.first_heard_at, EXCLUDED.first_heard_at),
         applied_epoch = CASE WHEN {NEWER} THEN EXCLUDED.applied_epoch ELSE i.applied_epoch END,
         applied_version = CASE WHEN {NEWER} THEN EXCLUDED.applied_version
                                ELSE i.applied_version END,
-        applied_at = greatest(i.applied_at, EXCLUDED.applied_at)
+        applied_at = CASE WHEN {NEWER} THEN EXCLUDED.applied_at ELSE i.applied_at END
     WHERE i.heard_at IS NULL OR EXCLUDED.heard_at > i.heard_at OR ({NEWER})
+       OR i.first_heard_at IS NULL OR EXCLUDED.first_heard_at < i.first_heard_at
 """  # noqa: S608
 ACKNOWLEDGED = """
     INSERT INTO core_acknowledgement AS a (epoch, version, instance, acknowledged_at)
-    SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::timestamptz[])
+    SELECT said.*
+    FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::timestamptz[])
          AS said (epoch, version, instance, acknowledged_at)
-    ORDER BY instance COLLATE "C", epoch, version
+    JOIN switches_publication p ON said.epoch = p.epoch AND said.version <= p.version
+    ORDER BY instance COLLATE "C", said.epoch, said.version
     ON CONFLICT (epoch, version, instance) DO UPDATE SET acknowledged_at = EXCLUDED.acknowledged_at
     WHERE EXCLUDED.acknowledged_at < a.acknowledged_at
 """
-MAKE_ROWS = """
-    INSERT INTO core_instance (id, service, reported, checks)
+LOCK_ROWS = """
+    INSERT INTO core_instance AS i (id, service, reported, checks)
     SELECT id, service, '{}', '{}' FROM unnest(%s::text[], %s::text[]) AS named (id, service)
     ORDER BY id COLLATE "C"
-    ON CONFLICT (id) DO NOTHING
+    ON CONFLICT (id) DO UPDATE SET service = i.service
+    RETURNING id, service, boot, started_at, seq, reported_at, heard_at, applied_epoch,
+              applied_version, applied_at, config_version, reported::text, checks::text
 """
-LOCK_ROWS = """
-    SELECT id, service, boot, started_at, seq, reported_at, heard_at, applied_epoch,
-           applied_version, applied_at, config_version, reported::text, checks::text
-    FROM core_instance WHERE id = ANY(%s) ORDER BY id FOR UPDATE
+STORE_ROW = """
+    UPDATE core_instance SET
+        boot = %s, started_at = %s, seq = %s, reported_at = %s, heard_at = %s::timestamptz,
+        first_heard_at = coalesce(first_heard_at, %s::timestamptz),
+        applied_epoch = %s, applied_version = %s, applied_at = %s, config_version = %s,
+        reported = %s::jsonb, checks = %s::jsonb
+    WHERE id = %s
 """
-STORE_ROWS = """
-    UPDATE core_instance i SET
-        boot = r.boot, started_at = r.started_at, seq = r.seq, reported_at = r.reported_at,
-        heard_at = r.heard_at, applied_epoch = r.applied_epoch,
-        applied_version = r.applied_version, applied_at = r.applied_at,
-        config_version = r.config_version, reported = r.reported::jsonb, checks = r.checks::jsonb
-    FROM unnest(%s::text[], %s::uuid[], %s::timestamptz[], %s::bigint[], %s::timestamptz[],
-                %s::timestamptz[], %s::uuid[], %s::bigint[], %s::timestamptz[], %s::bigint[],
-                %s::text[], %s::text[])
-         AS r (id, boot, started_at, seq, reported_at, heard_at, applied_epoch, applied_version,
-               applied_at, config_version, reported, checks)
-    WHERE i.id = r.id
-"""
+COUNT = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) some"
+KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 
 
 class Said(NamedTuple):
-    """An instance was heard from; `applied_at` and what it applied then are None if it said none
-    of it."""
+    """An instance was heard from. It applied `epoch` and `version` at `applied_at`, or nothing if
+    both are None; it said neither if `applied_at` is None too."""
 
     id: str
     service: str
@@ -96,38 +100,62 @@ async def write_heard(connection: Connection, said: Sequence[Said], acks: Sequen
 
 
 async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
-    """Note acknowledgements; of several of one version the earliest stands."""
-    if acks:
-        await connection.execute(ACKNOWLEDGED, _columns(acks, len(Ack._fields)))
+    """Note acknowledgements; of several of one version the earliest stands.
+
+    Of what is not published, or was of another epoch, nothing is noted.
+    """
+    earliest: dict[tuple[UUID, int, str], Ack] = {}
+    for ack in acks:
+        known = earliest.setdefault(ack[:3], ack)
+        if ack.at < known.at:
+            earliest[ack[:3]] = ack
+    if earliest:
+        columns = _columns([*earliest.values()], len(Ack._fields))
+        await connection.execute(ACKNOWLEDGED, columns)
 
 
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, Row]:
     """The rows of instances (id → service) by id, made if need be, held to the transaction's end.
 
-    A row that was pruned while this waited for it is missing.
+    Old and new ones in one statement: else this would hold the new and wait for the old.
     """
     ids = sorted(services)
-    await connection.execute(MAKE_ROWS, (ids, [services[one] for one in ids]))
-    cursor = await connection.execute(LOCK_ROWS, (ids,))
-    rows = [
-        Row(*(*columns, orjson.loads(reported), orjson.loads(checks)))
-        for *columns, reported, checks in await cursor.fetchall()
-    ]
-    return {row.id: row for row in rows}
+    cursor = await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
+    rows: dict[str, Row] = {}
+    while some := await cursor.fetchmany(DOCUMENTS_AT_ONCE):
+        for *columns, reported, checks in some:
+            row = Row(*(*columns, orjson.loads(reported), orjson.loads(checks)))
+            rows[row.id] = row
+        await asyncio.sleep(0)
+    return rows
 
 
-async def store_rows(connection: Connection, rows: Iterable[Row]) -> None:
+async def store_rows(connection: Connection, rows: Sequence[Row]) -> None:
     """Write rows that :func:`lock_rows` holds."""
-    written = [
-        (
-            *(row.id, row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
-            *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
-            *(orjson.dumps(row.reported).decode(), orjson.dumps(row.checks).decode()),
-        )
-        for row in rows
-    ]
-    if written:
-        await connection.execute(STORE_ROWS, _columns(written, 12))
+    for start in range(0, len(rows), DOCUMENTS_AT_ONCE):
+        some = [_values(row) for row in rows[start : start + DOCUMENTS_AT_ONCE]]
+        await connection.cursor().executemany(STORE_ROW, some)
+        await asyncio.sleep(0)
+
+
+async def count_instances(connection: Connection, most: int) -> int:
+    """How many instances have a row; `most` if there are more."""
+    cursor = await connection.execute(COUNT, (most,))
+    return int((await cursor.fetchall())[0][0])
+
+
+async def known_instances(connection: Connection, ids: Sequence[str]) -> set[str]:
+    """Which of `ids` have a row."""
+    cursor = await connection.execute(KNOWN, (ids,))
+    return {row[0] for row in await cursor.fetchall()}
+
+
+def _values(row: Row) -> tuple[Any, ...]:
+    return (
+        *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at, row.heard_at),
+        *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
+        *(orjson.dumps(row.reported).decode(), orjson.dumps(row.checks).decode(), row.id),
+    )
 
 
 def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:

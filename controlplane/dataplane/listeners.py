@@ -14,7 +14,7 @@ from typing import Any
 from controlplane.core.errors import Unavailable
 
 MOST = 8000
-WOKEN_AT_ONCE = 2000
+WOKEN_AT_ONCE = 128
 LONGEST_RETRY_SECONDS = 10
 STUCK_SECONDS = 20.0
 SWEEP_SECONDS = 2.0

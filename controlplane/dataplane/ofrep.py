@@ -84,7 +84,7 @@ def one(
     except BadRequest as error:
         return _failed(400, error.code, error.detail, key)
     evaluation = flags.one(copy, key, targeting_key, state.wall())
-    told(evaluation["metadata"].get("switch"))
+    told(None if evaluation["value"] else evaluation["metadata"]["switch"])
     return json(200, evaluation, *_described(state, copy), NO_STORE)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any
 
-from controlplane.dataplane import files
+from controlplane import serving
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.refresher import Refresher
@@ -31,9 +31,11 @@ class Plane:
         """Begin with what was kept on disk, follow the database, and give it a moment to answer
         before requests come."""
         state = self.state
-        state.listeners.most = files.room_for(config.most_held)
+        # What is held leaves room for everybody's short requests.
+        state.listeners.most = min(config.most_held, serving.connections() * 3 // 4)
         if threading.current_thread() is threading.main_thread():  # A server's own process.
             self._let_go_at_the_end()
+            serving.raise_limit()
             _collect_garbage_less()
         keeper = Keeper(config, state)
         await keeper.restore()

@@ -118,6 +118,7 @@ class Refresher:
         if contents.entries is not None:
             copy = Copy.of(head.publication, contents.entries, state.copy)
             took = perf_counter() - began
+            self._tell_of_epoch(copy)
             state.install_copy(copy, confirmed_at=asked_at)
             log.debug(
                 "dataplane.published",
@@ -131,6 +132,12 @@ class Refresher:
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
         self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
+
+    def _tell_of_epoch(self, copy: Copy) -> None:
+        before = self._state.copy
+        if before is not None and before.epoch != copy.epoch:
+            left, begun = before.publication.epoch, copy.publication.epoch
+            log.warning("dataplane.epoch_changed", left=str(left), begun=str(begun))
 
     def _lags(self, head: Head) -> None:
         if not self._lagging:

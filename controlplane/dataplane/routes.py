@@ -29,7 +29,6 @@ class Route(NamedTuple):
 
 _READING = ("GET", "HEAD")
 _SWITCHES = (visitor.SCOPE,)
-FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
 _FLAG = Route(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.refusal)
 ROUTES = {
     "/api/v1/snapshot": Route(_READING, handlers.snapshot, _SWITCHES, for_browsers=True),
@@ -60,6 +59,6 @@ def route_of(path: str) -> Route | None:
     if route is not None:
         is_other_form = plain != path and "POST" not in route.methods
         return Route(route.methods, handlers.moved) if is_other_form else route
-    if plain.startswith(FLAG_PREFIX) and "/" not in plain[len(FLAG_PREFIX) :]:
+    if plain.startswith(handlers.FLAG_PREFIX):
         return _FLAG
     return None

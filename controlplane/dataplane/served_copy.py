@@ -12,19 +12,29 @@ JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"no-cache")
 
 
+LARGEST_PIECE = 32 * 1024  # bytes
+
+
+def pieces(event: bytes) -> tuple[bytes, ...]:
+    """An event in the parts that it is sent in."""
+    starts = range(0, len(event), LARGEST_PIECE)
+    return tuple(event[start : start + LARGEST_PIECE] for start in starts)
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """The document's bytes, its entries by switch id, and the headers that go with it.
 
     `elements` are the entries' own bytes. `validators` belong to 200 and 304 alike, `description`
-    to 200 only. `event` is the document as streams send it.
+    to 200 only. `event` is the document as streams send it, in pieces: a server keeps several parts
+    of an answer that is not read, whatever their size.
     """
 
     publication: Publication
     entries: Mapping[str, Entry]
     elements: Mapping[str, bytes]
     body: bytes
-    event: bytes
+    event: tuple[bytes, ...]
     epoch: bytes
     etag: bytes
     validators: tuple[Header, ...]
@@ -51,7 +61,7 @@ class Copy:
             entries=by_id,
             elements=elements,
             body=body,
-            event=b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body),
+            event=pieces(b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)),
             epoch=str(publication.epoch).encode(),
             etag=etag,
             validators=(

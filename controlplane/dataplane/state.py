@@ -17,6 +17,8 @@ from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.listeners import Listeners
 from controlplane.dataplane.served_copy import Copy
 
+EXACT_SECONDS = 0.25
+
 
 @dataclass(frozen=True)
 class Status:
@@ -49,6 +51,7 @@ class State:
         self._monotonic = monotonic
         self._confirmed_at = 0.0
         self._ahead = time.time() - monotonic()
+        self._has_clock = False
         self.ledger = Ledger(self.wall)
 
     def now(self) -> float:
@@ -69,10 +72,13 @@ class State:
     def set_clock(self, theirs: datetime, asked_at: float) -> float:
         """Take over the database's time, read between `asked_at` (monotonic) and this moment.
 
-        Returns by how many seconds the local clock is ahead of it.
+        A round trip that was slow says little about the moment in it. Returns by how many seconds
+        the local clock is ahead.
         """
-        read_at = (asked_at + self._monotonic()) / 2
-        self._ahead = theirs.timestamp() - read_at
+        now = self._monotonic()
+        if now - asked_at <= EXACT_SECONDS or not self._has_clock:
+            self._ahead = theirs.timestamp() - (asked_at + now) / 2
+            self._has_clock = True
         return time.time() - self.unix()
 
     def age_seconds(self) -> float:
@@ -100,7 +106,8 @@ class State:
             return theirs.epoch in self.left_epochs
         # The same number given twice: a restored backup has come as far as the lost changes had.
         given_twice = theirs.version == ours.version and theirs != ours
-        return theirs.version < ours.version or given_twice or head.revision < self.revision
+        fewer = head.revision < self.revision or head.registrations < self.registrations
+        return theirs.version < ours.version or given_twice or fewer
 
     def lacks_copy(self, head: Head) -> bool:
         return self.copy is None or self.copy.publication != head.publication

@@ -90,7 +90,6 @@ def _web(settings: Environment) -> list[str]:
         host=ports.HOST,
         port=settings.port,
         workers=web_workers(),
-        most_held=settings.most_held,
     )
 
 

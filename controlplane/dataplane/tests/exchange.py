@@ -9,7 +9,10 @@ from controlplane.dataplane.call import ASGIApplication
 
 
 class Exchange:
-    """A request under way. As a context manager it hangs up at the end, if nothing ended before."""
+    """A request under way. As a context manager it hangs up at the end, if nothing ended before.
+
+    `slow`: it does not read before `reads` is set. `half`: the rest of its body never comes.
+    """
 
     def __init__(
         self,
@@ -19,6 +22,7 @@ class Exchange:
         *,
         method: str = "GET",
         slow: bool = False,
+        half: bool = False,
     ) -> None:
         path, _, query = path.partition("?")
         self._scope = {
@@ -30,7 +34,7 @@ class Exchange:
         }
         self._application = application
         self._arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._arriving.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+        self._arriving.put_nowait({"type": "http.request", "body": b"", "more_body": half})
         self._sent: asyncio.Queue[Any] = asyncio.Queue()
         self.reads = asyncio.Event()
         if not slow:

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from controlplane.dataplane import call
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.call import Message, Receive, Scope, Send
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import route_of
+from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, ask, plane
 
 SESSION = {"Cookie": "csrftoken=x; sessionid=abc"}
@@ -102,6 +104,32 @@ def test_health_needs_no_django_even_with_a_session() -> None:
 )
 def test_own_paths_are_owned_in_either_form(path: str) -> None:
     assert route_of(path) is not None
+
+
+def test_half_a_body_without_a_credential_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call, "DRAIN_SECONDS", 0.1)
+
+    async def run() -> None:
+        application = Application(plane())
+        request = Exchange(application, "/api/v1/check", {}, method="POST", half=True)
+        async with request:
+            assert await request.begun(2) == 401
+
+    asyncio.run(run())
+
+
+def test_a_body_that_does_not_arrive_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "READ_SECONDS", 0.1)
+
+    async def run() -> None:
+        application = Application(plane())
+        request = Exchange(application, "/api/v1/check", BEARER, method="POST", half=True)
+        async with request:
+            assert await request.begun(2) == 408
+
+    asyncio.run(run())
 
 
 def test_failure_of_ours_is_a_problem_and_reaches_the_servers_log() -> None:

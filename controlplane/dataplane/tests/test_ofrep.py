@@ -235,3 +235,24 @@ def test_bulk_lists_where_changes_are_told() -> None:
         ],
         "metadata": {"version": 17},
     }
+
+
+@pytest.mark.parametrize(
+    ("entries", "key", "blocked_by"),
+    [
+        ((), "feature:search", None),
+        ((entry("feature:search"),), "feature:search", "feature:search"),
+        ((entry("feature:export"),), "feature:search", None),
+        ((entry("global:all"),), "feature:search", "global:all"),
+        ((entry("feature:search", "5"),), "feature:search", "feature:search"),
+        ((entry("feature:search", "99.99"),), "feature:search", None),
+    ],
+)
+def test_what_blocks_a_flag_is_told(
+    entries: tuple[Entry, ...], key: str, blocked_by: str | None
+) -> None:
+    told: list[str | None] = []
+
+    ofrep.one(state_of(*entries), {}, body_for("u1"), key, told.append)
+
+    assert told == [blocked_by]

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.dataplane import held, listeners
 from controlplane.dataplane.application import Application
+from controlplane.dataplane.served_copy import LARGEST_PIECE
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import (
     BEARER,
@@ -169,6 +170,36 @@ def test_a_revoked_token_ends_the_stream() -> None:
             served.state.install_tokens(2, {})
             assert await stream.part() == b""
             await asyncio.wait_for(stream.task, 1)
+
+    asyncio.run(run())
+
+
+def test_a_token_revoked_while_the_stream_begins_gets_nothing() -> None:
+    async def run() -> None:
+        served = plane("segment:finance")
+        async with Exchange(Application(served), PATH, BEARER, slow=True) as stream:
+            await asyncio.sleep(0.02)
+            served.state.install_tokens(2, {})
+            stream.reads.set()
+            await stream.begun()
+            assert (await stream.part()).startswith(b"retry:")
+            assert await stream.part() == b""
+
+    asyncio.run(run())
+
+
+def test_a_large_version_is_sent_in_pieces_that_make_one_event() -> None:
+    async def run() -> None:
+        served = plane(*(f"segment:{number:0100d}" for number in range(400)))
+        assert served.state.copy is not None
+        async with Exchange(Application(served), PATH, BEARER) as stream:
+            await stream.begun()
+            await stream.part()
+            parts = [await stream.part() for _ in served.state.copy.event]
+        assert len(parts) > 2
+        assert max(map(len, parts)) <= LARGEST_PIECE
+        event = b"".join(parts)
+        assert event.endswith(b"data: " + served.state.copy.body + b"\n\n")
 
     asyncio.run(run())
 

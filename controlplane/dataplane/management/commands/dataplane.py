@@ -35,7 +35,6 @@ class Command(ShellCommand):
             host=_free_address(options["host"], options["port"]),
             port=options["port"],
             workers=options["workers"],
-            most_held=environment.read().most_held,
         )
         # So that the application is found from any folder; what is said relative to this one stays.
         path = [str(environment.ROOT), os.environ.get("PYTHONPATH", "")]

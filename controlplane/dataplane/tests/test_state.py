@@ -1,0 +1,83 @@
+"""What is taken for an answer from the past, and whose clock counts."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.dataplane.head import Head
+from controlplane.dataplane.state import State
+from controlplane.dataplane.tests.served import copy
+
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A monotonic clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def served() -> tuple[State, Head]:
+    """A state at version 17, and the head it was read from."""
+    state, seventeenth = State(), copy(17, "segment:finance")
+    state.install_copy(seventeenth, 0.0)
+    state.install_tokens(5, {})
+    state.install_known(3, frozenset({"segment:finance"}))
+    return state, Head(seventeenth.publication, 5, 3, NOW)
+
+
+def test_the_same_head_and_later_ones_are_not_lagging() -> None:
+    state, head = served()
+    later = replace(head.publication, version=18, published_at=NOW)
+
+    assert not state.is_lagging(head)
+    assert not state.is_lagging(head._replace(publication=later, revision=6, registrations=4))
+
+
+@pytest.mark.parametrize("field", ["revision", "registrations"])
+def test_an_older_number_beside_the_same_version_is_lagging(field: str) -> None:
+    state, head = served()
+
+    assert state.is_lagging(head._replace(**{field: getattr(head, field) - 1}))
+
+
+def test_a_version_given_to_something_else_is_lagging() -> None:
+    state, head = served()
+    another = replace(head.publication, published_at=NOW + timedelta(seconds=1))
+
+    assert state.is_lagging(head._replace(publication=another))
+
+
+def test_the_databases_clock_counts_and_the_monotonic_one_carries_it_on() -> None:
+    clock = Clock()
+    state = State(clock)
+
+    state.set_clock(NOW, asked_at=clock.seconds)
+    clock.seconds += 60
+
+    assert state.wall() == NOW + timedelta(seconds=60)
+
+
+def test_a_slow_round_trip_does_not_set_the_clock_back() -> None:
+    clock = Clock()
+    state = State(clock)
+    state.set_clock(NOW, asked_at=clock.seconds)
+    clock.seconds += 10
+
+    state.set_clock(NOW + timedelta(seconds=7), asked_at=clock.seconds - 3)
+
+    assert state.wall() == NOW + timedelta(seconds=10)
+
+
+def test_the_first_answer_counts_however_slow() -> None:
+    clock = Clock()
+    state = State(clock)
+
+    state.set_clock(NOW, asked_at=clock.seconds - 2)
+
+    assert abs(state.wall() - NOW) <= timedelta(seconds=1)

@@ -1,0 +1,98 @@
+"""What instances told, merged into their rows in steps that hold up nobody."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from controlplane.dataplane import ledger_sql, reports
+from controlplane.dataplane.database import Connection
+from controlplane.dataplane.ledger_sql import Ack
+from controlplane.dataplane.reports import Report, Row
+from controlplane.dataplane.tally import Counts
+
+ROW_WEIGHT = 20
+"""What a row costs besides its checks, as a number of checks."""
+STEP = 500
+"""The weight after which others have their turn: some 5 ms."""
+
+
+@dataclass(slots=True)
+class Told:
+    """A report that somebody waits for; `epoch` is the one its version is of."""
+
+    report: Report
+    epoch: UUID | None
+    at: datetime
+    duplicate: asyncio.Future[bool] = field(default_factory=asyncio.Future)
+
+    @property
+    def weight(self) -> int:
+        return ROW_WEIGHT + len(self.report.checks)
+
+
+class _Turns:
+    """Gives others their turn whenever enough has been done."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    async def after(self, weight: int) -> None:
+        self._done += weight
+        if self._done >= STEP:
+            self._done = 0
+            await asyncio.sleep(0)
+
+
+def weight_of(counts: Counts) -> int:
+    """What it costs to merge them, as a number of checks."""
+    return ROW_WEIGHT + len(counts.switches)
+
+
+async def write_reports(connection: Connection, told: Sequence[Told]) -> list[bool]:
+    """Merge reports into their rows, in one transaction; for each whether it is a duplicate."""
+    services = {each.report.id: each.report.service for each in told}
+    duplicates: list[bool] = []
+    acks: list[Ack] = []
+    turns = _Turns()
+    async with connection.transaction():
+        before = await ledger_sql.lock_rows(connection, services)
+        rows = dict(before)
+        for each in told:
+            row = rows[each.report.id]
+            merged, duplicate = reports.merge(row, each.report, each.at, each.epoch)
+            duplicates.append(duplicate)
+            acks += _new_acks(row, merged)
+            rows[row.id] = merged
+            await turns.after(each.weight)
+        changed = [row for name, row in rows.items() if row is not before[name]]
+        await ledger_sql.store_rows(connection, changed)
+        await ledger_sql.write_acks(connection, acks)
+    return duplicates
+
+
+async def write_counts(
+    connection: Connection, counts: Mapping[str, Counts], now: datetime
+) -> None:
+    """Add calls of `/check` until `now`, by caller, to their rows, in one transaction."""
+    services = {caller: of.service for caller, of in counts.items()}
+    turns = _Turns()
+    async with connection.transaction():
+        rows = await ledger_sql.lock_rows(connection, services)
+        for caller, of in counts.items():
+            rows[caller] = reports.asked(rows[caller], of.switches, now, of.since)
+            await turns.after(weight_of(of))
+        await ledger_sql.store_rows(connection, [*rows.values()])
+
+
+def _new_acks(before: Row, after: Row) -> list[Ack]:
+    """The step that an instance took by a report, if it took one."""
+    if after.applied_epoch is None or after.applied_version is None or after.applied_at is None:
+        return []
+    if (after.applied_epoch, after.applied_version) == (
+        before.applied_epoch,
+        before.applied_version,
+    ):
+        return []
+    return [Ack(after.applied_epoch, after.applied_version, after.id, after.applied_at)]
