@@ -12,16 +12,18 @@ from decimal import Decimal
 from django.db import connection
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.instances.queries import MOST, Caller, callers
+from controlplane.core.instances.queries import Caller, callers
 from switches.evaluate import GLOBAL_ID
 from switches.models import Episode
 
 WITHIN = timedelta(hours=1)
 CALLERS_NAMED = 200
 OVERLAPPING_NAMED = 50
+TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by its token's.
 CHECKED_BY = """
     SELECT DISTINCT entry.key FROM core_instance, jsonb_each(checks) AS entry
-    WHERE id = ANY(%s) AND entry.value ->> 'seen' >= %s
+    WHERE checks -> %(switch)s ->> 'seen' >= %(since)s AND NOT starts_with(id, %(token)s)
+      AND entry.value ->> 'seen' >= %(since)s
 """
 
 
@@ -47,12 +49,17 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Blast:
-    """Who is hit when a switch is engaged: the busiest 200 instances, and sums over all of them."""
+    """Who is hit when a switch is engaged: the busiest 200 callers, and sums over all of them.
+
+    `instances` and `instances_total` are of all callers: processes of `services`, and `tokens`,
+    behind each of which there may be any number of processes.
+    """
 
     switch: str
     instances: tuple[Caller, ...]
     instances_total: int
     services: tuple[Service, ...]
+    tokens: int
     calls_per_second: float
     last_seen: datetime | None
     overlapping: tuple[Overlap, ...]
@@ -61,6 +68,11 @@ class Blast:
     def is_global(self) -> bool:
         return self.switch == GLOBAL_ID
 
+    @property
+    def processes(self) -> int:
+        """How many callers are instances of `services`."""
+        return self.instances_total - self.tokens
+
 
 def blast(switch_id: str, now: datetime) -> Blast:
     """Who checked the switch within the last hour; for `global:all`, who checked any switch.
@@ -68,16 +80,18 @@ def blast(switch_id: str, now: datetime) -> Blast:
     A switch that nobody knows has no callers.
     """
     found, total = callers(
-        None if switch_id == GLOBAL_ID else switch_id, now, within=WITHIN, most=MOST
+        None if switch_id == GLOBAL_ID else switch_id, now, within=WITHIN, most=None
     )
+    named = [caller for caller in found if not caller.id.startswith(TOKEN)]
     return Blast(
         switch=switch_id,
         instances=tuple(found[:CALLERS_NAMED]),
         instances_total=total,
-        services=by_service(found),
+        services=by_service(named),
+        tokens=total - len(named),
         calls_per_second=sum(caller.calls_per_second for caller in found),
         last_seen=max((caller.last_seen for caller in found), default=None),
-        overlapping=_overlapping(switch_id, found, now),
+        overlapping=_overlapping(switch_id, now),
     )
 
 
@@ -98,21 +112,23 @@ def by_service(found: Sequence[Caller]) -> tuple[Service, ...]:
     return tuple(sorted(services, key=lambda one: (-one.calls_per_second, one.id)))
 
 
-def _overlapping(switch_id: str, found: Sequence[Caller], now: datetime) -> tuple[Overlap, ...]:
-    """The global switch stops part of everything; others, what the same instances check too."""
+def _overlapping(switch_id: str, now: datetime) -> tuple[Overlap, ...]:
+    """The global switch stops part of everything; others, what the same instances check too.
+
+    Two checks by one token are no overlap: any number of programs may share it.
+    """
     episodes = Episode.objects.filter(ended_at__isnull=True).exclude(switch_id=switch_id)
     if switch_id != GLOBAL_ID:
-        episodes = episodes.filter(switch_id__in={GLOBAL_ID, *_checked_by(found, now)})
+        episodes = episodes.filter(switch_id__in={GLOBAL_ID, *_checked_by_the_same(switch_id, now)})
     return tuple(
         Overlap(episode.switch_id, episode.state.value, episode.reason, episode.allow_percent)
         for episode in episodes.order_by("switch_id")[:OVERLAPPING_NAMED]
     )
 
 
-def _checked_by(found: Sequence[Caller], now: datetime) -> set[str]:
-    if not found:
-        return set()
+def _checked_by_the_same(switch_id: str, now: datetime) -> set[str]:
+    # Moments as they are stored sort as text.
+    since = timestamp(now - WITHIN)
     with connection.cursor() as cursor:
-        # Moments as they are stored sort as text.
-        cursor.execute(CHECKED_BY, [[one.id for one in found], timestamp(now - WITHIN)])
+        cursor.execute(CHECKED_BY, {"switch": switch_id, "since": since, "token": TOKEN})
         return {row[0] for row in cursor.fetchall()}

@@ -3,19 +3,16 @@
 What counts is what an instance says it applies, never what was served to it.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from controlplane.core.instances import queries
-from controlplane.core.instances.models import Instance
-from controlplane.core.instances.queries import HEARD_WITHIN, Change, Delays, Heard
+from controlplane.core.instances.queries import Change, Delays, Head, Heard
+from switches.evaluate import lapses_at
 from switches.models import Publication, Switch
 
 STRAGGLERS_NAMED = 20
-# Silent for longer than this, an instance is gone: nobody waits for it any more.
-GONE_AFTER = timedelta(minutes=5)
 # Delays are worked out per change and instance: that many in one go, the newest changes first.
 DELAYS_AT_ONCE = 30_000
 NOT_MEASURED = Delays(p50_ms=None, p99_ms=None, measured=0)
@@ -34,19 +31,24 @@ class Straggler:
 class Effect:
     """How far the change of `version` has got: applied by `applied` of `instances`.
 
-    `stragglers` are at most 20 of the `stragglers_total`, those furthest behind first. Delays are
-    milliseconds from the commit, over the `measured` instances that said they apply it.
+    `instances` are those heard from within 30 s; `silent_total` fell silent within 5 minutes
+    without saying that they apply it, and nobody knows whether they still run. `stragglers` are at
+    most 20 of the `stragglers_total`, those furthest behind first. Delays are milliseconds from the
+    commit, over the `measured` instances that said they apply it. `past_expiry`: by its own policy
+    the engagement has ended, so one that applies it may let traffic flow all the same.
     """
 
     version: int
     applied: int
     instances: int
     stragglers: tuple[Straggler, ...]
+    silent_total: int
     p50_ms: int | None
     p99_ms: int | None
     measured: int
     requested_at: datetime | None
     committed_at: datetime | None
+    past_expiry: bool
 
     @property
     def stragglers_total(self) -> int:
@@ -54,64 +56,18 @@ class Effect:
 
     @property
     def by_everybody(self) -> bool:
-        """Whether there are instances, and all of them apply it."""
+        """Whether there are instances, and all that are heard from apply it."""
         return 0 < self.instances == self.applied
 
-
-class Standings:
-    """The instances that are there, in the order of what they apply: those furthest behind first.
-
-    One counts as applying nothing if it said nothing, named another epoch, or claims a version
-    that was not published yet.
-    """
-
-    def __init__(self, head: Publication, heard: Sequence[Heard]) -> None:
-        self._head = head
-        self._ordered = sorted(heard, key=lambda one: (self._applied(one), one.id))
-        self._versions = [self._applied(one) for one in self._ordered]
-
-    def effect(self, switch: Switch, delays: Delays) -> Effect:
-        behind = bisect_left(self._versions, switch.version)
-        return Effect(
-            version=switch.version,
-            applied=len(self._ordered) - behind,
-            instances=len(self._ordered),
-            stragglers=tuple(
-                straggler(one, self._head) for one in self._ordered[: min(behind, STRAGGLERS_NAMED)]
-            ),
-            p50_ms=delays.p50_ms,
-            p99_ms=delays.p99_ms,
-            measured=delays.measured,
-            requested_at=switch.requested_at,
-            committed_at=switch.committed_at,
-        )
-
-    def _applied(self, one: Heard) -> int:
-        return applied_version(one, self._head)
-
-
-def applied_version(one: Heard, head: Publication) -> int:
-    """The version of the present epoch that an instance applies; -1 for anything else."""
-    if one.version is None or one.epoch != head.epoch or one.version > head.version:
-        return -1
-    return one.version
-
-
-def straggler(one: Heard, head: Publication) -> Straggler:
-    """What an instance that lags behind says, in words."""
-    if one.version is None:
-        says = "has not said what it applies"
-    elif one.epoch != head.epoch:
-        says = f"applies version {one.version} of another epoch"
-    elif one.version > head.version:
-        says = f"claims version {one.version}, which was never published"
-    else:
-        says = f"applies version {one.version}"
-    return Straggler(one.id, says, one.heard_at)
+    @property
+    def whole(self) -> bool:
+        """As :attr:`by_everybody`, and nobody fell silent before saying so."""
+        return self.by_everybody and not self.silent_total
 
 
 def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
-    """The effect of each switch's last published change, by id; three queries for any number.
+    """The effect of each switch's last published change, by id; four queries for any number, if the
+    switches were read with their open episodes.
 
     A switch that was never published (version 0) has none. Where changes times instances are too
     many, only the newest changes have their delays measured.
@@ -119,22 +75,40 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
     published = [switch for switch in switches if switch.version]
     if not published:
         return {}
-    head = Publication.objects.get(pk=1)
-    heard = queries.heard(now)
-    standings = Standings(head, heard)
-    delays = queries.delays(head.epoch, measurable(published, len(heard)))
+    row = Publication.objects.get(pk=1)
+    head = Head(row.epoch, row.version)
+    there, silent = queries.tally(head, now)
+    newest = max(switch.version for switch in published)
+    # Whoever is behind one change is, in this order, among the first of those behind a later one.
+    lagging = queries.behind(newest, head, now, most=STRAGGLERS_NAMED)
+    changes = measurable(published, there.total, row.began_version)
+    delays = queries.delays(head.epoch, changes)
     return {
-        switch.pk: standings.effect(switch, delays.get(switch.pk, NOT_MEASURED))
+        switch.pk: Effect(
+            version=switch.version,
+            applied=there.total - there.below(switch.version),
+            instances=there.total,
+            stragglers=_stragglers(lagging[: there.below(switch.version)], head),
+            silent_total=silent.below(switch.version),
+            p50_ms=told.p50_ms,
+            p99_ms=told.p99_ms,
+            measured=told.measured,
+            requested_at=switch.requested_at,
+            committed_at=switch.committed_at,
+            past_expiry=_is_past_expiry(switch, now),
+        )
         for switch in published
+        for told in (delays.get(switch.pk, NOT_MEASURED),)
     }
 
 
-def measurable(switches: Sequence[Switch], instances: int) -> list[Change]:
-    """The changes to measure the delays of, the newest first."""
+def measurable(switches: Sequence[Switch], instances: int, began_version: int) -> list[Change]:
+    """The changes to measure the delays of, the newest first: none from before the present epoch,
+    whose first version is `began_version`. What instances say of that is no answer to those."""
     changes = [
         Change(switch.pk, switch.version, switch.committed_at)
         for switch in switches
-        if switch.committed_at is not None
+        if switch.committed_at is not None and switch.version >= began_version
     ]
     changes.sort(key=lambda change: change.version, reverse=True)
     return changes[: max(1, DELAYS_AT_ONCE // max(1, instances))]
@@ -145,26 +119,30 @@ def effect_of(switch: Switch, now: datetime) -> Effect | None:
     return effects([switch], now).get(switch.pk)
 
 
-def fallen_silent(switch: Switch, now: datetime) -> tuple[list[Straggler], int]:
-    """Instances that were there minutes ago and never said they apply the change: some, and all.
+def fallen_silent(switch: Switch, now: datetime) -> tuple[Straggler, ...]:
+    """At most 20 of the `silent_total` of its effect, those heard last first."""
+    row = Publication.objects.get(pk=1)
+    head = Head(row.epoch, row.version)
+    found = queries.fallen_silent(switch.version, head, now, most=STRAGGLERS_NAMED)
+    return _stragglers(found, head)
 
-    They count no longer, and nobody knows whether they still run: worth a look before one
-    believes that everybody applies it.
-    """
-    head = Publication.objects.get(pk=1)
-    rows = (
-        Instance.objects.filter(heard_at__lt=now - HEARD_WITHIN, heard_at__gte=now - GONE_AFTER)
-        .exclude(
-            applied_epoch=head.epoch,
-            applied_version__gte=switch.version,
-            applied_version__lte=head.version,
-        )
-        .order_by("-heard_at", "id")
-        .values_list("id", "service", "applied_epoch", "applied_version", "heard_at")
-    )
-    silent = [
-        straggler(Heard(name, service, epoch, version, at), head)
-        for name, service, epoch, version, at in rows[: queries.MOST]
-        if at is not None
-    ]
-    return silent[:STRAGGLERS_NAMED], len(silent)
+
+def _stragglers(found: Sequence[Heard], head: Head) -> tuple[Straggler, ...]:
+    return tuple(Straggler(one.id, _said(one, head), one.heard_at) for one in found)
+
+
+def _said(one: Heard, head: Head) -> str:
+    """What an instance that lags behind says, in words."""
+    if one.version is None:
+        return "has not said what it applies"
+    if one.epoch != head.epoch:
+        return f"applies version {one.version} of another epoch"
+    if one.version > head.version:
+        return f"claims version {one.version}, which was never published"
+    return f"applies version {one.version}"
+
+
+def _is_past_expiry(switch: Switch, now: datetime) -> bool:
+    episode = switch.episode
+    lapses = lapses_at(episode) if episode else None
+    return lapses is not None and lapses <= now

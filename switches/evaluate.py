@@ -7,7 +7,7 @@ first switch that blocks decides, and is named with its reason.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from controlplane.core.errors import InvalidInput
 from switches.bucketing import Draw, admits
@@ -19,6 +19,17 @@ KEY_FIELDS = {"segments": "segment", "features": "feature", "experiments": "expe
 """The fields that name keys, in decision order, each with the scope of its switches."""
 
 EXPIRY_GRACE = timedelta(seconds=5)
+
+
+class Ending(Protocol):
+    """What tells when an engagement ends by itself: a published entry has it, and an episode."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def on_expiry(self) -> str: ...
+    @property
+    def expires_at(self) -> datetime | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,7 @@ def evaluate(
     return Decision(allowed=True)
 
 
-def lapses_at(entry: Entry) -> datetime | None:
+def lapses_at(entry: Ending) -> datetime | None:
     """When an engagement ends by its own policy, also if nobody is there to publish that."""
     if entry.state != "engaged" or entry.on_expiry != "release" or entry.expires_at is None:
         return None

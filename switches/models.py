@@ -41,6 +41,8 @@ class Publication(models.Model):
     published_at = models.DateTimeField()
     registrations = models.BigIntegerField(default=0, db_default=0)
     """How many switches were ever registered: tells the data plane when to read their ids anew."""
+    began_version = models.BigIntegerField(default=0, db_default=0)
+    """The first version of this epoch."""
 
     class Meta:
         constraints = [

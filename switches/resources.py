@@ -41,13 +41,15 @@ def switch_resource(switch: Switch, effect: Effect | None) -> dict[str, Any]:
 
 
 def effect_resource(effect: Effect) -> dict[str, Any]:
-    """How far the last change has got; delays are milliseconds from the commit."""
+    """How far the last change has got; delays are milliseconds from the commit, of `measured`."""
     return {
         "version": effect.version,
         "applied": effect.applied,
         "instances": effect.instances,
         "stragglers": [straggler.id for straggler in effect.stragglers],
         "stragglers_total": effect.stragglers_total,
+        "silent_total": effect.silent_total,
+        "measured": effect.measured,
         "p50_ms": effect.p50_ms,
         "p99_ms": effect.p99_ms,
         "requested_at": _moment(effect.requested_at),
@@ -79,6 +81,7 @@ def blast_resource(blast: Blast) -> dict[str, Any]:
             }
             for service in blast.services
         ],
+        "tokens": blast.tokens,
         "calls_per_second": _rate(blast.calls_per_second),
         "last_seen": _moment(blast.last_seen),
         "overlapping": [

@@ -84,6 +84,15 @@ def database_answers() -> bool:
     return True
 
 
+def redis_answers() -> bool:
+    """Whether Redis answers in time, just now."""
+    try:
+        _redis.answer()
+    except (TimeoutError, redis.RedisError):
+        return False
+    return True
+
+
 def started() -> Report:
     """Whether this process has all it needs to begin: the schema, and a snapshot to serve."""
     present = snapshot()

@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern
 
+from controlplane.core import ops_api
 from controlplane.core.approvals import api as approvals
 from controlplane.core.audit import api as audit
 from controlplane.core.http.routes import both_forms
@@ -15,6 +16,7 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("approvals/<int:approval_id>/deny", approvals.DenyView.as_view(), name="api-deny"),
     *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
     *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
+    *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
     *both_forms("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
     *both_forms(
         "tokens/<int:token_id>/revoke", tokens.RevokeTokenView.as_view(), name="api-revoke"

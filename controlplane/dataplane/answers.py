@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from controlplane.core import problem, wire
+from controlplane.core.degradation import picture
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.dataplane import marks
 from controlplane.dataplane.credentials import Headers
-from controlplane.dataplane.degradation import NAMES, judge
 from controlplane.dataplane.served_copy import JSON, Copy, Header
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
@@ -92,8 +92,7 @@ def ready(state: State) -> Answer:
 
 def degradation(state: State) -> Answer:
     """How far the house itself has degraded, as this process sees it."""
-    level, causes = judge(state.database_reachable, state.redis_reachable)
-    return json(200, {"level": level, "name": NAMES[level], "causes": causes}, NO_STORE)
+    return json(200, picture(state.database_reachable, state.redis_reachable), NO_STORE)
 
 
 def refusal(error: DomainError, *headers: Header) -> Answer:

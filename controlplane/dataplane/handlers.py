@@ -4,7 +4,7 @@ import re
 from urllib.parse import parse_qs
 
 from controlplane.core.errors import InvalidInput
-from controlplane.dataplane import answers, held, marks, ofrep, reports
+from controlplane.dataplane import answers, held, marks, ofrep
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
 from controlplane.dataplane.names import service_of
@@ -61,7 +61,7 @@ async def stream(state: State, call: Call) -> None:
 
 async def report(state: State, call: Call) -> Answer:
     """Take in what an instance tells of itself."""
-    told = reports.parse(answers.object_in(call.body))
+    told = await state.ledger.read(answers.object_in(call.body))
     duplicate = await state.ledger.report(told, state.copy)
     return answers.report(state, duplicate=duplicate)
 

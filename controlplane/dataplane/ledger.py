@@ -8,24 +8,21 @@ sent them tries again.
 import asyncio
 import random
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
-import psycopg
 import structlog
 
-from controlplane.core.errors import Unavailable
-from controlplane.dataplane import database, ledger_sql, reports
+from controlplane.dataplane import database, ledger_sql, refusals, told
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.deadlines import within
-from controlplane.dataplane.ledger_sql import Ack
-from controlplane.dataplane.reports import Report, Row
-from controlplane.dataplane.roll import Roll
+from controlplane.dataplane.ledger_sql import Ack, Said
+from controlplane.dataplane.pending import WEIGHT_AT_ONCE, Pending, Told, unavailable
+from controlplane.dataplane.reports import Report
+from controlplane.dataplane.roll import MOST_INSTANCES, Roll
+from controlplane.dataplane.room import Room
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tally import Counts, Tally
 
@@ -35,32 +32,27 @@ TALLY_SECONDS = 5.0
 WRITE_SECONDS = 4.0
 REPORT_SECONDS = 5.0
 MOST_ROWS = 2000
-MOST_REPORTS_AT_ONCE = 200
-MOST_REPORTS = 5000
-MERGES_AT_ONCE = 10
 
 Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """A report that somebody waits for; `epoch` is the one its version is of."""
-
-    report: Report
-    epoch: UUID | None
-    at: datetime
-    duplicate: asyncio.Future[bool] = field(default_factory=asyncio.Future)
-
-
 class Ledger:
-    """The ledger of one process. `state_wall` gives the database's time, aware, in UTC."""
+    """The ledger of one process. `state_wall` gives the database's time, aware, in UTC.
 
-    def __init__(self, state_wall: Callable[[], datetime]) -> None:
+    Once the database has about `most` instances, only reports make new ones.
+    """
+
+    def __init__(
+        self, state_wall: Callable[[], datetime], *, most: int = 2 * MOST_INSTANCES
+    ) -> None:
         self._wall = state_wall
         self._roll = Roll(state_wall, self._wake)
         self._tally = Tally(state_wall)
-        self._waiting: deque[_Waiting] = deque()
+        self._room = Room(most)
+        self._pending = Pending()
+        self._reader = told.Reader()
+        self._counts: list[tuple[str, Counts]] = []
         self._woken = asyncio.Event()
         self._tallied_at = 0.0
         self._away = False
@@ -69,35 +61,42 @@ class Ledger:
         self._told_of_loss = False
         self._told_of_drops = False
 
-    def heard(self, name: bytes, applied: bytes | None, copy: Copy | None) -> None:
+    def heard(
+        self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
+    ) -> None:
         """An instance polled or listened as `name`, and perhaps said what it applies.
 
-        A bare version is of the epoch of `copy`, which is served now. Whatever is no sane name or
-        mark is left alone; so nothing is raised.
+        A bare version is of the epoch of `copy`, which is served now, unless it was said before.
+        One that `forgets` asks as if it had nothing: what polls said for it is void. Whatever is no
+        sane name or mark is left alone; so nothing is raised.
         """
-        self._roll.heard(name, applied, copy)
+        self._roll.heard(name, applied, copy, forgets=forgets)
 
     def asked(self, caller: str, switch_ids: Iterable[str], blocked_by: str | None) -> None:
         """`caller`, an instance or `token:<name>`, asked whether it may go on: unless None, the
         switch that said no."""
         self._tally.asked(caller, switch_ids, blocked_by)
 
+    async def read(self, document: Mapping[str, Any]) -> Report:
+        """The report in a JSON object; raises :class:`InvalidInput` naming each wrong field."""
+        return await self._reader.read(document)
+
     async def report(self, report: Report, copy: Copy | None = None) -> bool:
         """Take in a report; True if it is a duplicate. What it applies is of `copy`'s epoch.
 
         Returns once it is committed; raises :class:`Unavailable` if that can't be within 5 s.
         """
-        if self._away or len(self._waiting) >= MOST_REPORTS:
-            raise _unavailable()
         epoch = None if copy is None else copy.publication.epoch
-        waiting = _Waiting(report, epoch, self._wall())
-        self._waiting.append(waiting)
+        waiting = Told(report, epoch, self._wall())
+        if self._away or not self._pending.has_room(waiting):
+            raise unavailable()
+        self._pending.add(waiting)
         self._wake()
         try:
             async with asyncio.timeout(REPORT_SECONDS):
                 return await waiting.duplicate
         except TimeoutError:
-            raise _unavailable() from None
+            raise unavailable() from None
 
     async def run(self, config: Config) -> None:
         """Write what there is, supervising database sessions one after the other, until cancelled.
@@ -115,13 +114,15 @@ class Ledger:
                     self._lost(error)
                 await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
         finally:
-            self._refuse_waiting()
+            self._pending.refuse_all()
 
     def _wake(self) -> None:
         self._woken.set()
 
     async def _session(self, config: Config) -> None:
-        while not (self._away or self._waiting or len(self._tally) or self._woken.is_set()):
+        while not (self._away or self._pending or self._counts or self._tally):
+            if self._woken.is_set():
+                break
             await self._pause()
         connection = await within(WRITE_SECONDS, database.connect(config))
         work: list[asyncio.Task[Any]] = []
@@ -153,93 +154,114 @@ class Ledger:
             return
 
     async def _batch(self, connection: Connection, write: Write) -> bool:
-        """Write what is due, in a transaction for what was heard and one for what was told.
-
-        True if there may be more.
-        """
+        """Write what is due, in transactions of their own for what was heard, what was told and
+        what was asked. True if there may be more."""
         said, acks = self._roll.take(time.monotonic(), MOST_ROWS, LOOK_SECONDS)
         self._tell_of_drops()
         if said or acks:
-            try:
-                await write(ledger_sql.write_heard(connection, said, acks))
-                self._written()
-            except Exception as error:
-                if not self._is_refused(connection, error):
-                    self._roll.give_back(said, acks)
-                    raise
-        told = self._next_reports()
-        counts = self._next_counts()
-        if told or counts:
-            try:
-                answers = await write(self._write_told(connection, told, counts))
-                self._written()
-            except Exception as error:
-                self._waiting.extendleft(reversed(told))
-                if not self._is_refused(connection, error):
-                    raise
-                self._refuse_waiting()
-            else:
-                for each, duplicate in zip(told, answers, strict=True):
-                    if not each.duplicate.done():
-                        each.duplicate.set_result(duplicate)
-        return len(said) == MOST_ROWS or len(acks) == MOST_ROWS or bool(self._waiting)
+            await self._write_heard(connection, write, said, acks)
+        if reports := self._pending.take():
+            await self._write_reports(connection, write, reports)
+        if counts := self._next_counts():
+            await self._write_counts(connection, write, counts)
+        more_heard = len(said) == MOST_ROWS or len(acks) == MOST_ROWS
+        return more_heard or bool(self._pending or self._counts)
 
-    async def _write_told(
-        self, connection: Connection, told: list[_Waiting], counts: Mapping[str, Counts]
-    ) -> list[bool]:
-        """Merge reports and counts into their rows; for each report, whether it is a duplicate."""
-        services = {each.report.id: each.report.service for each in told}
-        services |= {caller: of.service for caller, of in counts.items()}
-        duplicates, acks = [], []
-        async with connection.transaction():
-            before = await ledger_sql.lock_rows(connection, services)
-            if len(before) < len(services):
-                raise LookupError("an instance was pruned meanwhile")
-            rows = dict(before)
-            for number, each in enumerate(told):
-                row = rows[each.report.id]
-                merged, duplicate = reports.merge(row, each.report, each.at, each.epoch)
-                duplicates.append(duplicate)
-                acks += _new_acks(row, merged)
-                rows[row.id] = merged
-                if number % MERGES_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # Polls go first.
-            now = self._wall()
-            for number, (caller, of) in enumerate(counts.items()):
-                rows[caller] = reports.asked(rows[caller], of.switches, now, of.since)
-                if number % MERGES_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            changed = [row for name, row in rows.items() if row is not before[name]]
-            await ledger_sql.store_rows(connection, changed)
-            await ledger_sql.write_acks(connection, acks)
-        return duplicates
+    async def _write_heard(
+        self, connection: Connection, write: Write, said: list[Said], acks: list[Ack]
+    ) -> None:
+        """Notes that can't be written are found by halves, and left out."""
+        left = [(said, acks)]
+        try:
+            names = {each.id for each in said} | {ack.instance for ack in acks}
+            may = await write(self._room.admit(connection, names))
+            if may != names:
+                left = [_only(may, said, acks)]
+            while left:
+                try:
+                    await write(ledger_sql.write_heard(connection, *left[-1]))
+                    left.pop()
+                except Exception as error:
+                    if not refusals.is_of_content(connection, error):
+                        raise
+                    self._halve(left, error)
+            self._written()
+        except Exception as error:
+            if not self._is_refused(connection, error):
+                for one in left:
+                    self._roll.give_back(*one)
+                raise
 
-    def _next_reports(self) -> list[_Waiting]:
-        """The next few that somebody still waits for."""
-        told: list[_Waiting] = []
-        while self._waiting and len(told) < MOST_REPORTS_AT_ONCE:
-            each = self._waiting.popleft()
-            if not each.duplicate.done():
-                told.append(each)
-        return told
+    def _halve(self, left: list[tuple[list[Said], list[Ack]]], error: Exception) -> None:
+        said, acks = left.pop()
+        if len(said) + len(acks) == 1:
+            self._roll.dropped += 1
+            log.warning("ledger.note_refused", **refusals.described(error))
+        elif said and acks:
+            left += [([], acks), (said, [])]
+        else:
+            some, more = len(said) // 2, len(acks) // 2
+            left += [(said[some:], acks[more:]), (said[:some], acks[:more])]
+
+    async def _write_reports(
+        self, connection: Connection, write: Write, reports: Sequence[Told]
+    ) -> None:
+        """One report that can't be written must not keep others from it: then, one by one."""
+        try:
+            duplicates = await write(told.write_reports(connection, reports))
+        except Exception as error:
+            some = refusals.is_of_some(connection, error)
+            if some and len(reports) == 1:
+                reports[0].refuse()
+                name = reports[0].report.id
+                log.warning("ledger.report_refused", instance=name, **refusals.described(error))
+                return
+            self._pending.put_back(reports, one_by_one=some)
+            if self._is_refused(connection, error):
+                self._pending.refuse_all()
+            elif not some:
+                raise
+        else:
+            self._written()
+            for each, duplicate in zip(reports, duplicates, strict=True):
+                each.answer(duplicate)
+
+    async def _write_counts(
+        self, connection: Connection, write: Write, counts: dict[str, Counts]
+    ) -> None:
+        try:
+            may = await write(self._room.admit(connection, counts.keys()))
+            kept = {caller: of for caller, of in counts.items() if caller in may}
+            await write(told.write_counts(connection, kept, self._wall()))
+            self._written()
+        except Exception as error:
+            if self._is_refused(connection, error):
+                return
+            if not refusals.is_of_some(connection, error):
+                raise
+            log.warning("ledger.counts_refused", **refusals.described(error))
 
     def _next_counts(self) -> dict[str, Counts]:
+        """The next few callers' counts, once in 5 s what has come together by then."""
         now = time.monotonic()
-        if not len(self._tally) or now - self._tallied_at < TALLY_SECONDS:
-            return {}
-        self._tallied_at = now
-        return self._tally.take()
+        if not self._counts and len(self._tally) and now - self._tallied_at >= TALLY_SECONDS:
+            self._tallied_at = now
+            self._counts = [*self._tally.take().items()]
+        few: dict[str, Counts] = {}
+        weight = 0
+        while self._counts and weight < WEIGHT_AT_ONCE:
+            caller, of = self._counts.pop()
+            few[caller] = of
+            weight += told.weight_of(of)
+        return few
 
     def _is_refused(self, connection: Connection, error: Exception) -> bool:
-        """Whether the database is there and will not have it: a read replica, or no tables yet.
-
-        Then the batch is dropped; later ones may fare better.
-        """
-        there = isinstance(error, psycopg.Error) and not connection.closed
-        if not there or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        """Whether the database is there and takes nothing: then what was to be written is dropped,
+        and later notes may fare better."""
+        if not refusals.is_of_all(connection, error):
             return False
         if not self._refused:
-            log.warning("ledger.refused", kind=type(error).__name__, error=str(error))
+            log.warning("ledger.refused", **refusals.described(error))
         self._refused = True
         return True
 
@@ -255,15 +277,9 @@ class Ledger:
             self._wake()
             return
         if not self._told_of_loss:
-            log.warning("ledger.database_lost", kind=type(error).__name__, error=str(error))
+            log.warning("ledger.database_lost", **refusals.described(error))
         self._away = self._told_of_loss = True
-        self._refuse_waiting()
-
-    def _refuse_waiting(self) -> None:
-        for each in self._waiting:
-            if not each.duplicate.done():
-                each.duplicate.set_exception(_unavailable())
-        self._waiting.clear()
+        self._pending.refuse_all()
 
     def _tell_of_drops(self) -> None:
         dropped = self._roll.dropped + self._tally.left_out
@@ -273,20 +289,5 @@ class Ledger:
             self._told_of_drops = True
 
 
-def _new_acks(before: Row, after: Row) -> list[Ack]:
-    """The step that an instance took by a report, if it took one."""
-    if after.applied_epoch is None or after.applied_version is None or after.applied_at is None:
-        return []
-    if (after.applied_epoch, after.applied_version) == (
-        before.applied_epoch,
-        before.applied_version,
-    ):
-        return []
-    return [Ack(after.applied_epoch, after.applied_version, after.id, after.applied_at)]
-
-
-def _unavailable() -> Unavailable:
-    return Unavailable(
-        "The report could not be stored, because the database is not answering or will not be "
-        "written to. Send it again, with the same seq."
-    )
+def _only(names: Set[str], said: list[Said], acks: list[Ack]) -> tuple[list[Said], list[Ack]]:
+    return [one for one in said if one.id in names], [ack for ack in acks if ack.instance in names]

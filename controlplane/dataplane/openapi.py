@@ -58,12 +58,6 @@ _REPORTED = _object(
     snapshot_version={"type": ["integer", "null"]},
     config_version=_COUNT,
 )
-_DEGRADATION = _object(
-    "level name causes",
-    level={"type": "integer", "minimum": 0, "maximum": 3},
-    name={"enum": ["normal", "degraded", "critical", "emergency"]},
-    causes=_list(_TEXT),
-)
 _CONTEXT = _object("", context={"type": "object", "properties": {"targetingKey": _TEXT}})
 _FLAG = _object(
     "key value variant reason metadata",
@@ -153,13 +147,6 @@ def _paths() -> dict[str, Any]:
                 "checks. What it tells of breakers, bulkheads and SLIs is checked, not yet kept.",
                 _json("Taken in, or known already.", _REPORTED),
                 body=_REPORT,
-            )
-        },
-        "/api/v1/degradation": {
-            "get": _operation(
-                "degradation",
-                "How far this installation has degraded, as the answering process sees it.",
-                _json("The level and its causes.", _DEGRADATION),
             )
         },
         "/ofrep/v1/evaluate/flags": {

@@ -3,9 +3,9 @@
 Counters are cumulative per `boot`, so a lost report loses nothing and a repeated one adds nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,8 @@ MOST_SWITCHES = 1000
 """Switches whose counts are kept per instance; those that it checked last."""
 REMEMBERED = 62
 """Reports before the newest one of a boot that are known as repeated when they are."""
+STILL_REPORTS = timedelta(seconds=30)
+"""A boot that was silent for longer is succeeded by any other, whatever their clocks say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,10 @@ def parse(document: Mapping[str, Any]) -> Report:
 def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[Row, bool]:
     """The row after a report that came in at `at` (aware), and whether it is a duplicate.
 
-    `epoch` is the present one, which the report's version is of; None if there is none yet. A
-    duplicate, an older report of this boot and any of an older boot leave all else alone.
+    `epoch` is the present one, which the report's version is of, unless this boot has applied that
+    number since before; None if there is none yet. A duplicate, an older report of this boot and
+    any of an older boot leave all else alone. What a boot that does not say when it started counted
+    before its first report adds nothing: it may have been here before.
     """
     # A clock that was ahead must not shut out later boots.
     started_at = None if report.started_at is None else min(report.started_at, at)
@@ -96,10 +100,11 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
         known, since = row.reported, row.reported_at
         started_at = row.started_at or started_at
         bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
-    elif _is_older(report.boot, started_at, row):
+    elif _is_older(report.boot, started_at, row, at):
         return row, False
     else:
-        known, since, bits = {}, started_at, 1
+        known = {"checks": report.checks} if started_at is None else {}
+        since, bits = started_at, 1
         row = replace(row, applied_epoch=None, applied_version=None, applied_at=at)
     before = known.get("checks", {})
     merged = replace(
@@ -116,6 +121,8 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
         },
         checks=_counted(row.checks, before, report.checks, at, since),
     )
+    if report.applied_version == row.applied_version and row.applied_epoch is not None:
+        epoch = row.applied_epoch
     if epoch is not None and report.applied_version is not None and not _is_later(row, at):
         merged = replace(
             merged, applied_epoch=epoch, applied_version=report.applied_version, applied_at=at
@@ -123,7 +130,7 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
     return merged, False
 
 
-def asked(row: Row, counts: Mapping[str, tuple[int, int]], at: datetime, since: datetime) -> Row:
+def asked(row: Row, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime) -> Row:
     """The row after calls of `/check` between `since` and `at`: switch id → (allowed, blocked)."""
     return replace(row, checks=_counted(row.checks, {}, counts, at, since))
 
@@ -140,10 +147,13 @@ def _late(row: Row, seq: int) -> tuple[Row, bool]:
     return replace(row, reported={**row.reported, "seqs": bits | 1 << back}), False
 
 
-def _is_older(boot: UUID, started_at: datetime | None, row: Row) -> bool:
-    """Whether that boot came before the row's; one that does not say when it started did not."""
+def _is_older(boot: UUID, started_at: datetime | None, row: Row, at: datetime) -> bool:
+    """Whether that boot came before the row's, which still reports; one that does not say when it
+    started did not."""
     if row.boot is None or row.started_at is None or started_at is None:
         return False
+    if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:
+        return False  # Its clock may be behind; it is the one that is there.
     return (started_at, boot) < (row.started_at, row.boot)
 
 
@@ -155,7 +165,7 @@ def _is_later(row: Row, at: datetime) -> bool:
 def _counted(
     checks: Mapping[str, rates.Entry],
     before: Mapping[str, Any],
-    counts: Mapping[str, tuple[int, int]],
+    counts: Mapping[str, Sequence[int]],
     at: datetime,
     since: datetime | None,
 ) -> Mapping[str, rates.Entry]:

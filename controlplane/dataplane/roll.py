@@ -27,8 +27,8 @@ _MARK = re.compile(
 class Note:
     """One instance: what it said last, word for word in `said`, and what that means.
 
-    `publication` was served then: a bare version is of its epoch. `written_at` is on the ledger's
-    monotonic clock.
+    `publication` was served when it was last looked at; a bare version is of the epoch served when
+    it was first said. `written_at` is on the ledger's monotonic clock.
     """
 
     __slots__ = (
@@ -73,17 +73,26 @@ class Roll:
         self._acks: OrderedDict[tuple[UUID, int, str], datetime] = OrderedDict()
         self._looked_at = _NEVER
 
-    def heard(self, name: bytes, applied: bytes | None, copy: Copy | None) -> None:
-        """An instance gave its name and perhaps what it applies, while `copy` was served."""
+    def heard(
+        self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
+    ) -> None:
+        """An instance gave its name and perhaps what it applies, while `copy` was served.
+
+        One that `forgets` begins anew: it has nothing yet, so what it said before is void.
+        """
         note = self._notes.get(name)
-        if note is None or (
-            applied is not None
-            and (
-                applied != note.said
-                or (copy is not None and copy.publication is not note.publication)
+        if (
+            note is None
+            or forgets
+            or (
+                applied is not None
+                and (
+                    applied != note.said
+                    or (copy is not None and copy.publication is not note.publication)
+                )
             )
         ):
-            self._learn(name, note, applied, copy)
+            self._learn(name, note, applied, copy, forgets)
             return
         note.heard_at = at = self._wall()
         if applied is not None:
@@ -138,7 +147,12 @@ class Roll:
         self._trim()
 
     def _learn(
-        self, name: bytes, note: Note | None, applied: bytes | None, copy: Copy | None
+        self,
+        name: bytes,
+        note: Note | None,
+        applied: bytes | None,
+        copy: Copy | None,
+        forgets: bool,
     ) -> None:
         """The long way: a new instance, or one that says something else than before."""
         if note is None:
@@ -151,16 +165,31 @@ class Roll:
         note.heard_at = at = self._wall()
         self._notes.move_to_end(name)
         self._beats[name] = note
-        mark = None if applied is None else _mark(applied, copy)
-        if mark is not None:
-            note.said, note.applied_at = applied, at
-            note.publication = None if copy is None else copy.publication
-            if mark != (note.epoch, note.version):
-                note.epoch, note.version = mark
-                self._acks.setdefault((*mark, note.id), at)
+        if applied is not None:
+            self._take_down(name, note, applied, copy, at)
+        elif forgets:
+            if note.version is not None:
                 self._urgent[name] = note
                 self._wake()
+            note.said = note.publication = note.epoch = note.version = None
+            note.applied_at = at
         self._trim()
+
+    def _take_down(
+        self, name: bytes, note: Note, applied: bytes, copy: Copy | None, at: datetime
+    ) -> None:
+        """What it says it applies, if it is a mark: the same words mean what they meant."""
+        again = applied == note.said
+        mark = None if again else _mark(applied, copy)
+        if mark is None and not again:
+            return
+        note.said, note.applied_at = applied, at
+        note.publication = None if copy is None else copy.publication
+        if mark is not None and mark != (note.epoch, note.version):
+            note.epoch, note.version = mark
+            self._acks.setdefault((*mark, note.id), at)
+            self._urgent[name] = note
+            self._wake()
 
     def _trim(self) -> None:
         while len(self._notes) > self._most:

@@ -38,7 +38,7 @@ ROUTES = {
     ),
     "/api/v1/report": Route(("POST",), handlers.report, ("report:write",), reads_body=True),
     "/api/v1/degradation": Route(
-        _READING, handlers.degradation, ("switches:read", "breakers:read")
+        _READING, handlers.degradation, ("switches:read", "breakers:read"), for_browsers=True
     ),
     "/ofrep/v1/evaluate/flags": Route(
         ("POST",), handlers.flags, _SWITCHES, reads_body=True, refusal=ofrep.refusal

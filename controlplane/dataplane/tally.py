@@ -10,14 +10,16 @@ from typing import NamedTuple
 from controlplane.dataplane.names import service_of_caller
 
 MOST_PAIRS = 50_000
+MOST_SWITCHES = 1000
+"""Per caller: as many as are kept of one instance."""
 
 
 class Counts(NamedTuple):
-    """The calls of one caller since `since`: switch id → (allowed, blocked)."""
+    """The calls of one caller since `since`: switch id → [allowed, blocked]."""
 
     service: str
     since: datetime
-    switches: dict[str, tuple[int, int]]
+    switches: dict[str, list[int]]
 
 
 class Tally:
@@ -54,7 +56,7 @@ class Tally:
         for switch in switch_ids:
             counts = switches.get(switch)
             if counts is None:
-                if self._pairs >= self._most:
+                if self._pairs >= self._most or len(switches) >= MOST_SWITCHES:
                     self.left_out += 1
                     continue
                 self._pairs += 1
@@ -64,11 +66,7 @@ class Tally:
     def take(self) -> dict[str, Counts]:
         """Everything counted so far, by caller; counting begins anew."""
         taken = {
-            caller: Counts(
-                self._services[caller],
-                self._since,
-                {switch: (allowed, blocked) for switch, (allowed, blocked) in switches.items()},
-            )
+            caller: Counts(self._services[caller], self._since, switches)
             for caller, switches in self._callers.items()
         }
         self._clear()

@@ -2,34 +2,18 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
 from controlplane.dataplane import ledger_sql, reports
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.ledger_sql import Ack
+from controlplane.dataplane.pending import ROW_WEIGHT, Told
 from controlplane.dataplane.reports import Report, Row
 from controlplane.dataplane.tally import Counts
 
-ROW_WEIGHT = 20
-"""What a row costs besides its checks, as a number of checks."""
 STEP = 500
 """The weight after which others have their turn: some 5 ms."""
-
-
-@dataclass(slots=True)
-class Told:
-    """A report that somebody waits for; `epoch` is the one its version is of."""
-
-    report: Report
-    epoch: UUID | None
-    at: datetime
-    duplicate: asyncio.Future[bool] = field(default_factory=asyncio.Future)
-
-    @property
-    def weight(self) -> int:
-        return ROW_WEIGHT + len(self.report.checks)
 
 
 class _Turns:
@@ -43,6 +27,25 @@ class _Turns:
         if self._done >= STEP:
             self._done = 0
             await asyncio.sleep(0)
+
+
+class Reader:
+    """Reads the many large reports that may come at once in turns, with polls in between."""
+
+    def __init__(self) -> None:
+        self._busy = asyncio.Lock()
+        self._turns = _Turns()
+
+    async def read(self, document: Mapping[str, Any]) -> Report:
+        """As :func:`reports.parse`."""
+        async with self._busy:
+            weight = STEP
+            try:
+                report = reports.parse(document)
+                weight = ROW_WEIGHT + len(report.checks)
+            finally:
+                await self._turns.after(weight)
+            return report
 
 
 def weight_of(counts: Counts) -> int:
@@ -72,9 +75,7 @@ async def write_reports(connection: Connection, told: Sequence[Told]) -> list[bo
     return duplicates
 
 
-async def write_counts(
-    connection: Connection, counts: Mapping[str, Counts], now: datetime
-) -> None:
+async def write_counts(connection: Connection, counts: Mapping[str, Counts], now: datetime) -> None:
     """Add calls of `/check` until `now`, by caller, to their rows, in one transaction."""
     services = {caller: of.service for caller, of in counts.items()}
     turns = _Turns()

@@ -34,10 +34,16 @@ class Visitor:
         return max(0.0, min(longest, self._ends_at - self._state.unix()))
 
     def note(self) -> None:
-        """The caller's first word: what it says it applies, not what it is about to be sent."""
+        """The caller's first word: what it says it applies, not what it is about to be sent.
+
+        One that asks for everything and says nothing begins anew, as after a restart.
+        """
         if self._name is not None:
-            applied = self._call.headers.get(b"switchgear-applied")
-            self._state.ledger.heard(self._name, applied, self._state.copy)
+            headers = self._call.headers
+            applied = headers.get(b"switchgear-applied")
+            has_some = b"if-none-match" in headers or b"last-event-id" in headers
+            forgets = applied is None and not has_some
+            self._state.ledger.heard(self._name, applied, self._state.copy, forgets=forgets)
 
     def is_there(self) -> None:
         """It is still connected, and has said nothing new."""

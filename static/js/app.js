@@ -36,6 +36,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 dialog.addEventListener("close", () => {
   inside.replaceChildren();
+  dialog.querySelector("[data-announcer]").textContent = "";
   const back = opener?.isConnected ? opener : opener?.id && document.getElementById(opener.id);
   (back || document.getElementById("engage") || document.getElementById("main"))?.focus();
   opener = null;

@@ -4,6 +4,7 @@
 // an open <details> and whatever is typed survive a refresh that comes every two seconds.
 
 const announcer = document.getElementById("announcer");
+const dialog = document.getElementById("dialog");
 const failing = new Set(); // the parts whose last poll got no answer, by id
 let asOf = new Date();
 
@@ -81,9 +82,9 @@ window.htmx?.defineExtension("merge", {
   handleSwap(style, target, fragment) {
     if (style !== "merge") return false;
     const wanted = fragment.firstElementChild ?? fragment;
-    const before = conditions();
+    const before = { conditions: conditions(), reached: reached() };
     focusKept(() => merge(target, wanted));
-    announce(before, conditions());
+    announce(before, { conditions: conditions(), reached: reached() });
     return [target];
   },
 });
@@ -98,23 +99,39 @@ function conditions() {
   return found;
 }
 
+// How far each effect that is shown has got, in steps: the count in between would be chatter.
+function reached() {
+  const parts = (dialog?.open ? dialog : document).querySelectorAll("[data-reached]");
+  return new Map([...parts].map((part) => [part.id, part.dataset.reached]));
+}
+
+// What lies outside an open dialog is inert, a live region too.
+function say(text) {
+  const place = dialog?.open ? dialog.querySelector("[data-announcer]") : announcer;
+  place.textContent = text;
+}
+
 let searching = false;
 
 function announce(before, after) {
   if (searching) {
-    announcer.textContent = after.size === 1 ? "1 switch" : `${after.size} switches`;
+    const found = after.conditions.size;
+    say(found === 1 ? "1 switch" : `${found} switches`);
     return;
   }
   const news = [];
-  for (const [name, condition] of after) {
-    const was = before.get(name);
+  for (const [name, condition] of after.conditions) {
+    const was = before.conditions.get(name);
     if (was === condition || (was === undefined && condition === "released")) continue;
     news.push(`${name} is ${condition}`);
     const element = document.querySelector(`[data-switch="${CSS.escape(name)}"]`);
     element?.classList.add("just-changed");
     setTimeout(() => element?.classList.remove("just-changed"), 2500);
   }
-  if (news.length) announcer.textContent = news.slice(0, 3).join("; ");
+  for (const [id, step] of after.reached) {
+    if ((before.reached.get(id) ?? step) !== step) news.push(document.getElementById(`${id}-said`).textContent);
+  }
+  if (news.length) say(news.slice(0, 3).join("; "));
 }
 
 /* --- as of, stale since */
@@ -147,13 +164,13 @@ function showAge() {
 function heard(part, stamp) {
   const moment = new Date(stamp);
   document.dispatchEvent(new CustomEvent("clock:set", { detail: moment.getTime() }));
-  if (failing.delete(part) && !failing.size) announcer.textContent = "Current again";
+  if (failing.delete(part) && !failing.size) say("Current again");
   if (!failing.size) asOf = moment;
   showAge();
 }
 
 function lost(part) {
-  if (!failing.size) announcer.textContent = `Not current since ${time(asOf)}`;
+  if (!failing.size) say(`Not current since ${time(asOf)}`);
   failing.add(part);
   showAge();
 }
@@ -167,6 +184,8 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (!event.target.closest?.("[data-effect]")) searching = event.target.id === "search";
+  // Nobody looks at it, and it is asked for again as soon as somebody does.
+  else if (document.hidden) event.preventDefault();
 });
 document.addEventListener("htmx:afterSettle", () => {
   const title = document.getElementById("live")?.dataset.title;

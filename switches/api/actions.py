@@ -1,6 +1,7 @@
 """Acting on one switch. Each view is one service call in one transaction."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -10,7 +11,7 @@ from controlplane.core.approvals.api import approval_resource
 from controlplane.core.http.views import ApiView, Done, mutation
 from switches import services
 from switches.api.bodies import AcknowledgeBody, EngageBody, ExtendBody, ReleaseBody, UndoBody
-from switches.api.register import resource
+from switches.api.register import present_effect, resource
 from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
 from switches.services import Engagement
 
@@ -65,9 +66,9 @@ class ReleaseView(ActionView):
         """Let traffic flow again: at once until ramps exist, the global switch after approval."""
         body.pop("break_glass", None)
         done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
-        shown = resource(scope, key, now)
         if done.approval is None:
-            return Done(shown)
+            return _published(resource(scope, key, now), scope, key, now)
+        shown = resource(scope, key, now)
         pending = {"approval": approval_resource(done.approval)}
         return Done(pending, status=202, would_be={**shown, **pending})
 
@@ -80,11 +81,16 @@ class UndoView(ActionView):
     ) -> Done:
         """Take back your own engage within 30 seconds, if nothing changed since."""
         services.undo(scope=scope, key=key, actor=actor, now=now)
-        return Done(resource(scope, key, now))
+        return _published(resource(scope, key, now), scope, key, now)
 
 
 def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
     shown = resource(scope, key, now)
     if done.approval is not None:
         shown["approval"] = approval_resource(done.approval)
-    return Done(shown)
+    return _published(shown, scope, key, now)
+
+
+def _published(shown: dict[str, Any], scope: str, key: str, now: datetime) -> Done:
+    """A dry run publishes nothing, so the version it would have has no effect to tell of."""
+    return Done(shown, still=partial(present_effect, scope, key, now))

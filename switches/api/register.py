@@ -17,7 +17,7 @@ from switches.api.bodies import DescribeBody, SwitchFilters
 from switches.api.shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
 from switches.effect import effect_of, effects
 from switches.models import Episode, Switch, SwitchQuerySet
-from switches.resources import switch_resource
+from switches.resources import effect_resource, switch_resource
 from switches.services.register import DESCRIPTIVE, find, identify
 
 
@@ -25,6 +25,13 @@ def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """The switch as it stands in this transaction; one nobody has named yet is released."""
     switch = find(scope, key) or _unheard_of(scope, key)
     return switch_resource(switch, effect_of(switch, now))
+
+
+def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
+    """The field `effect` of the switch as it stands: what a change that is not made leaves it."""
+    switch = find(scope, key)
+    effect = effect_of(switch, now) if switch else None
+    return {"effect": effect_resource(effect) if effect else None}
 
 
 class SwitchList(ListView[Switch]):

@@ -33,10 +33,18 @@ class EffectShape(serializers.Serializer[Any]):
         child=serializers.CharField(), help_text="At most 20, those furthest behind first."
     )
     stragglers_total = serializers.IntegerField()
+    silent_total = serializers.IntegerField(
+        help_text="Instances that fell silent within 5 minutes and never said they apply it; they "
+        "count neither as applying it nor as stragglers."
+    )
+    measured = serializers.IntegerField(
+        help_text="Instances known before the commit that have said they apply it: those that "
+        "p50_ms and p99_ms are of."
+    )
     p50_ms = serializers.IntegerField(
         allow_null=True,
-        help_text="From the commit. Null: not measured; with hundreds of instances a long list "
-        "measures its newest changes only.",
+        help_text="From the commit, of those `measured` only. Null: not measured; with hundreds of "
+        "instances a long list measures its newest changes only.",
     )
     p99_ms = serializers.IntegerField(allow_null=True, help_text="As p50_ms.")
     requested_at = serializers.DateTimeField(allow_null=True)
@@ -93,10 +101,13 @@ class PreviewShape(serializers.Serializer[Any]):
     """The blast radius: who checked the switch within the last hour. Those who only poll, don't."""
 
     switch = serializers.CharField()
-    instances = CallerShape(many=True, help_text="The 200 busiest.")
-    instances_total = serializers.IntegerField()
+    instances = CallerShape(many=True, help_text="The 200 busiest callers, tokens among them.")
+    instances_total = serializers.IntegerField(help_text="All callers, tokens among them.")
     services = CallingServiceShape(many=True)
-    calls_per_second = serializers.FloatField(help_text="Of all instances together.")
+    tokens = serializers.IntegerField(
+        help_text="Callers known by their token alone; they are of no service."
+    )
+    calls_per_second = serializers.FloatField(help_text="Of all callers together.")
     last_seen = serializers.DateTimeField(allow_null=True)
     overlapping = OverlapShape(
         many=True, help_text="Switches not released that stop part of the same traffic; at most 50."

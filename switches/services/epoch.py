@@ -32,8 +32,9 @@ def begin_epoch(*, reason: str, actor: Actor, now: datetime) -> Publication:
         before = _picture(head)
         head.epoch = uuid.uuid4()
         head.version += 1
+        head.began_version = head.version
         head.published_at = max(head.published_at, now)
-        head.save(update_fields=["epoch", "version", "published_at"])
+        head.save(update_fields=["epoch", "version", "began_version", "published_at"])
         wake("snapshot")
         audit.record(
             actor=actor,

@@ -1,5 +1,6 @@
 """What templates say about switches: a state, a name, where a target leads."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import template
@@ -8,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core.templatetags.screen import icon
+from switches.blast import Blast
 from switches.models import Scope
 
 register = template.Library()
@@ -47,6 +49,24 @@ def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeStr
 
 
 @register.filter
+def callers(blast: Blast) -> str:
+    """Who checks a switch, counted: `4 instances of 2 services and 1 token`."""
+    return _with_tokens(blast, f" of {_counted(len(blast.services), 'service')}")
+
+
+@register.filter
+def callers_in_short(blast: Blast) -> str:
+    """The same without the services: `4 instances and 1 token`."""
+    return _with_tokens(blast, "")
+
+
+@register.filter
+def beyond(found: Sequence[object], shown: int) -> int:
+    """How many there are beside the first `shown`."""
+    return max(0, len(found) - shown)
+
+
+@register.filter
 def per_second(rate: float) -> str:
     """Calls per second as people read them: `0/s`, `< 0.1/s`, `3.4/s`, `1,240/s`."""
     if 0 < rate < 0.1:
@@ -72,3 +92,13 @@ def switch_url(target: str) -> str:
     if scope not in Scope.values or not key or "/" in key:
         return ""
     return reverse("switch_page", args=[scope, key])
+
+
+def _with_tokens(blast: Blast, of_services: str) -> str:
+    processes = _counted(blast.processes, "instance") + of_services if blast.processes else ""
+    tokens = _counted(blast.tokens, "token") if blast.tokens else ""
+    return " and ".join(filter(None, (processes, tokens)))
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

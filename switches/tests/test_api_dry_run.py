@@ -2,12 +2,15 @@
 
 import pytest
 
+from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
 from switches.models import Episode, Publication, Switch
+from switches.tests.there import says
 
 FINANCE = "/switches/segment/finance"
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}
 LATER = {"expires_in": "2d", "reason": "refund job is still running"}
+PERMANENT = {**LATER, "expires_in": "permanent"}
 RESOURCE = {"id", "state", "allow_percent", "reason", "expires_at", "permanent", "version"}
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +68,25 @@ def test_dry_run_shows_the_state_it_would_have(operator):
 
     assert engaged["state"] == "engaged"
     assert released["state"] == "released"
+
+
+def test_dry_run_of_the_first_change_has_no_effect_to_tell_of(operator):
+    assert operator.engage("segment:finance", dry_run=True).json()["effect"] is None
+
+
+@pytest.mark.parametrize(
+    ("action", "body"),
+    [("release", RELEASE), ("extend", LATER), ("extend", PERMANENT), ("undo", {})],
+)
+def test_dry_run_tells_the_effect_of_what_is_published(operator, action, body):
+    operator.engage("segment:finance")
+    says("core/a1", 1, db_now())
+    before = operator.get(f"{FINANCE}/").json()["effect"]
+
+    answer = operator.post(f"{FINANCE}/{action}", {**body, "dry_run": True}).json()
+
+    assert answer["effect"] == before
+    assert (before["version"], before["applied"]) == (1, 1)
 
 
 def test_dry_run_refuses_what_would_be_refused(operator):

@@ -10,14 +10,14 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
-from switches.models import Switch
+from switches.models import Episode, Switch
 from switches.tests.there import acknowledged, checks, says
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance"
 EFFECT = {
     *("version", "applied", "instances", "stragglers", "stragglers_total"),
-    *("p50_ms", "p99_ms", "requested_at", "committed_at"),
+    *("silent_total", "measured", "p50_ms", "p99_ms", "requested_at", "committed_at"),
 }
 
 
@@ -43,8 +43,17 @@ class TestEffect:
         assert set(effect) == EFFECT
         assert (effect["version"], effect["applied"], effect["instances"]) == (1, 1, 2)
         assert (effect["stragglers"], effect["stragglers_total"]) == (["core/a2"], 1)
-        assert (effect["p50_ms"], effect["p99_ms"]) == (41, 41)
+        assert (effect["p50_ms"], effect["p99_ms"], effect["measured"]) == (41, 41, 1)
         assert effect["requested_at"] <= effect["committed_at"]
+
+    def test_those_that_fell_silent_are_counted_apart(self, operator):
+        engaged_and_half_applied(operator)
+        says("core/lost", 0, db_now() - timedelta(minutes=1))
+
+        effect = operator.get(f"{FINANCE}/").json()["effect"]
+
+        assert (effect["instances"], effect["silent_total"]) == (2, 1)
+        assert "core/lost" not in effect["stragglers"]
 
     def test_engage_never_answers_that_it_is_applied(self, operator):
         says("core/a1", 0, db_now())
@@ -85,7 +94,7 @@ class TestEffect:
             operator.engage(f"segment:s{number}")
             says(f"core/a{number}", number, now)
 
-        assert queries() == few <= 8  # Person, page, episodes; time, head, heard, delays.
+        assert queries() == few <= 9  # Person, page, episodes; time, head, counts, names, delays.
 
 
 class TestShell:
@@ -110,12 +119,47 @@ class TestShell:
         call_command("killswitch", "status", "--segment", "finance")
 
         said = capsys.readouterr().out
-        assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2" in said
+        assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2\n" in said
+        assert "of the 1 that was there before the commit and has said so: half within 41" in said
 
     def test_engage_with_nobody_there_claims_nothing(self, capsys):
         call_command("killswitch", "engage", "--segment", "a", "--reason", "ledger rows missing")
 
-        assert "nothing is known about its effect" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "no instance was heard from within 30 seconds" in said
+        assert "nothing is known about the effect now" in said
+        assert "0 instances" not in said
+
+    @pytest.mark.parametrize(
+        ("there", "said"),
+        [
+            ([1], "applied by the 1 instance heard from\n"),
+            ([1, 1], "applied by all 2 instances heard from\n"),
+            ([0], "applied by 0 of 1 instance; not by core/a0\n"),
+            ([0] * 7, "core/a2, core/a3, core/a4 and 2 more\n"),
+        ],
+    )
+    def test_status_counts_as_people_do(self, operator, capsys, there, said):
+        operator.engage("segment:finance")
+        for number, version in enumerate(there):
+            says(f"core/a{number}", version, db_now())
+
+        call_command("killswitch", "status", "--segment", "finance")
+
+        assert said in capsys.readouterr().out
+
+    def test_status_tells_who_fell_silent_and_that_its_time_is_up(self, operator, capsys):
+        operator.engage("feature:beta", on_expiry="release", expires_in="1h")
+        long_ago = db_now() - timedelta(hours=2)
+        Episode.objects.update(engaged_at=long_ago, expires_at=long_ago + timedelta(hours=1))
+        says("core/a1", 1, db_now())
+        says("core/lost", 0, db_now() - timedelta(minutes=1))
+
+        call_command("killswitch", "status", "--feature", "beta")
+
+        said = capsys.readouterr().out
+        assert "1 fell silent within the last 5 minutes before saying so" in said
+        assert "past its expiry: instances may let traffic flow by themselves" in said
 
 
 class TestPreview:
@@ -130,6 +174,7 @@ class TestPreview:
             "instances": [],
             "instances_total": 0,
             "services": [],
+            "tokens": 0,
             "calls_per_second": 0,
             "last_seen": None,
             "overlapping": [],
@@ -158,6 +203,14 @@ class TestPreview:
                 "allow_percent": 0,
             }
         ]
+
+    def test_token_is_counted_by_itself(self, operator):
+        checks("token:ci", "segment:finance", at=db_now(), per_second=10)
+
+        found = self.preview(operator)
+
+        assert (found["tokens"], found["instances_total"], found["services"]) == (1, 1, [])
+        assert found["instances"][0]["id"] == "token:ci"
 
     @pytest.mark.parametrize("path", ["/switches/galaxy/x", "/switches/global/x"])
     def test_impossible_switch_is_400(self, operator, path):

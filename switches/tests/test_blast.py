@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
+from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import Caller
 from switches.blast import CALLERS_NAMED, OVERLAPPING_NAMED, blast, by_service
 from switches.models import Episode, Switch
@@ -80,6 +81,37 @@ class TestCallers:
 
         assert names(found.instances) == ["core/a1", "billing/b1"]
 
+    def test_token_is_a_caller_and_neither_a_service_nor_an_instance_of_one(self):
+        now = db_now()
+        checks("core/a1", FINANCE, at=now, per_second=2)
+        for name in ("token:ci", "token:cron", "token:shop/web"):
+            checks(name, FINANCE, at=now, per_second=1)
+
+        found = blast(FINANCE, now)
+
+        assert [(one.id, one.instances) for one in found.services] == [("core", 1)]
+        assert (found.processes, found.tokens, found.instances_total) == (1, 3, 4)
+        assert set(names(found.instances)) == {
+            "core/a1",
+            "token:ci",
+            "token:cron",
+            "token:shop/web",
+        }
+        assert found.calls_per_second == pytest.approx(5, rel=0.05)
+
+    def test_more_callers_than_could_be_named_are_all_summed_up(self):
+        now = db_now()
+        entry = checks("core/a0", FINANCE, at=now, per_second=1).checks
+        Instance.objects.bulk_create(
+            Instance(id=f"core/a{number}", service="core", checks=entry)
+            for number in range(1, 10_020)
+        )
+
+        found = blast(FINANCE, now)
+
+        assert (found.instances_total, found.services[0].instances) == (10_020, 10_020)
+        assert found.calls_per_second == pytest.approx(10_020, rel=0.05)
+
     def test_busiest_are_named_and_all_are_counted(self):
         now = db_now()
         total = CALLERS_NAMED + 5
@@ -115,6 +147,22 @@ class TestOverlapping:
 
         assert (beta.id, beta.state, float(beta.allow_percent)) == ("feature:beta", "ramping", 12.5)
         assert beta.reason == "Ledger drifts since 01:00, INC-1"
+
+    def test_two_checks_by_one_token_are_no_overlap(self):
+        checks("token:ci", FINANCE, "feature:beta", at=db_now())
+        engaged("feature:beta")
+
+        assert blast(FINANCE, db_now()).overlapping == ()
+
+    def test_instance_that_no_longer_checks_this_switch_makes_no_overlap(self):
+        now = db_now()
+        instance = checks("core/a1", "feature:beta", at=now)
+        old = checks("core/old", FINANCE, at=now - timedelta(hours=2)).checks
+        instance.checks = {**instance.checks, **old}
+        instance.save()
+        engaged("feature:beta")
+
+        assert blast(FINANCE, now).overlapping == ()
 
     def test_released_switch_overlaps_with_nothing(self):
         now = db_now()

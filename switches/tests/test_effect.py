@@ -7,98 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from controlplane.core.instances.queries import Heard
-from switches.effect import (
-    NOT_MEASURED,
-    STRAGGLERS_NAMED,
-    Standings,
-    effect_of,
-    fallen_silent,
-    measurable,
-)
-from switches.models import Publication, Switch
+from controlplane.core.instances.models import Instance
+from switches import services
+from switches.effect import STRAGGLERS_NAMED, effect_of, effects, fallen_silent, measurable
+from switches.models import Episode, Publication, Switch
 from switches.tests.screens import engaged
 from switches.tests.there import acknowledged, says
 from switches.views.effect import MOST_CELLS, cells
 
-EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
 OTHER = UUID("11111111-2b0e-4b5c-9c69-1d5f2f3a7a11")
 AT = datetime(2026, 11, 21, 3, tzinfo=UTC)
-HEAD = Publication(epoch=EPOCH, version=17, published_at=AT)
-
-
-def heard(name, version, epoch=EPOCH):
-    return Heard(name, "core", None if version is None else epoch, version, AT)
-
-
-def measured(version, *instances):
-    return Standings(HEAD, instances).effect(Switch(id="segment:a", version=version), NOT_MEASURED)
 
 
 def named(effect):
     return [one.id for one in effect.stragglers]
-
-
-class TestWhoApplies:
-    def test_with_nobody_there_nobody_does_and_not_everybody(self):
-        effect = measured(17)
-
-        assert (effect.applied, effect.instances, named(effect)) == (0, 0, [])
-        assert not effect.by_everybody
-
-    @pytest.mark.parametrize(
-        ("version", "epoch", "says"),
-        [
-            (16, EPOCH, "applies version 16"),
-            (0, EPOCH, "applies version 0"),
-            (None, EPOCH, "has not said what it applies"),
-            (17, OTHER, "applies version 17 of another epoch"),
-            (400, OTHER, "applies version 400 of another epoch"),
-            (18, EPOCH, "claims version 18, which was never published"),
-        ],
-    )
-    def test_straggler_is_named_with_what_it_says(self, version, epoch, says):
-        effect = measured(17, heard("core/a1", 17), heard("core/a2", version, epoch))
-
-        assert (effect.applied, effect.instances, effect.stragglers_total) == (1, 2, 1)
-        assert [(one.id, one.says) for one in effect.stragglers] == [("core/a2", says)]
-        assert not effect.by_everybody
-
-    @pytest.mark.parametrize("version", [15, 16, 17])
-    def test_later_version_covers_an_earlier_change(self, version):
-        assert measured(15, heard("core/a1", version)).by_everybody
-
-    def test_those_furthest_behind_are_named_first_and_at_most_twenty(self):
-        lagging = [heard(f"core/{number:02}", 16 - number % 3) for number in range(30)]
-
-        effect = measured(17, heard("core/zz", None), *lagging)
-
-        assert effect.stragglers_total == 31
-        assert named(effect)[:3] == ["core/zz", "core/02", "core/05"]
-        assert len(effect.stragglers) == STRAGGLERS_NAMED
-
-    @given(
-        st.integers(1, 17),
-        st.lists(
-            st.tuples(st.none() | st.integers(0, 20), st.sampled_from([EPOCH, OTHER])), max_size=60
-        ),
-    )
-    def test_counts_agree_with_asking_each_instance(self, version, instances):
-        there = [heard(f"i/{n}", said, epoch) for n, (said, epoch) in enumerate(instances)]
-
-        effect = measured(version, *there)
-
-        applying = {
-            one.id
-            for one in there
-            if one.version is not None and one.epoch == EPOCH and version <= one.version <= 17
-        }
-        assert effect.applied == len(applying)
-        assert effect.instances == len(there)
-        assert not applying & set(named(effect))
-        assert len(effect.stragglers) == min(STRAGGLERS_NAMED, len(there) - len(applying))
-        assert effect.by_everybody == (bool(there) and len(applying) == len(there))
 
 
 class TestWhatIsMeasured:
@@ -109,12 +33,17 @@ class TestWhatIsMeasured:
         ("instances", "measured"), [(0, 200), (150, 200), (1000, 30), (10_000, 3), (100_000, 1)]
     )
     def test_newest_changes_are_where_there_are_too_many(self, instances, measured):
-        changes = measurable(self.switches(200), instances)
+        changes = measurable(self.switches(200), instances, 0)
 
         assert [change.version for change in changes] == list(range(200, 200 - measured, -1))
 
     def test_change_whose_commit_was_not_noted_is_not(self):
-        assert measurable([Switch(id="segment:old", version=1)], 4) == []
+        assert measurable([Switch(id="segment:old", version=1)], 4, 0) == []
+
+    def test_change_of_an_earlier_epoch_is_not(self):
+        changes = measurable(self.switches(5), 4, began_version=4)
+
+        assert [change.version for change in changes] == [5, 4]
 
 
 class TestBar:
@@ -194,6 +123,146 @@ class TestMeasured:
         assert (other.applied, other.instances) == (0, 1)
         assert effect_of(finance, now).by_everybody
 
+    def test_newcomer_is_no_measure_of_the_delay(self, finance):
+        now = db_now()
+        says("core/a1", finance.version, now)
+        says("core/new", finance.version, now, known_since=now)
+        acknowledged("core/a1", finance, 41)
+        acknowledged("core/new", finance, 12_731)
+
+        effect = effect_of(finance, now)
+
+        assert (effect.p99_ms, effect.measured, effect.applied) == (41, 1, 2)
+
+    def test_change_from_before_the_epoch_began_gets_no_delays_of_it(self, finance):
+        now = db_now()
+        services.begin_epoch(reason="backup restored, INC-7", actor=system("shell"), now=now)
+        says("core/a1", 2, now)
+        acknowledged("core/a1", finance, 41)
+
+        effect = effect_of(finance, now)
+
+        assert (effect.applied, effect.measured, effect.p99_ms) == (1, 0, None)
+
+
+@pytest.mark.django_db
+class TestWhoApplies:
+    @pytest.fixture
+    def third(self):
+        """The switch of version 3 of 5."""
+        for number in range(5):
+            engaged(f"segment:s{number}")
+        return Switch.objects.get(version=3)
+
+    def test_with_nobody_there_nobody_does_and_not_everybody(self, third):
+        effect = effect_of(third, db_now())
+
+        assert (effect.applied, effect.instances, named(effect)) == (0, 0, [])
+        assert not effect.by_everybody
+        assert not effect.whole
+
+    @pytest.mark.parametrize(
+        ("version", "epoch", "words"),
+        [
+            (2, None, "applies version 2"),
+            (0, None, "applies version 0"),
+            (None, None, "has not said what it applies"),
+            (5, OTHER, "applies version 5 of another epoch"),
+            (400, OTHER, "applies version 400 of another epoch"),
+            (6, None, "claims version 6, which was never published"),
+        ],
+    )
+    def test_straggler_is_named_with_what_it_says(self, third, version, epoch, words):
+        now = db_now()
+        says("core/a1", 3, now)
+        says("core/a2", version, now, epoch=epoch)
+
+        effect = effect_of(third, now)
+
+        assert (effect.applied, effect.instances, effect.stragglers_total) == (1, 2, 1)
+        assert [(one.id, one.says) for one in effect.stragglers] == [("core/a2", words)]
+        assert not effect.by_everybody
+
+    @pytest.mark.parametrize("version", [3, 4, 5])
+    def test_later_version_covers_an_earlier_change(self, third, version):
+        says("core/a1", version, db_now())
+
+        assert effect_of(third, db_now()).whole
+
+    def test_those_furthest_behind_are_named_first_and_at_most_twenty(self, third):
+        now = db_now()
+        for number in range(30):
+            says(f"core/{number:02}", 2 - number % 3, now)
+        says("core/zz", None, now)
+
+        effect = effect_of(third, now)
+
+        assert effect.stragglers_total == 31
+        assert named(effect)[:3] == ["core/zz", "core/02", "core/05"]
+        assert len(effect.stragglers) == STRAGGLERS_NAMED
+
+    def test_each_of_many_switches_has_its_own_stragglers(self, third):
+        now = db_now()
+        for number in range(25):
+            says(f"core/{number:02}", number % 5 + 1, now)
+
+        found = effects([*Switch.objects.with_open_episode()], now)
+
+        for switch in Switch.objects.all():
+            alone, effect = effect_of(switch, now), found[switch.pk]
+            assert (effect.applied, effect.stragglers) == (alone.applied, alone.stragglers)
+            assert len(effect.stragglers) == effect.stragglers_total == 5 * (switch.version - 1)
+
+    def test_more_instances_than_could_be_named_are_all_counted(self, third):
+        now, head = db_now(), Publication.objects.get()
+        Instance.objects.bulk_create(
+            Instance(
+                id=f"core/{number:05}",
+                service="core",
+                heard_at=now,
+                applied_epoch=head.epoch,
+                applied_version=2 if number > 10_000 else 3,
+            )
+            for number in range(10_007)
+        )
+
+        effect = effect_of(third, now)
+
+        assert (effect.applied, effect.instances, len(effect.stragglers)) == (10_001, 10_007, 6)
+        assert not effect.by_everybody
+
+
+@pytest.mark.django_db
+class TestPastExpiry:
+    @pytest.mark.parametrize(
+        ("on_expiry", "minutes", "percent", "is_past"),
+        [
+            ("release", 61, 0, True),
+            ("release", 60, 0, False),  # within the time that clocks may differ by
+            ("release", 59, 0, False),
+            ("hold", 61, 0, False),
+            ("ramp", 61, 0, False),
+            ("release", 61, 25, False),
+        ],
+    )
+    def test_is_when_instances_may_have_let_go_by_themselves(
+        self, on_expiry, minutes, percent, is_past
+    ):
+        now = db_now()
+        engaged("feature:beta", now=now, expires_in="1h", on_expiry=on_expiry)
+        Episode.objects.update(allow_percent=percent)
+
+        effect = effect_of(Switch.objects.get(), now + timedelta(minutes=minutes))
+
+        assert effect.past_expiry is is_past
+
+    def test_released_switch_is_not(self):
+        now = db_now()
+        engaged("feature:beta", now=now, expires_in="1h", on_expiry="release")
+        services.expire_due(now + timedelta(hours=2))
+
+        assert not effect_of(Switch.objects.get(), now + timedelta(hours=2)).past_expiry
+
 
 @pytest.mark.django_db
 class TestFallenSilent:
@@ -214,7 +283,18 @@ class TestFallenSilent:
         now = db_now()
         says("core/a1", version, now - timedelta(seconds=seconds))
 
-        told, total = fallen_silent(Switch.objects.get(), now)
+        switch = Switch.objects.get()
+        assert [one.id for one in fallen_silent(switch, now)] == ["core/a1"] * is_told
+        assert effect_of(switch, now).silent_total == int(is_told)
 
-        assert [one.id for one in told] == ["core/a1"] * is_told
-        assert total == int(is_told)
+    def test_takes_from_the_whole_though_everybody_heard_from_applies_it(self):
+        engaged("segment:finance")
+        now = db_now()
+        says("core/a1", 1, now)
+        assert effect_of(Switch.objects.get(), now).whole
+        says("core/a2", 0, now - timedelta(minutes=1))
+
+        effect = effect_of(Switch.objects.get(), now)
+
+        assert effect.by_everybody
+        assert not effect.whole

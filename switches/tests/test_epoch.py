@@ -49,6 +49,7 @@ def test_new_epoch_is_another_one_and_its_version_goes_on():
     assert (after.epoch, after.version) == (began.epoch, began.version)
     assert after.epoch != before.epoch
     assert after.epoch.version == 4
+    assert (before.began_version, after.began_version) == (0, after.version)
     assert after.version == before.version + 1
     assert after.published_at > before.published_at
     assert after.registrations == before.registrations

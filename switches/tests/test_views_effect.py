@@ -2,12 +2,15 @@
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
+from controlplane.core.instances.models import Instance
+from controlplane.core.templatetags.screen import percent
 from switches.models import Episode, Switch
 from switches.templatetags.switchboard import milliseconds, per_second
 from switches.tests.screens import (
@@ -50,6 +53,14 @@ def test_delay_is_shown_as_people_read_it(duration, shown):
     assert milliseconds(duration) == shown
 
 
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [("12.50", "12.5 %"), ("100.00", "100 %"), ("0.07", "0.07 %"), ("99.99", "99.99 %")],
+)
+def test_share_is_shown_without_rounding_and_without_idle_zeros(share, shown):
+    assert percent(Decimal(share)) == shown
+
+
 @pytest.mark.django_db
 class TestPanel:
     @pytest.fixture
@@ -61,7 +72,7 @@ class TestPanel:
         said = told(browser_as("viewer"))
 
         assert "Its effect is not known" in said
-        assert "0 instances have said what they apply, so nothing is known" in said
+        assert "No instance was heard from within 30 seconds, so nothing is known" in said
         assert "Applied by" not in said
 
     def test_straggler_is_named_with_what_it_says_and_when(self, finance):
@@ -76,7 +87,8 @@ class TestPanel:
         assert "Applied by 3 of 4 instances" in said
         assert "Traffic may still flow through 1 instance" in said
         assert re.search(r"core/a1 ?applies version 0 · heard [45] s ago", said)
-        assert "half knew within 41 ms, 99 % within 41 ms (p50 and p99 of 3)" in said
+        assert "Of the 3 that were there before the commit and have said so: half within" in said
+        assert "half within 41 ms, 99 % within 41 ms" in said
 
     def test_all_of_them_are_told_as_what_they_say(self, finance):
         says("core/a1", finance.version, db_now())
@@ -84,8 +96,9 @@ class TestPanel:
 
         said = told(browser_as("viewer"))
 
-        assert "Applied by all 2 instances" in said
-        assert "says that it blocks" in said
+        assert "Applied by all 2 instances heard from" in said
+        assert "says that it applies version 1, in which segment:finance is engaged" in said
+        assert "blocks" not in said
         assert "may still" not in said
 
     def test_one_that_fell_silent_before_saying_so_is_told(self, finance):
@@ -94,9 +107,28 @@ class TestPanel:
 
         said = told(browser_as("viewer"))
 
-        assert "Applied by the 1 instance there is" in said
+        assert "Applied by the 1 instance heard from; 1 fell silent" in said
         assert "1 fell silent within the last 5 minutes" in said
-        assert "core/lost (1 min ago)" in said
+        assert "core/lostapplies version 0 · heard 1 min ago" in said
+
+    def test_header_is_whole_only_when_nothing_speaks_against_it(self, finance):
+        client = browser_as("viewer")
+
+        def is_whole():
+            (panel,) = Tags(page(client.get(EFFECT))).having("section", id="effect-page")
+            return "effect--whole" in panel["class"]
+
+        says("core/a1", finance.version, db_now())
+        assert is_whole()
+        long_ago = db_now() - timedelta(hours=2)
+        expired = {"expires_at": long_ago + timedelta(hours=1), "on_expiry": "release"}
+        Episode.objects.update(engaged_at=long_ago, **expired)
+        assert "Past its expiry" in told(client)
+        assert not is_whole()
+        Episode.objects.update(on_expiry="hold")
+        assert is_whole()
+        says("core/lost", 0, db_now() - timedelta(seconds=70))
+        assert not is_whole()
 
     def test_of_many_stragglers_twenty_are_named_and_the_rest_counted(self, finance):
         for number in range(40):
@@ -140,6 +172,25 @@ class TestPanel:
 
         assert panel["hx-trigger"] == f"every {pace}, refresh from:body"
         assert panel["hx-get"] == EFFECT
+
+    def test_looks_less_often_where_each_look_reads_many_instances(self, finance):
+        now = db_now()
+        Instance.objects.bulk_create(
+            Instance(id=f"core/a{number}", service="core", heard_at=now) for number in range(1001)
+        )
+
+        (panel,) = Tags(page(browser_as("viewer").get(EFFECT))).having("section", id="effect-page")
+
+        assert panel["hx-trigger"] == "every 3s, refresh from:body"
+        assert "Applied by 0 of 1,001 instances" in told(browser_as("operator"))
+
+    def test_looks_each_second_while_one_has_fallen_silent(self, finance):
+        says("core/a1", finance.version, db_now())
+        says("core/lost", 0, db_now() - timedelta(seconds=70))
+
+        (panel,) = Tags(page(browser_as("viewer").get(EFFECT))).having("section", id="effect-page")
+
+        assert panel["hx-trigger"] == "every 1s, refresh from:body"
 
     def test_page_has_it_without_a_script(self, finance):
         says("core/a1", finance.version - 1, db_now())
@@ -202,6 +253,34 @@ class TestEngaging:
         assert "1 instance of 1 service checked segment:finance" in text(html)
         assert html.index("1 instance of 1 service") < html.index("data-verb")
 
+    def test_sum_stands_beside_the_button_whatever_else_is_said_there(self):
+        checks("core/a1", "segment:finance", at=db_now(), per_second=10)
+        client = browser_as("operator")
+
+        for fields in ({}, {"reason": ""}):
+            html = page(self.engage(client, "preview/", **fields))
+            beside_the_button = html.partition('id="blast"')[0]
+            assert "Checked by 1 instance: 10/s" in text(beside_the_button)
+
+    def test_tokens_are_no_services(self):
+        now = db_now()
+        checks("core/a1", "segment:finance", at=now)
+        for name in ("token:billing", "token:mail", "token:ledger"):
+            checks(name, "segment:finance", at=now)
+
+        said = text(page(self.engage(browser_as("operator"), "preview/")))
+
+        assert "1 instance of 1 service and 3 tokens checked segment:finance" in said
+
+    def test_tokens_alone_are_named_as_such(self):
+        checks("token:billing", "segment:finance", at=db_now())
+
+        html = page(self.engage(browser_as("operator"), "preview/"))
+
+        assert "1 token checked segment:finance" in text(html)
+        assert "token:billing" in text(html)
+        assert "Services that check it" not in html
+
     def test_preview_says_who_is_hit_also_while_the_reason_is_missing(self):
         checks("core/a1", "segment:finance", at=db_now(), per_second=10)
 
@@ -237,7 +316,7 @@ class TestEngaging:
 
         said = text(page(self.engage(browser(kim), "preview/")))
 
-        assert "Part of this traffic is under another switch already" in said
+        assert "These callers also check" in said
         assert "Ledger drifts since 01:00, INC-1" in said
 
 
@@ -251,4 +330,32 @@ def test_page_of_a_switch_says_who_checks_it():
 
     assert "25 instances of 25 services checked it" in said
     assert "and 19 more services" in said
-    assert "The 20 busiest instances" in said
+    assert "The 20 busiest callers" in said
+
+
+@pytest.mark.django_db
+def test_page_of_a_released_switch_claims_no_traffic_while_the_global_one_is_engaged():
+    now = db_now()
+    engaged("segment:finance")
+    browser_as("operator").post(f"{FINANCE}release/", {"justification": SAFE_NOW})
+    says("core/a1", Switch.objects.get().version, now)
+    engaged("global:all")
+
+    said = text(page(browser_as("viewer").get(FINANCE)))
+
+    assert "This switch tells no service to block. But global:all tells every service" in said
+    assert "says that it applies version 2, in which segment:finance is released" in said
+    assert "flows" not in said
+
+
+@pytest.mark.django_db
+def test_ids_stay_unique_with_the_dialog_over_the_page():
+    checks("core/a1", "segment:finance", at=db_now())
+    client = browser_as("operator")
+    engaged("segment:finance")
+
+    under = page(client.get(FINANCE))
+    over = page(client.get("/switches/engage/?scope=segment&key=finance", headers=DIALOG))
+
+    ids = [tag["id"] for html in (under, over) for _, tag in Tags(html).found if "id" in tag]
+    assert len(ids) == len(set(ids))

@@ -1,6 +1,6 @@
 """Instances as the data plane would have written them: what they apply, and what they check."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -8,8 +8,17 @@ from controlplane.core.instances import rates
 from controlplane.core.instances.models import Acknowledgement, Instance
 from switches.models import Publication, Switch
 
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
-def says(name: str, version: int | None, at: datetime, *, epoch: UUID | None = None) -> None:
+
+def says(
+    name: str,
+    version: int | None,
+    at: datetime,
+    *,
+    epoch: UUID | None = None,
+    known_since: datetime = LONG_AGO,
+) -> None:
     """The instance was heard at that moment, and said that it applies `version`."""
     head = Publication.objects.get()
     Instance.objects.update_or_create(
@@ -17,6 +26,7 @@ def says(name: str, version: int | None, at: datetime, *, epoch: UUID | None = N
         defaults={
             "service": name.partition("/")[0],
             "heard_at": at,
+            "first_heard_at": known_since,
             "applied_epoch": None if version is None else epoch or head.epoch,
             "applied_version": version,
         },

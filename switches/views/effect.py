@@ -19,8 +19,10 @@ from switches.views import live
 
 PAGE, DIALOG = "page", "dialog"
 STRAGGLERS_SHOWN = {PAGE: 20, DIALOG: 4}
+SILENT_SHOWN = 4
 MOST_CELLS = 40
-QUICKLY, SLOWLY = 1, 5  # seconds between two looks
+QUICKLY, LESS_QUICKLY, SLOWLY = 1, 3, 5  # seconds between two looks
+MANY_INSTANCES = 1000  # A look reads a row of each of them.
 # Whoever has not applied a change by then is not about to: no need to look each second.
 WATCHED_SECONDS = 600
 
@@ -59,7 +61,7 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
     measured = effect_of(switch, now)
     if measured is None:
         return {"effect": None}
-    silent, silent_total = fallen_silent(switch, now)
+    silent = fallen_silent(switch, now)[:SILENT_SHOWN] if measured.silent_total else ()
     shown = measured.stragglers[: STRAGGLERS_SHOWN[place]]
     return {
         "switch": switch,
@@ -71,9 +73,9 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
         "commit_ms": _commit_ms(measured),
         "stragglers": shown,
         "stragglers_more": measured.stragglers_total - len(shown),
-        "silent": silent[: STRAGGLERS_SHOWN[DIALOG]],
-        "silent_total": silent_total,
-        "silent_more": silent_total - len(silent[: STRAGGLERS_SHOWN[DIALOG]]),
+        "silent": silent,
+        "silent_total": measured.silent_total,
+        "silent_more": measured.silent_total - len(silent),
         "pace_seconds": _pace_seconds(measured, now),
     }
 
@@ -98,4 +100,6 @@ def _commit_ms(measured: Effect) -> int | None:
 def _pace_seconds(measured: Effect, now: datetime) -> int:
     changed = measured.committed_at
     is_old = changed is None or (now - changed).total_seconds() > WATCHED_SECONDS
-    return SLOWLY if measured.by_everybody or is_old else QUICKLY
+    if measured.whole or is_old:
+        return SLOWLY
+    return LESS_QUICKLY if measured.instances > MANY_INSTANCES else QUICKLY

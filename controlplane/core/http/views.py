@@ -59,12 +59,17 @@ class ListView(ApiView, ListAPIView[Row]):
 
 @dataclass(frozen=True)
 class Done:
-    """What a mutation answers; what a repeat and a dry run get, if that is not the same."""
+    """What a mutation answers; what a repeat and a dry run get, if that is not the same.
+
+    `still` is asked by a dry run after all was rolled back: fields that tell what there is, not
+    what would be.
+    """
 
     data: dict[str, Any]
     status: int = 200
     kept: dict[str, Any] | None = None
     would_be: dict[str, Any] | None = None
+    still: Callable[[], dict[str, Any]] = dict
 
 
 Handler = Callable[..., Done]
@@ -117,10 +122,12 @@ def _once(
         done = work(fields, actor, now)
         if dry_run:
             transaction.set_rollback(True)
-            return _json(rendering.dumps({**(done.would_be or done.data), "dry_run": True}), 200)
-        if claimed is not None:
+        elif claimed is not None:
             kept = rendering.dumps(done.data if done.kept is None else done.kept).decode()
             idempotency.keep(claimed, idempotency.Answer(done.status, kept))
+    if dry_run:
+        answer = {**(done.would_be or done.data), **done.still(), "dry_run": True}
+        return _json(rendering.dumps(answer), 200)
     return _json(rendering.dumps(done.data), done.status)
 
 

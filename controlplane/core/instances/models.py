@@ -9,7 +9,8 @@ class Instance(models.Model):
     """One running process of a service, or one caller that only ever asks `/check`.
 
     Its id is `service/instance`, or `token:<name>` for a caller that gave no name of its own.
-    `heard_at` is when it last said what it applies, by a poll or a report; None if it never did.
+    `heard_at` is when it last said what it applies, by a poll or a report, and `first_heard_at`
+    when it first did; None if it never did.
     `applied_epoch` and `applied_version` are what it said at `applied_at`, None if it said nothing.
     """
 
@@ -20,6 +21,7 @@ class Instance(models.Model):
     seq = models.BigIntegerField(null=True, blank=True)
     reported_at = models.DateTimeField(null=True, blank=True)
     heard_at = models.DateTimeField(null=True, blank=True)
+    first_heard_at = models.DateTimeField(null=True, blank=True)
     applied_epoch = models.UUIDField(null=True, blank=True)
     applied_version = models.BigIntegerField(null=True, blank=True)
     applied_at = models.DateTimeField(null=True, blank=True)

@@ -1,8 +1,14 @@
-"""What the console asks about instances: who is there, how soon they were told, who checks what."""
+"""What the console asks about instances: what they apply and since when, and what they check.
 
-from collections.abc import Iterator, Sequence
+An instance applies a version if it said so of the present epoch and of a version that is published;
+one that said anything else, or nothing, applies none.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +16,28 @@ import orjson
 from django.db import connection
 
 from controlplane.core.instances import rates
-from controlplane.core.instances.models import Instance
 
 HEARD_WITHIN = timedelta(seconds=30)
-MOST = 10_000
+GONE_AFTER = timedelta(minutes=5)
+"""Silent for longer than this, an instance is gone: nobody waits for it any more."""
 EVERY_CALL = "global:all"
 """The switch that bears on every call."""
 
+APPLIES = """
+    SELECT id, applied_epoch, applied_version, heard_at, heard_at >= %(there)s AS there,
+           CASE WHEN applied_epoch = %(epoch)s AND applied_version <= %(newest)s
+                THEN applied_version ELSE -1 END AS applied
+    FROM core_instance WHERE heard_at >= %(gone)s
+"""
+TALLY = f"SELECT there, applied, count(*) FROM ({APPLIES}) said GROUP BY there, applied"  # noqa: S608
+BEHIND = f"""
+    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) said
+    WHERE there AND applied < %(version)s ORDER BY applied, id LIMIT %(most)s
+"""  # noqa: S608
+SILENT = f"""
+    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) said
+    WHERE NOT there AND applied < %(version)s ORDER BY heard_at DESC, id LIMIT %(most)s
+"""  # noqa: S608
 DELAYS = """
     SELECT c.id,
            percentile_disc(0.5) WITHIN GROUP (ORDER BY told.ms),
@@ -29,16 +50,15 @@ DELAYS = """
         FROM (
             SELECT a.instance, min(a.acknowledged_at) AS at
             FROM core_acknowledgement a
+            JOIN switches_publication p ON p.epoch = a.epoch AND p.version >= a.version
             WHERE a.epoch = %(epoch)s AND a.version >= c.version
               AND a.acknowledged_at >= c.committed_at - interval '5 seconds'
               AND a.acknowledged_at <= c.committed_at + interval '10 minutes'
             GROUP BY a.instance
         ) first
-        LEFT JOIN core_instance i
-               ON i.id = first.instance
-              AND i.started_at > c.committed_at + interval '5 seconds'
-              AND i.started_at <= first.at
-        WHERE i.id IS NULL
+        JOIN core_instance i ON i.id = first.instance AND i.first_heard_at < c.committed_at
+        WHERE NOT coalesce(i.started_at > c.committed_at + interval '5 seconds'
+                           AND i.started_at <= first.at, false)
     ) told ON true
     GROUP BY c.id
 """
@@ -50,14 +70,37 @@ CALLERS_OF_ANY = "SELECT id, service, checks::text FROM core_instance WHERE chec
 
 
 @dataclass(frozen=True)
+class Head:
+    """What is published now: versions up to `version` of this epoch."""
+
+    epoch: UUID
+    version: int
+
+
+@dataclass(frozen=True)
 class Heard:
-    """An instance that is there, and what it said it applies; None if it said nothing."""
+    """An instance, what it last said it applies (None: nothing), and when it was last heard."""
 
     id: str
-    service: str
     epoch: UUID | None
     version: int | None
     heard_at: datetime
+
+
+class Applied:
+    """How many instances apply what: `counts` has a number of instances for a version, -1: none."""
+
+    def __init__(self, counts: Mapping[int, int]) -> None:
+        self._versions = sorted(counts)
+        self._sums = [0, *accumulate(counts[version] for version in self._versions)]
+
+    @property
+    def total(self) -> int:
+        return self._sums[-1]
+
+    def below(self, version: int) -> int:
+        """How many of them don't apply that version or a later one."""
+        return self._sums[bisect_left(self._versions, version)]
 
 
 @dataclass(frozen=True)
@@ -93,18 +136,44 @@ class Caller:
     last_seen: datetime
 
 
-def heard(now: datetime) -> list[Heard]:
-    """The instances heard from within 30 s, by id; at most :data:`MOST`."""
-    rows = (
-        Instance.objects.filter(heard_at__gte=now - HEARD_WITHIN)
-        .order_by("id")
-        .values_list("id", "service", "applied_epoch", "applied_version", "heard_at")[:MOST]
+def tally(head: Head, now: datetime) -> tuple[Applied, Applied]:
+    """What instances apply that were heard from within 30 s, and what those said that have fallen
+    silent since, 5 minutes ago at most. All are counted, in one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(TALLY, _since(head, now))
+        rows = cursor.fetchall()
+    there, silent = (
+        Applied({applied: count for is_there, applied, count in rows if is_there is which})
+        for which in (True, False)
     )
-    return [
-        Heard(name, service, epoch, version, at)
-        for name, service, epoch, version, at in rows
-        if at is not None
-    ]
+    return there, silent
+
+
+def behind(version: int, head: Head, now: datetime, *, most: int) -> list[Heard]:
+    """Instances heard from within 30 s that don't apply that version: those furthest behind
+    first, then by id."""
+    return _named(BEHIND, version, head, now, most)
+
+
+def fallen_silent(version: int, head: Head, now: datetime, *, most: int) -> list[Heard]:
+    """Instances that fell silent within 5 minutes and never said they apply that version: those
+    heard last first."""
+    return _named(SILENT, version, head, now, most)
+
+
+def _named(statement: str, version: int, head: Head, now: datetime, most: int) -> list[Heard]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {**_since(head, now), "version": version, "most": most})
+        return [Heard(*row) for row in cursor.fetchall()]
+
+
+def _since(head: Head, now: datetime) -> dict[str, Any]:
+    return {
+        "epoch": head.epoch,
+        "newest": head.version,
+        "there": now - HEARD_WITHIN,
+        "gone": now - GONE_AFTER,
+    }
 
 
 def delays(epoch: UUID, changes: Sequence[Change]) -> dict[str, Delays]:
@@ -112,8 +181,9 @@ def delays(epoch: UUID, changes: Sequence[Change]) -> dict[str, Delays]:
 
     An instance's delay runs from the commit to its first word, within 10 minutes, that it applies
     that version or a later one. Percentiles are measured values (nearest rank). An acknowledgement
-    may seem a little earlier than the commit, by clocks' error: that is a delay of 0. An instance
-    known to have started 5 s or more after the commit was never told of it, and does not count.
+    may seem a little earlier than the commit, by clocks' error: that is a delay of 0. Only those
+    count that were there to be told: heard of before the commit, and not known to have started
+    5 s or more after it. So neither a newcomer counts nor one that has been forgotten since.
     """
     asked: dict[str, Any] = {
         "epoch": epoch,
@@ -133,9 +203,9 @@ def callers(
     now: datetime,
     *,
     within: timedelta = timedelta(hours=1),
-    most: int = 200,
+    most: int | None = 200,
 ) -> tuple[list[Caller], int]:
-    """The `most` busiest that checked the switch within that time, and how many did in all.
+    """The `most` busiest (None: all) that checked the switch within that time, and how many did.
 
     For None: of any switch, one row per instance, as callers of `global:all`. An instance that
     counts nothing under that id is taken by the sum of its switches, where a call that asks for two

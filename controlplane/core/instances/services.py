@@ -10,21 +10,22 @@ ACKNOWLEDGEMENTS_KEPT = timedelta(days=8)
 INSTANCES_KEPT = timedelta(hours=24)
 
 # What the data plane holds just now is left for the next turn, so that neither waits for the other.
+# An array, not a plain subquery: the planner may run that once per row, each time with a new limit.
 OLD_ACKNOWLEDGEMENTS = """
-    DELETE FROM core_acknowledgement WHERE id IN (
+    DELETE FROM core_acknowledgement WHERE id = ANY(ARRAY(
         SELECT id FROM core_acknowledgement WHERE acknowledged_at < %(before)s
         LIMIT %(most)s FOR UPDATE SKIP LOCKED
-    )
+    ))
 """
 GONE_INSTANCES = """
-    DELETE FROM core_instance WHERE id IN (
+    DELETE FROM core_instance WHERE id = ANY(ARRAY(
         SELECT id FROM core_instance
         WHERE coalesce(greatest(heard_at, reported_at), '-infinity') < %(before)s
           AND NOT EXISTS (
               SELECT FROM jsonb_each(checks) AS entry WHERE entry.value ->> 'seen' >= %(seen)s
           )
         LIMIT %(most)s FOR UPDATE SKIP LOCKED
-    )
+    ))
 """
 
 

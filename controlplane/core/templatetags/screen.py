@@ -6,6 +6,7 @@ Every moment is shown in the person's own zone and carries UTC in its tooltip an
 
 import math
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from django import template
 from django.http import HttpRequest
@@ -90,6 +91,18 @@ def parsed(text: str) -> datetime:
 def lasts(until: datetime, since: datetime) -> str:
     """How long from `since` to `until`, in two units at most."""
     return durations.readable(until - since)
+
+
+@register.filter
+def number(value: int) -> str:
+    """A count as people read it: `12,000`."""
+    return f"{value:,}"
+
+
+@register.filter
+def percent(share: Decimal) -> str:
+    """A share without zeros that say nothing: `12.5 %`, `0.07 %`, never rounded."""
+    return f"{share.normalize():f} %"
 
 
 @register.filter

@@ -12,6 +12,8 @@ from controlplane.dataplane.config import Config
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.lines import Background, Line, background
+from controlplane.dataplane.tests.served import EPOCH
+from switches.models import Publication
 
 
 @dataclass
@@ -56,6 +58,12 @@ def idle(transactional_db: None) -> Iterator[Following]:
         following = Following(loop, database_line, redis_line, config, Plane())
         yield following
         following.stop()
+
+
+@pytest.fixture
+def published(transactional_db: None) -> None:
+    """Version 99 of the epoch that :mod:`served` serves is what the database has published."""
+    Publication.objects.update(epoch=EPOCH, version=99)
 
 
 @pytest.fixture

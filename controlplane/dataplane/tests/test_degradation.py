@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.dataplane.degradation import judge
+from controlplane.core.degradation import judge
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credential, plane
 
 

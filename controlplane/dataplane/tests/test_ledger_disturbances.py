@@ -7,8 +7,8 @@ import pytest
 
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane import ledger as ledger_module
 from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.pending import MOST_REPORTS
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_following import until
@@ -25,6 +25,8 @@ from controlplane.dataplane.tests.test_ledger import (
     row,
     writing,
 )
+
+pytestmark = pytest.mark.usefixtures("published")
 
 BACK = 12.0
 """Seconds in which a ledger has surely found its database again: a frozen write is given up after
@@ -143,8 +145,7 @@ def test_no_more_reports_wait_than_there_is_room_for(idle: Following) -> None:
     ledger = Ledger(Clock().wall)
 
     async def refused_at_once() -> int:
-        room = ledger_module.MOST_REPORTS
-        sent = [asyncio.create_task(ledger.report(report(n))) for n in range(room + 50)]
+        sent = [asyncio.create_task(ledger.report(report(n))) for n in range(MOST_REPORTS + 50)]
         await asyncio.sleep(0.5)
         count = sum(task.done() for task in sent)
         for task in sent:

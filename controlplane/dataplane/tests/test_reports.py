@@ -250,6 +250,43 @@ def test_a_boot_with_a_clock_ahead_shuts_out_no_later_one() -> None:
     assert row.boot == NEXT_BOOT
 
 
+def test_a_boot_with_a_clock_behind_is_taken_in_once_the_one_before_is_silent() -> None:
+    row = after(EMPTY, told(5, started=-60, applied_version=17))
+    behind = told(1, boot=NEXT_BOOT, started=-3600, applied_version=18)
+
+    early, _ = merge(row, behind, NOW + timedelta(seconds=29), EPOCH)
+    late, _ = merge(row, behind, NOW + timedelta(seconds=30), EPOCH)
+
+    assert early is row
+    assert (late.boot, late.applied_version) == (NEXT_BOOT, 18)
+
+
+def test_boots_of_one_name_that_do_not_say_when_they_started_count_no_call_twice() -> None:
+    row = EMPTY
+    for number in range(10):
+        for boot in (BOOT, NEXT_BOOT):
+            one = told(number, boot=boot, started=None, checks={"segment:a": (1000, 10)})
+            row, _ = merge(row, one, NOW + timedelta(seconds=number), EPOCH)
+
+    assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["now"]) == (0, 0)
+    row = after(row, told(10, boot=NEXT_BOOT, started=None, checks={"segment:a": (1007, 11)}))
+    assert (row.checks["segment:a"]["allowed"], row.checks["segment:a"]["blocked"]) == (7, 1)
+
+
+def test_the_same_version_reported_after_an_epoch_began_is_still_of_the_one_before() -> None:
+    begun = UUID(int=7)
+    row = after(EMPTY, told(1, applied_version=17))
+
+    row, _ = merge(row, told(2, applied_version=17), NOW + timedelta(seconds=5), begun)
+    assert (row.applied_epoch, row.applied_version) == (EPOCH, 17)
+
+    next_, _ = merge(row, told(3, applied_version=18), NOW + timedelta(seconds=9), begun)
+    assert (next_.applied_epoch, next_.applied_version) == (begun, 18)
+    again = told(1, boot=NEXT_BOOT, started=5, applied_version=17)
+    again_row, _ = merge(row, again, NOW + timedelta(seconds=9), begun)
+    assert (again_row.applied_epoch, again_row.applied_version) == (begun, 17)
+
+
 def test_what_a_later_poll_said_stands_against_a_report() -> None:
     later = NOW + timedelta(seconds=9)
     row = Row("core/a1", "core", boot=BOOT, started_at=NOW, seq=1, heard_at=later)

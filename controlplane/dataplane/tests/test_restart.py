@@ -26,8 +26,11 @@ def keeping(idle: Following, tmp_path: Path) -> Following:
 def kept_version(following: Following) -> int:
     folder = following.config.folder
     assert folder is not None
-    text = (folder / "current").read_bytes() if (folder / "current").exists() else b""
-    return int(text.partition(b'"version":')[2].partition(b"}")[0].partition(b",")[0] or -1)
+    try:
+        text = (folder / "current").read_bytes()
+    except FileNotFoundError:  # Not yet, or just now between two renames.
+        return -1
+    return int(text.partition(b'"version":')[2].partition(b"}")[0].partition(b",")[0])
 
 
 def source(following: Following) -> str:

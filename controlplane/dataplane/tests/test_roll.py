@@ -2,12 +2,13 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
 
 import pytest
 
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.roll import HEARTBEAT_SECONDS, Roll
-from controlplane.dataplane.tests.served import EPOCH
+from controlplane.dataplane.tests.served import EPOCH, copy
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock
 
 
@@ -148,3 +149,56 @@ def test_what_is_said_again_was_said_when_it_was_last_heard() -> None:
         (NOW + timedelta(seconds=10), NOW + timedelta(seconds=5))
     ]
     assert [ack.at for ack in acknowledged] == [NOW]
+
+
+def epochs_said(roll: Roll, at: float) -> list[tuple[UUID | None, int | None]]:
+    return [(each.epoch, each.version) for each in roll.take(at, 100, 0.0)[0]]
+
+
+def test_the_same_bare_version_after_an_epoch_began_is_still_of_the_one_before() -> None:
+    roll = Roll(Clock().wall, lambda: None)
+    begun = copy(18, epoch=uuid4())
+    roll.heard(b"core/stuck", b"17", COPY)
+    assert epochs_said(roll, 0.0) == [(EPOCH, 17)]
+
+    roll.heard(b"core/stuck", b"17", begun)
+    roll.heard(b"core/stuck", b"17", begun)
+    said, acknowledged = roll.take(20.0, 100, 0.0)
+
+    assert [(each.epoch, each.version) for each in said] == [(EPOCH, 17)]
+    assert acknowledged == []
+    roll.heard(b"core/stuck", b"18", begun)
+    assert epochs_said(roll, 40.0) == [(begun.publication.epoch, 18)]
+
+
+def test_an_instance_that_forgets_has_said_nothing_until_it_says_something() -> None:
+    clock, woken = Clock(), []
+    roll = Roll(clock.wall, lambda: woken.append(1))
+    roll.heard(b"core/a1", b"17", COPY)
+    roll.take(0.0, 100, 1.0)
+    clock.later(1)
+    woken.clear()
+
+    roll.heard(b"core/a1", None, COPY, forgets=True)
+
+    said, acknowledged = roll.take(0.1, 100, 1.0)
+    assert [(each.epoch, each.version, each.applied_at) for each in said] == [
+        (None, None, clock.now)
+    ]
+    assert (acknowledged, woken) == ([], [1])
+    clock.later(1)
+    roll.heard(b"core/a1", b"17", COPY)
+    assert epochs_said(roll, 0.2) == [(EPOCH, 17)]
+
+
+def test_an_instance_that_always_forgets_is_written_once_in_ten_seconds() -> None:
+    clock = Clock()
+    roll = Roll(clock.wall, lambda: None)
+
+    written = []
+    for second in range(31):
+        roll.heard(b"core/a1", None, COPY, forgets=True)
+        written += [second for _ in roll.take(float(second), 100, 1.0)[0]]
+        clock.later(1)
+
+    assert written == [0, 10, 20, 30]

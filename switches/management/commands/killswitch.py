@@ -2,6 +2,7 @@
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from typing import Any
 
 from django.db import transaction
@@ -14,6 +15,8 @@ from switches.effect import Effect, effect_of, effects
 from switches.models import Scope, State, Switch
 from switches.resources import switch_resource
 from switches.services.register import find, identify
+
+STRAGGLERS_NAMED = 5
 
 
 class Command(ShellCommand):
@@ -93,7 +96,8 @@ class Command(ShellCommand):
             return
         self.line(_sentence(switch))
         if effect:
-            self.line(_progress(effect))
+            for told in _progress(effect):
+                self.line(f"  {told}")
 
     def list(self, options: dict[str, Any]) -> None:
         scope, key = _which(options, required=False)
@@ -123,16 +127,37 @@ def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]
     return "", ""
 
 
-def _progress(effect: Effect) -> str:
+def _progress(effect: Effect) -> Iterator[str]:
     """How far the last change has got, by what instances say."""
-    told = f"version {effect.version} is committed"
+    yield f"version {effect.version} is committed{_applied(effect)}"
+    if effect.silent_total:
+        yield f"{effect.silent_total} fell silent within the last 5 minutes before saying so"
+    if effect.past_expiry:
+        yield "past its expiry: instances may let traffic flow by themselves"
+    if effect.measured:
+        were, have = ("was", "has") if effect.measured == 1 else ("were", "have")
+        yield (
+            f"of the {effect.measured} that {were} there before the commit and {have} said so: "
+            f"half within {effect.p50_ms} ms, 99 % within {effect.p99_ms} ms"
+        )
+
+
+def _applied(effect: Effect) -> str:
     if not effect.instances:
-        return f"  {told}; 0 instances have said what they apply: nothing is known about its effect"
-    named = ", ".join(straggler.id for straggler in effect.stragglers[:5])
-    more = effect.stragglers_total - min(5, len(effect.stragglers))
-    waits = f"; not by {named}" if named else ""
-    also = f" and {more} more" if more else ""
-    return f"  {told}, applied by {effect.applied} of {effect.instances} instances{waits}{also}"
+        return (
+            "; no instance was heard from within 30 seconds, "
+            "so nothing is known about the effect now"
+        )
+    if effect.by_everybody:
+        them = "the 1 instance" if effect.instances == 1 else f"all {effect.instances} instances"
+        return f", applied by {them} heard from"
+    named = ", ".join(straggler.id for straggler in effect.stragglers[:STRAGGLERS_NAMED])
+    more = effect.stragglers_total - len(effect.stragglers[:STRAGGLERS_NAMED])
+    plural = "" if effect.instances == 1 else "s"
+    return (
+        f", applied by {effect.applied} of {effect.instances} instance{plural}; not by {named}"
+        + (f" and {more} more" if more else "")
+    )
 
 
 def _sentence(switch: Switch) -> str:

@@ -21,6 +21,17 @@ def version():
     return Publication.objects.get().version
 
 
+def opacity(element):
+    """What is left of the element's own colour: its opacity times that of all around it."""
+    return element.evaluate(
+        """element => {
+          let left = 1;
+          for (let at = element; at; at = at.parentElement) left *= getComputedStyle(at).opacity;
+          return left;
+        }"""
+    )
+
+
 def engage_finance(page):
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
@@ -36,18 +47,20 @@ def test_dialog_follows_the_change_until_everybody_applies_it(desks):
 
     engage_finance(page)
     panel = page.locator("#effect-dialog")
-    expect(panel.get_by_role("status")).to_have_text("Committed. Applied by 0 of 2 instances")
-    expect(page.get_by_role("button", name="Done")).to_be_focused()
+    expect(panel.locator(".effect__said")).to_have_text("Committed. Applied by 0 of 2 instances")
+    done = page.get_by_role("button", name="Done")
+    expect(done).to_be_focused()
+    expect(done).to_have_accessible_description("Committed. Applied by 0 of 2 instances")
 
     says("core/a2", version(), db_now())
-    expect(panel.get_by_role("status")).to_have_text("Applied by 1 of 2 instances")
+    expect(panel.locator(".effect__said")).to_have_text("Applied by 1 of 2 instances")
     expect(panel.locator(".stragglers")).to_contain_text("core/a1")
     expect(panel.locator(".stragglers")).not_to_contain_text("core/a2")
 
     for name in ("core/a1", "core/a2"):
         says(name, version(), db_now())
     acknowledged("core/a2", Switch.objects.get(), 41)
-    expect(panel.get_by_role("status")).to_have_text("Applied by all 2 instances")
+    expect(panel.locator(".effect__said")).to_have_text("Applied by all 2 instances heard from")
     expect(panel).to_contain_text("41 ms")
     expect(page.get_by_role("button", name="Done")).to_be_focused()
 
@@ -57,12 +70,12 @@ def test_page_tells_of_a_straggler_that_comes_later(desks):
     says("core/a1", version(), db_now())
     page = desks.of(kim).open(FINANCE)
     panel = page.locator("#effect-page")
-    expect(panel.get_by_role("status")).to_have_text("Applied by the 1 instance there is")
+    expect(panel.locator(".effect__said")).to_have_text("Applied by the 1 instance heard from")
 
     says("core/a2", 0, db_now())
 
     # Once everybody applies it, the panel looks every five seconds.
-    expect(panel.get_by_role("status")).to_have_text("Applied by 1 of 2 instances", timeout=9000)
+    expect(panel.locator(".effect__said")).to_have_text("Applied by 1 of 2 instances", timeout=9000)
     expect(panel).to_contain_text("Traffic may still flow through 1 instance")
 
 
@@ -75,7 +88,7 @@ def test_panel_appears_on_a_page_that_was_open_before_the_first_engage(desks):
     expect(page.locator("#effect-page")).to_contain_text("Its effect is not known")
     says("core/a1", version(), db_now())
 
-    expect(page.locator("#effect-page")).to_contain_text("Applied by the 1 instance there is")
+    expect(page.locator("#effect-page")).to_contain_text("Applied by the 1 instance heard from")
 
 
 def test_who_is_hit_stands_before_the_button_as_the_key_is_typed(desks):
@@ -89,10 +102,96 @@ def test_who_is_hit_stands_before_the_button_as_the_key_is_typed(desks):
     expect(hit).to_contain_text("1 instance of 1 service checked segment:finance")
     expect(hit).to_contain_text("Ledger drifts since 01:00, INC-1")
     expect(page.get_by_label("Key", exact=True)).to_be_focused()
+    expect(
+        page.get_by_role("button", name="Engage segment:finance")
+    ).to_have_accessible_description(
+        re.compile("^1 instance of 1 service checked segment:finance .{,50}$")
+    )
 
     page.get_by_label("Key", exact=True).fill("nobody")
     expect(hit).to_contain_text("Nobody was seen checking segment:nobody")
     expect(hit).not_to_contain_text("INC-1")
+
+
+@pytest.mark.parametrize("height", [800, 640])
+@pytest.mark.parametrize(
+    ("width", "scope"), [(1280, "segment"), (390, "segment"), (1280, "global")]
+)
+def test_who_is_hit_is_in_sight_above_the_button(desks, width, height, scope):
+    for number in range(9):
+        checks(f"s{number}/a1", "segment:finance", "feature:beta", at=db_now(), per_second=10)
+    engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
+    page = desks.of(person("operator"), viewport={"width": width, "height": height}).open("/")
+
+    page.keyboard.press("e")
+    page.get_by_label("Scope", exact=True).select_option(scope)
+    if scope == "segment":
+        page.get_by_label("Key", exact=True).fill("finance")
+    other = page.get_by_role("group", name="Who is hit").get_by_text("Ledger drifts since 01:00")
+    foot = page.locator("#dialog .form-foot")
+    expect(foot).to_contain_text("Checked by 9 instances: 90/s")
+    expect(other).to_be_visible()
+
+    assert other.bounding_box()["y"] + other.bounding_box()["height"] <= foot.bounding_box()["y"]
+
+
+def test_dialog_announces_milestones_and_no_counts(desks):
+    names = ("core/a1", "core/a2", "core/a3")
+    for name in names:
+        says(name, 0, db_now())
+    page = desks.of(person("operator")).open("/")
+    engage_finance(page)
+    said, announced = page.locator("#effect-dialog-said"), page.locator("#dialog [data-announcer]")
+    expect(said).to_contain_text("0 of 3")
+
+    says("core/a1", version(), db_now())
+    expect(announced).to_have_text("Applied by 1 of 3 instances")
+    says("core/a2", version(), db_now())
+    expect(said).to_have_text("Applied by 2 of 3 instances")
+    expect(announced).to_have_text("Applied by 1 of 3 instances")
+    for name in names:
+        says(name, version(), db_now())
+    expect(announced).to_have_text("Applied by all 3 instances heard from")
+    says("core/a4", 0, db_now())
+    expect(announced).to_have_text("Applied by 3 of 4 instances", timeout=9000)
+
+
+def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
+    kim = engaged("segment:finance")
+    says("core/a1", 0, db_now())
+    page = desks.of(kim).open(FINANCE)
+    said = page.locator("#effect-page-said")
+    expect(said).to_contain_text("0 of 1")
+
+    hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: %s})"
+    page.evaluate(hide % "true")
+    page.wait_for_timeout(500)  # What was under way when it was hidden.
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(2500)
+    assert not [url for url in asked if "/effect/" in url]
+
+    says("core/a1", version(), db_now())
+    page.evaluate(hide % "false")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(said).to_have_text("Applied by the 1 instance heard from", timeout=900)
+
+
+def test_long_name_takes_three_lines_at_most(desks):
+    kim = engaged("segment:finance")
+    long_name = f"{'a-service-' * 12}/{'i' * 120}"
+    says(long_name, 0, db_now())
+    checks(long_name, "segment:finance", at=db_now(), per_second=10)
+    page = desks.of(kim, viewport={"width": 390, "height": 800}).open(FINANCE)
+    page.get_by_text("By caller").click()
+
+    for where in (".stragglers b", ".callers tbody th .clamp"):
+        for name in page.locator(where).all():
+            lines = name.evaluate(
+                "e => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)"
+            )
+            assert lines < 3.5, f"{where} takes {lines} lines"
+            assert name.get_attribute("title") in {long_name, long_name.partition("/")[0]}
 
 
 def test_panel_that_gets_no_answer_says_so(desks):
@@ -106,8 +205,12 @@ def test_panel_that_gets_no_answer_says_so(desks):
     desk.context.set_offline(True)
     expect(panel).to_contain_text("Not current since")
     expect(panel).to_have_class(re.compile("is-stale"))
+    expect(page.locator("#dialog [data-announcer]")).to_contain_text("Not current since")
+    for words in ("Not current since", "core/a1", "Traffic may still flow"):
+        assert opacity(panel.get_by_text(words).first) == 1, f"{words} is pale"
     desk.context.set_offline(False)
     expect(panel).to_contain_text("As of")
+    expect(page.locator("#dialog [data-announcer]")).to_have_text("Current again")
 
     # What the browser itself says about being offline is no complaint about us.
     desk.complaints = [text for text in desk.complaints if "ERR_INTERNET" not in text]
@@ -140,7 +243,7 @@ def test_poll_that_says_what_it_applies_is_seen_on_the_screen(chromium, tmp_path
 
             applied = service.get("/api/v1/snapshot", headers=me).headers["ETag"].strip('"')
             service.get("/api/v1/snapshot", headers={**me, "Switchgear-Applied": applied})
-            expect(panel).to_contain_text("Applied by the 1 instance there is")
+            expect(panel).to_contain_text("Applied by the 1 instance heard from")
             expect(panel).to_contain_text("99 % within")
         context.close()
         assert desk.complaints == []

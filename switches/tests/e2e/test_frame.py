@@ -1,5 +1,6 @@
 """What every page has: the phone, the dark, the keyboard, the menu, a strict policy."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -54,6 +55,20 @@ def test_phone_never_scrolls_sideways(desks, busy, width):
         page = desk.open(path)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{path} is {wide} wide"
+
+
+def test_time_left_in_the_red_bar_is_not_red(desks):
+    engaged("global:all", expires_in="50m")
+    page = desks.of(person("viewer")).open("/")
+    countdown = page.locator(".alarm [data-until]")
+    expect(countdown).to_have_class(re.compile("countdown--soon"))
+
+    colours = page.evaluate(
+        "['.alarm', '.alarm [data-until]']"
+        ".map((part) => getComputedStyle(document.querySelector(part)).color)"
+    )
+
+    assert colours[0] == colours[1]
 
 
 def test_phone_kills_in_three_taps_and_the_words(desks):

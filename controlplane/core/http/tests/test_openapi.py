@@ -62,7 +62,6 @@ def test_every_operation_names_its_problems_and_its_credentials(document):
 DATA_PLANE_ONLY = {
     "/api/v1/snapshot/stream",
     "/api/v1/report",
-    "/api/v1/degradation",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",
     "/ofrep/v1/events",
@@ -112,6 +111,7 @@ def test_real_answers_are_what_it_says(document):
         ("/api/v1/approvals/", "get", operator.get("/approvals/")),
         ("/api/v1/snapshot", "get", operator.get("/snapshot")),
         ("/api/v1/check", "post", operator.post("/check", {"segments": ["finance"]})),
+        ("/api/v1/degradation", "get", operator.get("/degradation")),
         ("/api/v1/switches/", "get", operator.get("/switches/")),
         ("/api/v1/audit/", "get", operator.get("/audit/")),
         (

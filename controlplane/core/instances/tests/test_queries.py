@@ -4,25 +4,46 @@ import math
 import random
 import time
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from controlplane.core.instances import queries, rates
-from controlplane.core.instances.queries import Change, Delays
+from controlplane.core.instances.queries import Change, Delays, Head
 from controlplane.core.models import Acknowledgement, Instance
 
 pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-EPOCH = uuid4()
+EPOCH, OTHER = uuid4(), uuid4()
+HEAD = Head(EPOCH, 7)
+
+
+@pytest.fixture(autouse=True)
+def published(db: None) -> None:
+    """Version 99 is the newest that there is."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE switches_publication SET epoch = %s, version = 99", [EPOCH])
 
 
 def ms(number: float) -> timedelta:
     return timedelta(milliseconds=number)
 
 
+def known(*names: str, since_ms: float = -60_000, **fields: object) -> None:
+    """Instances that first said a word then, counted from the change."""
+    Instance.objects.bulk_create(
+        Instance(id=name, service="a", first_heard_at=NOW + ms(since_ms), **fields)
+        for name in names
+    )
+
+
 def acknowledge(instance: str, version: int, after_ms: float, epoch: object = EPOCH) -> None:
+    if not Instance.objects.filter(id=instance).exists():
+        known(instance)
     Acknowledgement.objects.create(
         epoch=epoch, version=version, instance=instance, acknowledged_at=NOW + ms(after_ms)
     )
@@ -36,21 +57,73 @@ def nearest_rank(values: list[int], part: float) -> int:
     return sorted(values)[max(0, math.ceil(part * len(values)) - 1)]
 
 
-def test_heard_names_those_of_the_last_half_minute_by_id() -> None:
-    for name, ago in (("b/2", 29), ("a/1", 30), ("c/3", 31)):
-        Instance.objects.create(
-            id=name,
-            service=name[0],
-            heard_at=NOW - timedelta(seconds=ago),
-            applied_epoch=EPOCH,
-            applied_version=7,
-        )
+def said(name: str, version: int | None, ago: float = 0, epoch: UUID = EPOCH) -> Instance:
+    return Instance(
+        id=name,
+        service="a",
+        heard_at=NOW - timedelta(seconds=ago),
+        applied_epoch=None if version is None else epoch,
+        applied_version=version,
+    )
+
+
+def test_those_of_the_last_half_minute_and_of_five_minutes_are_counted_apart() -> None:
+    for number, ago in enumerate((0, 29.9, 30, 30.1, 299, 300, 300.1, 9_999)):
+        said(f"a/{number}", 7, ago).save()
     Instance.objects.create(id="token:x", service="token:x")
 
-    found = queries.heard(NOW)
+    there, silent = queries.tally(HEAD, NOW)
 
-    assert [one.id for one in found] == ["a/1", "b/2"]
-    assert (found[0].service, found[0].epoch, found[0].version) == ("a", EPOCH, 7)
+    assert (there.total, silent.total) == (3, 3)
+
+
+def test_number_of_those_that_lag_has_no_limit_and_the_named_ones_have() -> None:
+    Instance.objects.bulk_create(said(f"a/{number:05}", 7) for number in range(10_050))
+    Instance.objects.bulk_create(said(f"z/{number:05}", 5) for number in range(30))
+    Instance.objects.bulk_create(said(f"s/{number:05}", 5, 60) for number in range(10_020))
+
+    there, silent = queries.tally(HEAD, NOW)
+    named = queries.behind(7, HEAD, NOW, most=20)
+
+    assert (there.total, there.below(7), silent.below(7)) == (10_080, 30, 10_020)
+    assert [one.id for one in named] == [f"z/{number:05}" for number in range(20)]
+    assert len(queries.fallen_silent(7, HEAD, NOW, most=4)) == 4
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10),
+    st.lists(
+        st.tuples(
+            st.none() | st.integers(0, 10),
+            st.sampled_from([EPOCH, OTHER]),
+            st.sampled_from([0.0, 31.0]),
+        ),
+        max_size=40,
+    ),
+)
+def test_counts_and_names_agree_with_asking_each_instance(
+    version: int, instances: list[tuple[int | None, UUID, float]]
+) -> None:
+    Instance.objects.all().delete()
+    for number, (applied, epoch, ago) in enumerate(instances):
+        said(f"a/{number:02}", applied, ago, epoch).save()
+
+    there, silent = queries.tally(HEAD, NOW)
+
+    for counted, named, ago in (
+        (there, queries.behind(version, HEAD, NOW, most=99), 0),
+        (silent, queries.fallen_silent(version, HEAD, NOW, most=99), 31),
+    ):
+        lagging = {
+            f"a/{number:02}"
+            for number, (applied, epoch, when) in enumerate(instances)
+            if when == ago
+            and not (applied is not None and epoch == EPOCH and version <= applied <= HEAD.version)
+        }
+        assert counted.total == sum(when == ago for _, _, when in instances)
+        assert counted.below(version) == len(lagging)
+        assert {one.id for one in named} == lagging
 
 
 def test_many_delays_are_the_percentiles_of_an_independent_computation() -> None:
@@ -93,12 +166,35 @@ def test_an_acknowledgement_that_seems_early_is_a_delay_of_nothing() -> None:
 
 
 def test_an_instance_started_after_the_change_was_never_told_of_it() -> None:
+    known("a/new", "a/restarted", started_at=NOW + ms(290_000))
     acknowledge("a/new", 8, 300_000)
     acknowledge("a/restarted", 8, 30)
-    for name in ("a/new", "a/restarted"):
-        Instance.objects.create(id=name, service="a", started_at=NOW + ms(290_000))
 
     assert delays_of(8) == Delays(30, 30, 1)
+
+
+@pytest.mark.parametrize(("since_ms", "measured"), [(-1, 1), (0, 0), (12_000, 0)])
+def test_only_who_was_known_before_the_change_is_measured(since_ms: float, measured: int) -> None:
+    known("a/poller", since_ms=since_ms)
+    acknowledge("a/poller", 8, 12_731)
+
+    assert delays_of(8).measured == measured
+
+
+def test_one_that_was_never_heard_of_or_is_forgotten_is_not_measured() -> None:
+    Instance.objects.create(id="a/asker", service="a")
+    acknowledge("a/asker", 8, 30)
+    acknowledge("a/gone", 8, 30)
+    Instance.objects.filter(id="a/gone").delete()
+
+    assert delays_of(8) == Delays(None, None, 0)
+
+
+def test_an_acknowledgement_of_what_was_never_published_counts_for_nothing() -> None:
+    acknowledge("a/liar", 100, 5)
+    acknowledge("a/honest", 99, 70)
+
+    assert delays_of(8) == Delays(70, 70, 1)
 
 
 def test_no_changes_are_no_question() -> None:
@@ -157,9 +253,7 @@ def test_a_switch_that_nobody_checks_has_no_callers(switch: str) -> None:
 def test_ten_thousand_instances_are_answered_in_reasonable_time() -> None:
     checks = {f"segment:s{number}": entry(60, 6) for number in range(10)}
     names = [f"a/{number:05}" for number in range(10_000)]
-    Instance.objects.bulk_create(
-        Instance(id=name, service="a", heard_at=NOW, checks=checks) for name in names
-    )
+    known(*names, heard_at=NOW, checks=checks)
     Acknowledgement.objects.bulk_create(
         Acknowledgement(
             epoch=EPOCH, version=version, instance=name, acknowledged_at=NOW + ms(version + place)
@@ -170,14 +264,14 @@ def test_ten_thousand_instances_are_answered_in_reasonable_time() -> None:
     changes = [Change(f"segment:s{number}", 5, NOW) for number in range(20)]
     began = time.monotonic()
 
-    heard = queries.heard(NOW)
+    there, _ = queries.tally(HEAD, NOW)
     one, one_total = queries.callers("segment:s3", NOW)
     any_, any_total = queries.callers(None, NOW)
     delays = queries.delays(EPOCH, changes)
 
     took = time.monotonic() - began
-    print(f"10,000 instances: {took:.2f} s for heard, callers, all callers and 20 changes")
-    assert len(heard) == one_total == any_total == 10_000
+    print(f"10,000 instances: {took:.2f} s for counts, callers, all callers and 20 changes")
+    assert there.total == one_total == any_total == 10_000
     assert len(one) == len(any_) == 200
     assert delays["segment:s7"] == Delays(5 + 4_999, 5 + 9_899, 10_000)
     assert took < 20

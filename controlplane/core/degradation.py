@@ -1,5 +1,7 @@
 """How far the installation has degraded: from what is away to a level and its causes. Pure."""
 
+from typing import Any
+
 NAMES = ("normal", "degraded", "critical", "emergency")
 
 
@@ -11,3 +13,9 @@ def judge(database_reachable: bool, redis_reachable: bool) -> tuple[int, list[st
     if not redis_reachable:
         causes["Redis does not answer: changes are told by polling, up to a second later."] = 2
     return max(causes.values(), default=0), list(causes)
+
+
+def picture(database_reachable: bool, redis_reachable: bool) -> dict[str, Any]:
+    """The same as the API tells it."""
+    level, causes = judge(database_reachable, redis_reachable)
+    return {"level": level, "name": NAMES[level], "causes": causes}

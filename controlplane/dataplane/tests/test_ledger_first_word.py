@@ -1,0 +1,57 @@
+"""When an instance was first heard is kept: it tells who was there to be told of a change."""
+
+from datetime import timedelta
+
+from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.test_ledger import (
+    A_BATCH,
+    COPY,
+    NOW,
+    Clock,
+    applies,
+    hear,
+    report,
+    row,
+    writing,
+)
+
+
+def test_first_word_stands_however_often_it_speaks_and_whoever_writes_it_first(
+    idle: Following,
+) -> None:
+    clock = Clock()
+    early, late = Ledger(clock.wall), Ledger(clock.wall)
+    hear(idle, early, "core/a1", "17")
+    clock.later(1)
+    hear(idle, late, "core/a1", "18")
+    with writing(idle, late):
+        until(lambda: applies("core/a1", 18), A_BATCH)
+    assert row().first_heard_at == clock.now
+    with writing(idle, early):
+        until(lambda: row().first_heard_at == NOW, A_BATCH)
+        assert row().heard_at == clock.now
+        clock.later(1)
+        hear(idle, early, "core/a1", "19")
+        until(lambda: applies("core/a1", 19), A_BATCH)
+
+    assert (row().first_heard_at, row().heard_at) == (NOW, clock.now)
+
+
+def test_report_and_no_check_is_a_first_word(idle: Following) -> None:
+    clock = Clock()
+    ledger = Ledger(clock.wall)
+
+    async def ask() -> None:
+        ledger.asked("core/a1", ["segment:a"], None)
+
+    idle.loop.run(ask())
+    with writing(idle, ledger):
+        until(lambda: row() is not None, 10)
+        assert row().first_heard_at is None
+        for seq in (1, 2):
+            clock.later(1)
+            idle.loop.run(ledger.report(report(seq), COPY))
+
+    assert row().first_heard_at == NOW + timedelta(seconds=1)

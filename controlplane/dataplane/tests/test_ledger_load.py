@@ -1,0 +1,148 @@
+"""Much to write at once: the loop that answers polls never stands still for it."""
+
+import asyncio
+import gc
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from controlplane.core.errors import InvalidInput, Unavailable
+from controlplane.core.models import Instance
+from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.reports import Report
+from controlplane.dataplane.tally import MOST_SWITCHES, Tally
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, report, writing
+
+pytestmark = pytest.mark.usefixtures("published", "frozen")
+
+LONGEST_STOP = 0.1
+"""Seconds for which nobody may have been answered."""
+
+
+@pytest.fixture
+def frozen() -> Iterator[None]:
+    """What was there before is not collected, as in a data plane at work."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def longest_stop(idle: Following, work: Callable[[], Awaitable[None]]) -> float:
+    """For how long at most the loop ran nothing else, in seconds, while it did that work."""
+    return asyncio.run_coroutine_threadsafe(_longest_stop(work), idle.loop.loop).result(timeout=60)
+
+
+async def _longest_stop(work: Callable[[], Awaitable[None]]) -> float:
+    longest, ended = 0.0, asyncio.Event()
+
+    async def look() -> None:
+        nonlocal longest
+        while not ended.is_set():
+            began = time.thread_time(), time.monotonic()
+            await asyncio.sleep(0.001)
+            # On a busy machine the thread itself may stand: that is no one's doing here.
+            stood = min(time.thread_time() - began[0], time.monotonic() - began[1])
+            longest = max(longest, stood)
+
+    looking = asyncio.create_task(look())
+    await work()
+    ended.set()
+    await looking
+    return longest
+
+
+def large(number: int, seq: int) -> Report:
+    checks = {f"segment:s{switch}": (10 * seq, 2) for switch in range(1000)}
+    return report(seq, instance=f"i{number}", checks=checks)
+
+
+def test_large_reports_are_stored_or_refused_soon_and_stop_nobody(idle: Following) -> None:
+    ledger = Ledger(Clock().wall)
+    outcomes: Counter[str] = Counter()
+    reports = [[large(number, seq) for number in range(150)] for seq in (1, 2)]
+    rounds: list[float] = []
+
+    async def send(one: Report) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                await ledger.report(one, COPY)
+            except Unavailable:
+                outcomes["refused"] += 1
+                rounds.append(time.monotonic() - began)
+                await asyncio.sleep(1)
+            else:
+                outcomes["accepted"] += 1
+                return
+
+    async def sent() -> None:
+        for some in reports:
+            await asyncio.gather(*(send(one) for one in some))
+
+    with writing(idle, ledger):
+        stop = longest_stop(idle, sent)
+
+    print(
+        f"150 reports of 1,000 checks, twice: {dict(outcomes)}, longest stop {stop * 1000:.0f} ms"
+    )
+    assert outcomes["accepted"] == 300
+    assert max(rounds, default=0) < 5.5
+    assert Instance.objects.filter(seq=2).count() == 150
+    assert stop < LONGEST_STOP
+
+
+def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) -> None:
+    ledger = Ledger(Clock().wall)
+    checks = [
+        {"switch": f"segment:s{number}", "allowed": 1, "blocked": 0} for number in range(1000)
+    ]
+    document = {"service": "core", "instance": "a1", "boot": str(BOOT), "seq": 1, "checks": checks}
+    wrong = {**document, "seq": -1}
+
+    async def read() -> None:
+        found = await asyncio.gather(
+            *(ledger.read(one) for one in [document, wrong] * 40), return_exceptions=True
+        )
+        assert sum(isinstance(one, Report) for one in found) == 40
+        assert sum(isinstance(one, InvalidInput) for one in found) == 40
+
+    assert longest_stop(idle, read) < LONGEST_STOP
+
+
+def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
+    idle: Following,
+) -> None:
+    ledger = Ledger(Clock().wall)
+    callers = [f"core/c{number}" for number in range(50)]
+    switches = [f"segment:s{number}" for number in range(1000)]
+
+    async def asked() -> None:
+        for caller in callers:
+            ledger.asked(caller, switches, None)
+            await asyncio.sleep(0)
+        await asyncio.sleep(4)
+
+    with writing(idle, ledger):
+        stop = longest_stop(idle, asked)
+        until(lambda: Instance.objects.count() == len(callers), 10)
+
+    print(f"50,000 pairs: longest stop {stop * 1000:.0f} ms")
+    assert stop < LONGEST_STOP
+
+
+def test_one_caller_is_counted_for_a_thousand_switches_at_most() -> None:
+    tally = Tally(Clock().wall)
+    for turn in range(4):
+        tally.asked("core/x", [f"segment:{turn}.{number}" for number in range(600)], None)
+    tally.asked("core/y", ["segment:a"], None)
+
+    taken = tally.take()
+
+    assert len(taken["core/x"].switches) == MOST_SWITCHES
+    assert len(taken["core/y"].switches) == 1
+    assert tally.left_out == 4 * 600 - MOST_SWITCHES
