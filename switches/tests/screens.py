@@ -1,5 +1,6 @@
 """A person's browser in the tests of screens: Django's client, with and without htmx."""
 
+import re
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -48,6 +49,11 @@ def overdue(switch: str = "segment:late") -> None:
 def page(response: Any) -> str:
     text: str = response.content.decode()
     return text
+
+
+def text(html: str) -> str:
+    """What can be read of it, with single spaces."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html))
 
 
 class Tags(HTMLParser):

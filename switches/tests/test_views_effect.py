@@ -18,20 +18,16 @@ from switches.tests.screens import (
     REASON,
     SAFE_NOW,
     Tags,
-    browser,
     browser_as,
     engaged,
     page,
+    text,
 )
-from switches.tests.there import acknowledged, checks, says
+from switches.tests.there import acknowledged, says
 
 FINANCE = "/switches/segment/finance/"
 EFFECT = f"{FINANCE}effect/"
 PART = {"HX-Request": "true"}
-
-
-def text(html):
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html))
 
 
 def told(client, path=EFFECT):
@@ -230,107 +226,15 @@ class TestPanel:
 
 
 @pytest.mark.django_db
-class TestEngaging:
-    def engage(self, client, path="", **fields):
-        asked = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h"}
-        return client.post(f"/switches/engage/{path}", {**asked, **fields}, headers=DIALOG)
+def test_confirmation_claims_no_more_than_the_commit():
+    asked = {"scope": "segment", "key": "finance", "reason": REASON, "how_long": "24h"}
+    says("core/a1", 0, db_now())
 
-    def test_confirmation_claims_no_more_than_the_commit(self):
-        says("core/a1", 0, db_now())
+    said = text(page(browser_as("operator").post("/switches/engage/", asked, headers=DIALOG)))
 
-        said = text(page(self.engage(browser_as("operator"))))
-
-        assert "Committed. Applied by 0 of 1 instance" in said
-        assert "segment:finance is engaged as of version 1" in said
-        assert "is stopped" not in said
-
-    def test_who_is_hit_stands_in_the_form_before_the_button(self):
-        checks("core/a1", "segment:finance", at=db_now(), per_second=10)
-        client = browser_as("operator")
-
-        html = page(client.get("/switches/engage/?scope=segment&key=finance", headers=DIALOG))
-
-        assert "1 instance of 1 service checked segment:finance" in text(html)
-        assert html.index("1 instance of 1 service") < html.index("data-verb")
-
-    def test_sum_stands_beside_the_button_whatever_else_is_said_there(self):
-        checks("core/a1", "segment:finance", at=db_now(), per_second=10)
-        client = browser_as("operator")
-
-        for fields in ({}, {"reason": ""}):
-            html = page(self.engage(client, "preview/", **fields))
-            beside_the_button = html.partition('id="blast"')[0]
-            assert "Checked by 1 instance: 10/s" in text(beside_the_button)
-
-    def test_tokens_are_no_services(self):
-        now = db_now()
-        checks("core/a1", "segment:finance", at=now)
-        for name in ("token:billing", "token:mail", "token:ledger"):
-            checks(name, "segment:finance", at=now)
-
-        said = text(page(self.engage(browser_as("operator"), "preview/")))
-
-        assert "1 instance of 1 service and 3 tokens checked segment:finance" in said
-
-    def test_tokens_alone_are_named_as_such(self):
-        checks("token:billing", "segment:finance", at=db_now())
-
-        html = page(self.engage(browser_as("operator"), "preview/"))
-
-        assert "1 token checked segment:finance" in text(html)
-        assert "token:billing" in text(html)
-        assert "Services that check it" not in html
-
-    def test_preview_says_who_is_hit_also_while_the_reason_is_missing(self):
-        checks("core/a1", "segment:finance", at=db_now(), per_second=10)
-
-        html = page(self.engage(browser_as("operator"), "preview/", reason=""))
-
-        assert "1 instance of 1 service checked segment:finance" in text(html)
-        assert Tags(html).having("div", id="blast", hx_swap_oob="merge")
-
-    def test_preview_of_a_key_nobody_checks_does_not_call_it_safe(self):
-        said = text(page(self.engage(browser_as("operator"), "preview/")))
-
-        assert "Nobody was seen checking segment:finance within the last hour" in said
-        assert "may depend on it all the same" in said
-
-    def test_preview_of_the_global_switch_is_everybody(self):
-        checks("core/a1", "segment:finance", at=db_now())
-        checks("core/a2", "feature:beta", at=db_now())
-
-        said = text(page(self.engage(browser_as("operator"), "preview/", scope="global", key="")))
-
-        assert "2 instances of 1 service checked switches" in said
-
-    @pytest.mark.parametrize("fields", [{"key": ""}, {"key": "a b"}, {"scope": "galaxy"}])
-    def test_what_is_no_switch_yet_hits_nobody(self, fields):
-        response = self.engage(browser_as("operator"), "preview/", **fields)
-
-        assert response.status_code == 200
-        assert "checked" not in text(page(response))
-
-    def test_overlapping_switch_is_named(self):
-        checks("core/a1", "segment:finance", "feature:beta", at=db_now())
-        kim = engaged("feature:beta", reason="Ledger drifts since 01:00, INC-1")
-
-        said = text(page(self.engage(browser(kim), "preview/")))
-
-        assert "These callers also check" in said
-        assert "Ledger drifts since 01:00, INC-1" in said
-
-
-@pytest.mark.django_db
-def test_page_of_a_switch_says_who_checks_it():
-    now = db_now()
-    for number in range(25):
-        checks(f"s{number}/a", "segment:finance", at=now, per_second=number)
-
-    said = text(page(browser_as("viewer").get(FINANCE)))
-
-    assert "25 instances of 25 services checked it" in said
-    assert "and 19 more services" in said
-    assert "The 20 busiest callers" in said
+    assert "Committed. Applied by 0 of 1 instance" in said
+    assert "segment:finance is engaged as of version 1" in said
+    assert "is stopped" not in said
 
 
 @pytest.mark.django_db
@@ -346,16 +250,3 @@ def test_page_of_a_released_switch_claims_no_traffic_while_the_global_one_is_eng
     assert "This switch tells no service to block. But global:all tells every service" in said
     assert "says that it applies version 2, in which segment:finance is released" in said
     assert "flows" not in said
-
-
-@pytest.mark.django_db
-def test_ids_stay_unique_with_the_dialog_over_the_page():
-    checks("core/a1", "segment:finance", at=db_now())
-    client = browser_as("operator")
-    engaged("segment:finance")
-
-    under = page(client.get(FINANCE))
-    over = page(client.get("/switches/engage/?scope=segment&key=finance", headers=DIALOG))
-
-    ids = [tag["id"] for html in (under, over) for _, tag in Tags(html).found if "id" in tag]
-    assert len(ids) == len(set(ids))

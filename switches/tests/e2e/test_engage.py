@@ -27,6 +27,7 @@ def test_operator_signs_in_and_engages_with_the_keyboard_alone(desks):
     keys.type(PASSWORD)
     keys.press("Enter")
     expect(page.get_by_role("heading", name="Nothing is engaged")).to_be_visible()
+    page.wait_for_load_state()  # The heading is there before the scripts that listen for keys.
 
     keys.press("e")
     expect(page.get_by_label("Key", exact=True)).to_be_focused()

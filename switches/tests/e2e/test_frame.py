@@ -71,15 +71,22 @@ def test_time_left_in_the_red_bar_is_not_red(desks):
     assert colours[0] == colours[1]
 
 
-def test_phone_kills_in_three_taps_and_the_words(desks):
+@pytest.mark.parametrize(("width", "height"), [(390, 800), (320, 568)])
+def test_phone_kills_in_three_taps_and_the_words(desks, width, height):
+    for number in range(9):
+        says(f"core/a{number}", 0, db_now())
     page = desks.of(
-        person("operator"), viewport={"width": 390, "height": 800}, is_mobile=True, has_touch=True
+        person("operator"),
+        viewport={"width": width, "height": height},
+        is_mobile=True,
+        has_touch=True,
     ).open("/")
 
     page.get_by_role("link", name="Engage a switch").tap()
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill("OpenAI 5xx on completions since 02:10")
     page.get_by_role("button", name="Engage segment:finance").tap()
+    expect(page.locator("#effect-dialog-said")).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Done").tap()
 
     expect(page.locator("tr[data-switch='segment:finance']")).to_contain_text("Engaged")
