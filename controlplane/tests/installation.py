@@ -1,5 +1,6 @@
 """A whole installation under test: the real supervised tree, in a folder and on a port its own."""
 
+import contextlib
 import json
 import os
 import secrets
@@ -127,12 +128,18 @@ class Installation:
         pids = [pid for pid, line in self.tree().items() if all(w in line for w in words)]
         assert pids, f"no process {words} in {self.tree()}"
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+            _signal(pid, signal.SIGSTOP)
         try:
             yield
         finally:
             for pid in pids:
-                os.kill(pid, signal.SIGCONT)
+                _signal(pid, signal.SIGCONT)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    """PostgreSQL's own processes come and go with its connections."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def data_plane(
 def web(environment: Mapping[str, str], port: int, said: Path) -> Iterator[Server]:
     """The web process of an installation, started by hand on its port."""
     arguments = serving.arguments(
-        "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1, most_held=1000
+        "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
     server = Server(arguments, environment, said, port)
     with _served(server, start=True):
@@ -161,7 +161,8 @@ def kept_version(folder: Path) -> int:
 def copied(folder: Path, to: Path) -> Path:
     """What the data plane of `folder` keeps, and its secret, for another one to begin with."""
     for name in ("snapshot", "secrets"):
-        shutil.copytree(folder / name, to / name)
+        # A draft may be on its way to being the current copy.
+        shutil.copytree(folder / name, to / name, ignore=shutil.ignore_patterns("draft"))
     return to
 
 
