@@ -1,6 +1,7 @@
 """Requests that are held until something changes: how many there may be, and who wakes them.
 
-A change wakes many at a time, but not all of very many, so that others get their turn in between.
+A change wakes many at a time, but not all of very many, nor too many bytes at once: others get
+their turn in between.
 A sender that nobody reads is given up.
 """
 
@@ -14,7 +15,9 @@ from typing import Any
 from controlplane.core.errors import Unavailable
 
 MOST = 8000
-WOKEN_AT_ONCE = 128
+WOKEN_AT_ONCE = 2000
+BYTES_AT_ONCE = 64 * 1024 * 1024
+FEWEST_AT_ONCE = 64
 LONGEST_RETRY_SECONDS = 10
 STUCK_SECONDS = 20.0
 SWEEP_SECONDS = 2.0
@@ -99,6 +102,7 @@ class Listeners:
         self._open: dict[Listener, None] = {}
         self._to_wake: OrderedDict[Listener, None] = OrderedDict()
         self._sweeping = False
+        self._at_once = WOKEN_AT_ONCE
 
     def __len__(self) -> int:
         return len(self._open)
@@ -126,8 +130,10 @@ class Listeners:
         del self._open[listener]
         self._to_wake.pop(listener, None)
 
-    def ring(self) -> None:
-        """Wake everybody. On the event loop, if anybody is held."""
+    def ring(self, bytes_each: int = 1) -> None:
+        """Wake everybody, to be sent so much each. On the event loop, if anybody is held."""
+        fitting = max(FEWEST_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each))
+        self._at_once = min(WOKEN_AT_ONCE, fitting)
         idle = not self._to_wake
         self._to_wake.update(self._open)
         if idle and self._to_wake:
@@ -139,7 +145,7 @@ class Listeners:
         self.ring()
 
     def _wake_some(self) -> None:
-        for _ in range(min(WOKEN_AT_ONCE, len(self._to_wake))):
+        for _ in range(min(self._at_once, len(self._to_wake))):
             self._to_wake.popitem(last=False)[0].wake()
         if self._to_wake:
             asyncio.get_running_loop().call_soon(self._wake_some)

@@ -130,7 +130,7 @@ class State:
             self.revision, self.registrations = 0, -1
         self._confirmed_at = confirmed_at
         self.copy = copy
-        self._tell()
+        self._tell(len(copy.body))
 
     def install_tokens(self, revision: int, tokens: TokenTable) -> None:
         self.revision = revision
@@ -151,6 +151,6 @@ class State:
     def redis_answers(self, answers: bool) -> None:
         self.redis_reachable = answers
 
-    def _tell(self) -> None:
+    def _tell(self, bytes_each: int = 1) -> None:
         self.changed.set()
-        self.listeners.ring()
+        self.listeners.ring(bytes_each)
