@@ -1,6 +1,6 @@
 """The data plane: what services poll, answered from memory by a thin ASGI application.
 
-`app` runs alone (`granian --interface asgi controlplane.dataplane:app`); the web process puts an
+`app` runs alone (`manage.py dataplane`); the web process puts an
 application of the same kind in front of Django. Either way it follows the database by itself.
 """
 

@@ -15,7 +15,7 @@ from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.refresher import Refresher
 from controlplane.dataplane.state import State
 from controlplane.dataplane.usage import note_uses
-from controlplane.dataplane.wakeups import Listener
+from controlplane.dataplane.wakeups import Subscription
 
 FIRST_LOOK_SECONDS = 2.0
 
@@ -42,7 +42,7 @@ class Plane:
         refresher = Refresher(config, state)
         work: list[Coroutine[Any, Any, None]] = [
             refresher.run(),
-            Listener(config.redis_url, refresher.wake, state.redis_answers).run(),
+            Subscription(config.redis_url, refresher.wake, state.redis_answers).run(),
             note_uses(config, state),
             state.ledger.run(config),
             keeper.run(),

@@ -27,7 +27,7 @@ def pause_seconds(failures: int) -> float:
     return min(0.2 * 2.0**doublings, LONGEST_PAUSE_SECONDS)
 
 
-class Listener:
+class Subscription:
     """Calls `on_wake` for each message, and once per connection for those missed before it.
 
     `on_state` is told whether the server answers, as often as that may have changed.

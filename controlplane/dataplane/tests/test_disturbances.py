@@ -5,7 +5,7 @@ import time
 
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import A_SECOND, engage, has, until
-from controlplane.dataplane.wakeups import LONGEST_PAUSE_SECONDS, Listener, pause_seconds
+from controlplane.dataplane.wakeups import LONGEST_PAUSE_SECONDS, Subscription, pause_seconds
 
 
 def test_database_gone_lets_the_age_grow_until_it_is_back(following: Following) -> None:
@@ -112,7 +112,7 @@ def test_frozen_servers_are_not_asked_in_a_busy_loop(following: Following) -> No
 
 
 def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
-    listener = Listener(idle.config.redis_url, lambda: None, silence_seconds=0.2)
+    listener = Subscription(idle.config.redis_url, lambda: None, silence_seconds=0.2)
     listening = asyncio.run_coroutine_threadsafe(listener.run(), idle.loop.loop)
     until(lambda: idle.redis.accepted == 1, 5)
     time.sleep(1.5)
