@@ -15,6 +15,10 @@ from django.test import override_settings
 from psycopg.conninfo import conninfo_to_dict
 from pytest_django import DjangoDbBlocker
 
+from controlplane.core.clock import db_now
+from controlplane.core.targets import defaults as targets
+from switches.trips import defaults as trips
+
 PLAIN_STATIC_FILES = {
     **settings.STORAGES,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -82,3 +86,5 @@ def _is_transactional(request: pytest.FixtureRequest) -> bool:
 def _begin_again(**_kwargs: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(FRESH)
+    targets.install(apps, db_now())
+    trips.install(apps, db_now())

@@ -12,8 +12,9 @@ import secrets
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -54,6 +55,18 @@ class Slack:
 
 
 @dataclass(frozen=True)
+class Email:
+    """The mail server; `host` is empty if there is none. `sender` is who messages come from."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    security: str  # "", "starttls" or "tls"
+    sender: str
+
+
+@dataclass(frozen=True)
 class Environment:
     """Everything the environment says, checked."""
 
@@ -65,6 +78,8 @@ class Environment:
     redis_url: str
     most_held: int
     slack: Slack
+    email: Email
+    webhook_allow: tuple[str, ...]
     allowed_hosts: list[str]
     https_only: bool
     public_url: str
@@ -93,6 +108,8 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         ),
         most_held=_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         slack=_slack(variables),
+        email=_email(variables),
+        webhook_allow=_webhook_allow(variables),
         allowed_hosts=_hosts(variables),
         https_only=_flag(variables, "HTTPS_ONLY"),
         public_url=_public_url(variables),
@@ -153,6 +170,40 @@ def _slack(variables: Mapping[str, str]) -> Slack:
             {"http", "https"},
         ),
     )
+
+
+def _email(variables: Mapping[str, str]) -> Email:
+    """`smtp://user:password@host:587?from=switchgear@example.org`; `smtps://` for TLS at once.
+
+    Plain `smtp://` upgrades by STARTTLS unless the host is this machine or `?tls=off` says not to.
+    """
+    given = variables.get("EMAIL_URL", "")
+    if not given:
+        return Email("", 0, "", "", "", "")
+    parts = urlsplit(_url(given, "EMAIL_URL", {"smtp", "smtps"}))
+    host, options = parts.hostname or "", dict(parse_qsl(parts.query))
+    if not host:
+        raise WrongVariable("EMAIL_URL", "names no host")
+    sender = options.get("from", f"switchgear@{host}")
+    if not (sender.isprintable() and "@" in sender):
+        raise WrongVariable("EMAIL_URL", "from= is not an e-mail address")
+    plain = host in {"localhost", "127.0.0.1", "::1"} or options.get("tls") == "off"
+    security = "tls" if parts.scheme == "smtps" else "" if plain else "starttls"
+    usual = {"tls": 465, "starttls": 587, "": 25}[security]
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return Email(host, parts.port or usual, user, password, security, sender)
+
+
+def _webhook_allow(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Networks (CIDR) that webhooks may reach although they are not public."""
+    networks = [text.strip() for text in variables.get("WEBHOOK_ALLOW", "").split(",")]
+    networks = [text for text in networks if text]
+    for network in networks:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise WrongVariable("WEBHOOK_ALLOW", f"{network!r} is not a network") from error
+    return tuple(networks)
 
 
 def _url(value: str, name: str, schemes: set[str]) -> str:

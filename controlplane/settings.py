@@ -126,6 +126,8 @@ REDIS_URL = ENV.redis_url
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 SLACK = ENV.slack
+EMAIL = ENV.email
+WEBHOOK_ALLOW = ENV.webhook_allow
 PUBLIC_URL = ENV.public_url
 DATA_UPLOAD_MAX_MEMORY_SIZE = LARGEST_BODY
 

@@ -13,7 +13,15 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.authentication import actor_of
 from switches import reasons, services
-from switches.models import Episode, Publication, Switch
+from switches.models import (
+    Episode,
+    Publication,
+    Rule,
+    Switch,
+    Trip,
+    TripPolicy,
+    WeeklyReport,
+)
 from switches.services.register import DESCRIPTIVE
 
 
@@ -32,6 +40,35 @@ class EpisodeAdmin(ReadOnly):
     search_fields = ("switch__id", "reason", "=engaged_by_name")
     list_select_related = ("switch",)
     ordering = ("-id",)
+
+
+@admin.register(Rule)
+class RuleAdmin(ReadOnly):
+    """Changed on the rules page, where a second person approves."""
+
+    list_display = ("name", "kind", "switches", "n", "created_by", "changed_at")
+    list_filter = ("kind",)
+    ordering = ("name",)
+
+
+@admin.register(TripPolicy)
+class TripPolicyAdmin(ReadOnly):
+    list_display = ("position", "trigger", "sources", "scopes", "gate", "budget_per_hour")
+    ordering = ("position",)
+
+
+@admin.register(Trip)
+class TripAdmin(ReadOnly):
+    list_display = ("id", "at", "switch", "source", "fingerprint", "outcome", "repeats", "by")
+    list_filter = ("outcome",)
+    search_fields = ("=switch", "=fingerprint")
+    ordering = ("-id",)
+
+
+@admin.register(WeeklyReport)
+class WeeklyReportAdmin(ReadOnly):
+    list_display = ("week", "generated_at", "final", "sent_at", "signed_by", "signed_at")
+    ordering = ("-week",)
 
 
 @admin.register(Switch)

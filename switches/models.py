@@ -139,7 +139,8 @@ class Episode(models.Model):
     """One engagement of a switch, from engage to full release.
 
     `allow_percent` is the share that flows: 0 is engaged, above 0 is ramping. `salt` is fixed for
-    the episode, so a targeting key stays in as the share grows.
+    the episode, so a targeting key stays in as the share grows. A reminder names the expiry it was
+    for, so a new expiry is reminded of anew. `broke_glass` is the rule overridden, and why.
     """
 
     class End(models.TextChoices):
@@ -166,6 +167,12 @@ class Episode(models.Model):
     overdue_at = models.DateTimeField(null=True, blank=True)
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     acknowledged_by = models.CharField(max_length=200, blank=True)
+    day_reminder_for = models.DateTimeField(null=True, blank=True)
+    hour_reminder_for = models.DateTimeField(null=True, blank=True)
+    reconfirm_due_at = models.DateTimeField(null=True, blank=True)
+    reconfirmed_at = models.DateTimeField(null=True, blank=True)
+    reconfirmed_by = models.CharField(max_length=200, blank=True, db_default="")
+    broke_glass = models.JSONField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     ended_by = models.CharField(max_length=200, blank=True)
     ended_how = models.CharField(max_length=8, choices=End.choices, blank=True)
@@ -215,3 +222,134 @@ class Episode(models.Model):
     @property
     def overdue(self) -> bool:
         return self.ended_at is None and self.overdue_at is not None
+
+
+class Rule(models.Model):
+    """A safety rule across switches; `switches` are patterns such as `segment:*`."""
+
+    class Kind(models.TextChoices):
+        AT_MOST = "at_most"
+        EXCLUSIVE = "exclusive"
+        AT_LEAST_ONE = "at_least_one"
+        PROTECTED = "protected"
+
+    name = models.CharField(max_length=80, unique=True)
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    switches = models.JSONField()
+    n = models.PositiveIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=200)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(kind__in=["at_most", "exclusive", "at_least_one", "protected"]),
+                name="rule_kind_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="at_most", n__isnull=False)
+                | (~Q(kind="at_most") & Q(n__isnull=True)),
+                name="rule_n_for_at_most",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TripPolicy(models.Model):
+    """One row of the table that says what a machine may stop, and what it must leave to people.
+
+    The first row, by `position`, that matches the source and the scope decides. `budget_per_hour`
+    bounds its trips over all switches.
+    """
+
+    class Gate(models.TextChoices):
+        AUTOMATIC = "automatic"
+        PERSON = "person"
+
+    trigger = models.SlugField(max_length=60, unique=True)
+    title = models.CharField(max_length=200)
+    position = models.PositiveSmallIntegerField()
+    sources = models.JSONField()
+    scopes = models.JSONField()
+    gate = models.CharField(max_length=10, choices=Gate.choices)
+    response = models.CharField(max_length=200)
+    budget_per_hour = models.PositiveSmallIntegerField(default=10)
+    longest_minutes = models.PositiveIntegerField(default=1440)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "trip policies"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(gate__in=["automatic", "person"]), name="trip_gate_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.trigger
+
+
+class Trip(models.Model):
+    """A machine's wish to stop a switch, with its evidence and what came of it."""
+
+    class Outcome(models.TextChoices):
+        TRIPPED = "tripped"
+        DUPLICATE = "duplicate"
+        ENGAGED = "engaged"
+        PERSON = "person"
+        REFUSED = "refused"
+
+    switch = models.CharField(max_length=131, db_collation="C")
+    source = models.CharField(max_length=120)
+    fingerprint = models.CharField(max_length=200)
+    reason = models.TextField()
+    evidence = models.JSONField(default=dict)
+    policy = models.ForeignKey(
+        TripPolicy, on_delete=models.SET_NULL, null=True, blank=True, related_name="trips"
+    )
+    outcome = models.CharField(max_length=10, choices=Outcome.choices)
+    why = models.TextField()
+    at = models.DateTimeField()
+    by = models.CharField(max_length=200)
+    episode = models.ForeignKey(
+        Episode, on_delete=models.PROTECT, null=True, blank=True, related_name="trips"
+    )
+    repeats = models.PositiveIntegerField(default=0)
+    last_at = models.DateTimeField()
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["fingerprint", "-id"], name="trip_by_fingerprint"),
+            models.Index(fields=["switch", "-id"], name="trip_by_switch"),
+            models.Index(fields=["at"], name="trip_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.switch} ({self.outcome})"
+
+
+class WeeklyReport(models.Model):
+    """What stood at the end of an ISO week (`2026-W47`), kept as it was told.
+
+    `final` once the week was over when it was made; until then a later one replaces it.
+    """
+
+    week = models.CharField(primary_key=True, max_length=8)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    generated_at = models.DateTimeField()
+    final = models.BooleanField(default=False)
+    content = models.JSONField()
+    anchor_id = models.BigIntegerField(null=True, blank=True)
+    anchor_hash = models.CharField(max_length=64, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    signed_at = models.DateTimeField(null=True, blank=True)
+    signed_by = models.CharField(max_length=200, blank=True)
+    comment = models.TextField(blank=True)
+
+    def __str__(self) -> str:
+        return self.week

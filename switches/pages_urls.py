@@ -2,6 +2,9 @@
 
 from django.urls import path
 
+from switches.report import urls as report
+from switches.rules import urls as rules
+from switches.trips import urls as trips
 from switches.views import board, changes, effect, engage, one
 
 urlpatterns = [
@@ -10,6 +13,9 @@ urlpatterns = [
     path("alarm/", board.alarm, name="alarm"),
     path("switches/engage/", engage.engage, name="engage"),
     path("switches/engage/preview/", engage.preview, name="engage_preview"),
+    *rules.urlpatterns,
+    *trips.urlpatterns,
+    *report.urlpatterns,
     path("switches/<str:scope>/<str:key>/", one.switch_page, name="switch_page"),
     path("switches/<str:scope>/<str:key>/effect/", effect.effect, name="switch_effect"),
     path("switches/<str:scope>/<str:key>/callers/", effect.callers, name="switch_callers"),

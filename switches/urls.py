@@ -4,6 +4,9 @@ from django.urls import URLPattern
 
 from controlplane.core.http.routes import View, both_forms
 from switches.api import actions, preview, published, register
+from switches.report import urls as report
+from switches.rules import urls as rules
+from switches.trips import urls as trips
 
 ONE = "switches/<str:scope>/<str:key>/"
 ACTIONS: dict[str, View] = {
@@ -17,6 +20,10 @@ ACTIONS: dict[str, View] = {
 }
 
 api_urlpatterns: list[URLPattern] = [
+    # Before the resources, whose `<scope>/<key>/` would take them for a switch.
+    *trips.api_urlpatterns,
+    *rules.api_urlpatterns,
+    *report.api_urlpatterns,
     *both_forms("switches/", register.SwitchList.as_view(), name="api-switches"),
     *both_forms(ONE, register.SwitchDetail.as_view(), name="api-switch"),
     *(

@@ -4,21 +4,33 @@ from django.db import models
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.escalation.models import Escalation
 from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.instances.models import Acknowledgement, Instance
-from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.interactions.models import AnsweredRequest
+from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
 from controlplane.core.people.models import User
+from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
 from controlplane.core.tokens.models import Credentials, Token
 
 __all__ = [
     "Acknowledgement",
+    "AnsweredRequest",
     "Approval",
+    "Attempt",
     "AuditEntry",
     "Credentials",
+    "Escalation",
+    "EscalationStep",
     "Heartbeat",
     "IdempotencyKey",
     "Instance",
+    "OnCallMember",
     "OutboxMessage",
+    "Pace",
+    "Route",
+    "Target",
+    "Thread",
     "Tick",
     "Token",
     "User",

@@ -1,10 +1,14 @@
-"""Core's pages: sign-in, preferences, approvals, audit."""
+"""Core's pages."""
 
 from django.urls import path
 
 from controlplane.core.approvals import views as approvals
+from controlplane.core.attention import urls as attention
 from controlplane.core.audit import views as audit
+from controlplane.core.interactions import urls as interactions
+from controlplane.core.outbox import urls as outbox
 from controlplane.core.people import views as people
+from controlplane.core.targets import urls as targets
 
 urlpatterns = [
     path("sign-in/", people.SignIn.as_view(), name="login"),
@@ -16,4 +20,8 @@ urlpatterns = [
     path("approvals/<int:approval_id>/deny/", approvals.deny, name="deny"),
     path("audit/", audit.audit_page, name="audit_page"),
     path("audit/verify/", audit.verify, name="audit_verify"),
+    *attention.urlpatterns,
+    *interactions.urlpatterns,
+    *outbox.urlpatterns,
+    *targets.urlpatterns,
 ]

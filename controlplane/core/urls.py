@@ -4,8 +4,11 @@ from django.urls import URLPattern
 
 from controlplane.core import ops_api
 from controlplane.core.approvals import api as approvals
+from controlplane.core.attention import urls as attention
 from controlplane.core.audit import api as audit
 from controlplane.core.http.routes import both_forms
+from controlplane.core.outbox import urls as outbox
+from controlplane.core.targets import urls as targets
 from controlplane.core.tokens import api as tokens
 
 api_urlpatterns: list[URLPattern] = [
@@ -16,6 +19,9 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("approvals/<int:approval_id>/deny", approvals.DenyView.as_view(), name="api-deny"),
     *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
     *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
+    *attention.api_urlpatterns,
+    *outbox.api_urlpatterns,
+    *targets.api_urlpatterns,
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
     *both_forms("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
     *both_forms(

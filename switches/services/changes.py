@@ -41,6 +41,8 @@ def tell(
     outbox.announce(
         event=action,
         event_key=f"audit:{entry.pk}",
+        scope=switch.scope,
+        subject=f"episode:{episode.pk}",
         facts=facts.message(switch, episode, actor, said=reason),
         now=now,
     )

@@ -50,6 +50,32 @@ def engage(
     if the switch is engaged already.
     """
     actor.require("switches:write")
+    return stop(
+        scope=scope,
+        key=key,
+        reason=reason,
+        expires_in=expires_in,
+        expires_at=expires_at,
+        on_expiry=on_expiry,
+        evidence=evidence,
+        actor=actor,
+        now=now,
+    )
+
+
+def stop(
+    *,
+    scope: str,
+    key: str,
+    reason: str,
+    expires_in: str | None = None,
+    expires_at: str | None = None,
+    on_expiry: str | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    actor: Actor,
+    now: datetime,
+) -> Engagement:
+    """Engage, whoever was allowed to ask for it: the part that people's engages and trips share."""
     identify(scope, key)
     expiry = _checked(scope, reason, expires_in, expires_at, on_expiry, evidence, now)
     with transaction.atomic():

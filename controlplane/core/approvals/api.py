@@ -27,7 +27,7 @@ class ApprovalShape(serializers.Serializer[Approval]):
     reason = serializers.CharField()
     requested_by = serializers.CharField()
     requested_at = serializers.DateTimeField()
-    expires_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(allow_null=True)
     state = serializers.ChoiceField(Approval.State.values)
     decided_by = serializers.CharField(allow_null=True)
     decided_at = serializers.DateTimeField(allow_null=True)
@@ -49,7 +49,7 @@ def approval_resource(approval: Approval) -> dict[str, Any]:
         "reason": approval.reason,
         "requested_by": approval.requested_by,
         "requested_at": timestamp(approval.requested_at),
-        "expires_at": timestamp(approval.expires_at),
+        "expires_at": timestamp(approval.expires_at) if approval.expires_at else None,
         "state": approval.state,
         "decided_by": approval.decided_by or None,
         "decided_at": timestamp(approval.decided_at) if approval.decided_at else None,

@@ -5,7 +5,10 @@ from django.db.models import Q
 
 
 class Approval(models.Model):
-    """A request that waits for a second person. `target` is what it is about (`global:all`)."""
+    """A request that waits for a second person. `target` is what it is about (`global:all`).
+
+    A review never expires. Editing a request voids it and asks anew: `replaces` is the old one.
+    """
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -17,6 +20,9 @@ class Approval(models.Model):
     class Kind(models.TextChoices):
         RELEASE = "release"
         PERMANENT = "permanent"
+        PURGE = "purge"
+        RULE_CHANGE = "rule_change"
+        BREAK_GLASS_REVIEW = "break_glass_review"
 
     kind = models.CharField(max_length=24, choices=Kind.choices)
     target = models.CharField(max_length=200)
@@ -30,7 +36,10 @@ class Approval(models.Model):
         "core.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     requested_at = models.DateTimeField()
-    expires_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    replaces = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
     decided_by = models.CharField(max_length=200, blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
     comment = models.TextField(blank=True)

@@ -50,7 +50,7 @@ def request(
 ) -> Approval:
     """Write the request in the caller's transaction; the one already waiting is returned as is."""
     present = Approval.objects.filter(kind=kind, target=target, state="pending").first()
-    if present is not None and present.expires_at > now:
+    if present is not None and not _has_expired(present, now):
         return present
     if present is not None:
         _decided(present, "expired", "Nobody decided in time.", system("approvals"), now)
@@ -78,6 +78,7 @@ def request(
     outbox.announce(
         event="approval.requested",
         event_key=f"audit:{entry.pk}",
+        subject=f"approval:{approval.pk}",
         facts={
             "id": approval.pk,
             "summary": summary,
@@ -153,8 +154,12 @@ def _check(approval: Approval, verdict: str, actor: Actor, now: datetime) -> Non
             + (f" by {approval.decided_by}." if approval.decided_by else "."),
             state=approval.state,
         )
-    if approval.expires_at <= now:
+    if _has_expired(approval, now):
         raise Conflict("This request has expired; it has to be asked for again.", state="expired")
+
+
+def _has_expired(approval: Approval, now: datetime) -> bool:
+    return approval.expires_at is not None and approval.expires_at <= now
 
 
 def _decided(approval: Approval, state: str, comment: str, actor: Actor, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""The outbox table."""
+"""The outbox: messages, every attempt to deliver them, and what a destination remembers."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,9 @@ class OutboxMessage(models.Model):
     """One message to one destination, written in the transaction of the change it tells of.
 
     `event_key` names the event once (for example `audit:1842`), so a repeat adds nothing.
-    `fence` grows with every claim: a sender that lost its lease can't record a result.
+    `fence` grows with every claim: a sender that lost its lease can't record a result. `subject`
+    is what it is about (`episode:12`), if that has a thread of its own: such messages arrive in
+    order.
     """
 
     class State(models.TextChoices):
@@ -19,6 +21,8 @@ class OutboxMessage(models.Model):
     event = models.CharField(max_length=64)
     event_key = models.CharField(max_length=120)
     destination = models.CharField(max_length=120)
+    subject = models.CharField(max_length=120, blank=True, db_default="")
+    severity = models.CharField(max_length=8, default="info", db_default="info")
     payload = models.JSONField()
     state = models.CharField(max_length=8, choices=State.choices, default=State.PENDING)
     attempts = models.PositiveIntegerField(default=0)
@@ -46,7 +50,70 @@ class OutboxMessage(models.Model):
             ),
             models.Index(fields=["state"], condition=~Q(state="sent"), name="outbox_unsent"),
             models.Index(fields=["finished_at"], condition=Q(state="sent"), name="outbox_sent"),
+            models.Index(
+                fields=["destination", "subject", "id"],
+                condition=Q(state="pending") & ~Q(subject=""),
+                name="outbox_in_order",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.event} → {self.destination} ({self.state})"
+
+
+class Attempt(models.Model):
+    """One try to deliver a message. Without an end its sender died: nobody knows if it arrived."""
+
+    class Outcome(models.TextChoices):
+        STARTED = "started"
+        SENT = "sent"
+        REFUSED = "refused"
+        UNKNOWN = "unknown"
+
+    message = models.ForeignKey(OutboxMessage, on_delete=models.CASCADE, related_name="tries")
+    number = models.PositiveIntegerField()
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=8, choices=Outcome.choices, default=Outcome.STARTED)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["message", "number"], name="attempt_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.message_id} #{self.number} ({self.outcome})"
+
+
+class Thread(models.Model):
+    """The one message about a subject at a destination, which is updated and replied to."""
+
+    destination = models.CharField(max_length=120)
+    subject = models.CharField(max_length=120)
+    channel = models.CharField(max_length=80)
+    ts = models.CharField(max_length=40)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["destination", "subject"], name="thread_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} at {self.destination}"
+
+
+class Pace(models.Model):
+    """How fast a destination may be sent to.
+
+    `paced_until` is the theoretical arrival time of the next message (GCRA); before
+    `keep_away_until` the destination asked to be left alone.
+    """
+
+    destination = models.CharField(max_length=120, primary_key=True)
+    paced_until = models.DateTimeField()
+    keep_away_until = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.destination

@@ -1,26 +1,45 @@
 """Putting messages into the outbox, in the transaction of the change they tell of."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.outbox import transports
+from controlplane.core.outbox import transports, wordings
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.targets import routing
 from controlplane.core.wake import wake
 
 
-def announce(*, event: str, event_key: str, facts: Mapping[str, Any], now: datetime) -> None:
-    """Write one message per configured destination; a repeated `event_key` adds nothing.
+def announce(
+    *,
+    event: str,
+    event_key: str,
+    facts: Mapping[str, Any],
+    now: datetime,
+    scope: str = "",
+    severity: str = "",
+    subject: str = "",
+    to: Sequence[str] | None = None,
+) -> int:
+    """Write one message per destination; a repeated `event_key` adds nothing.
 
-    `facts` are plain JSON values; each transport words them in its own way.
+    Destinations are those the routes give for event, scope and severity (by default that of the
+    event's wording), or exactly `to`; one that no transport is configured for is left out. All
+    messages about one `subject` (`episode:12`) share a thread at each destination and arrive in
+    order. `facts` are plain JSON values; each transport words them in its own way. Returns how many
+    destinations there were.
     """
-    destinations = transports.destinations()
+    severity = severity or wordings.severity_of(event)
+    wanted = routing.routed(event, scope, severity, now) if to is None else to
+    destinations = [destination for destination in wanted if transports.reaches(destination)]
     OutboxMessage.objects.bulk_create(
         [
             OutboxMessage(
                 event=event,
                 event_key=event_key,
                 destination=destination,
+                subject=subject,
+                severity=severity,
                 payload=dict(facts),
                 next_attempt_at=now,
                 created_at=now,
@@ -31,3 +50,4 @@ def announce(*, event: str, event_key: str, facts: Mapping[str, Any], now: datet
     )
     if destinations:
         wake("outbox")
+    return len(destinations)

@@ -24,11 +24,16 @@ class Notice:
 
 @dataclass(frozen=True)
 class Wording:
-    """How one event is told: a title with `{facts}` in it, and (label, fact) lines."""
+    """How one event is told: a title with `{facts}` in it, and (label, fact) lines.
+
+    `buttons` are what a signed-in person may do about it at once, where a transport has buttons.
+    """
 
     icon: str
     title: str
     lines: tuple[tuple[str, str], ...]
+    severity: str = "info"
+    buttons: tuple[str, ...] = ()
 
 
 WORDINGS = {
@@ -36,6 +41,8 @@ WORDINGS = {
         "🛑",
         "{switch} ENGAGED: services are told to block its traffic",
         (("By", "by"), ("Reason", "reason"), ("Expires", "expires_at")),
+        severity="critical",
+        buttons=("acknowledge", "extend"),
     ),
     "switch.extended": Wording(
         "⏳",
@@ -46,6 +53,7 @@ WORDINGS = {
             ("Engaged because", "reason"),
             ("Expires", "expires_at"),
         ),
+        buttons=("acknowledge", "extend"),
     ),
     "switch.released": Wording(
         "✅",
@@ -66,11 +74,15 @@ WORDINGS = {
             ("Engaged because", "reason"),
             ("Expired", "expires_at"),
         ),
+        severity="critical",
+        buttons=("acknowledge", "extend"),
     ),
     "approval.requested": Wording(
         "✋",
         "Approval wanted: {summary}",
         (("Asked by", "by"), ("Reason", "reason")),
+        severity="warning",
+        buttons=("approve", "deny"),
     ),
     "audit.anchored": Wording(
         "⚓",
@@ -84,6 +96,12 @@ AT_EXPIRY = {
     "ramp": "then it ramps",
     "release": "then it is released",
 }
+
+
+def severity_of(event: str) -> str:
+    """How much an event matters by itself: critical, warning or info."""
+    wording = WORDINGS.get(event)
+    return wording.severity if wording else "info"
 
 
 def notice(event: str, facts: Mapping[str, Any]) -> Notice:

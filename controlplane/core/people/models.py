@@ -39,6 +39,7 @@ class User(AbstractBaseUser):
     )
     display_name = models.CharField(max_length=150, blank=True)
     email = models.EmailField(blank=True)
+    slack_user_id = models.CharField(max_length=40, blank=True, db_default="")
     role = models.CharField(
         max_length=16, choices=[(role.value, role.value) for role in Role], default=Role.VIEWER
     )
@@ -56,7 +57,12 @@ class User(AbstractBaseUser):
         constraints = [
             models.CheckConstraint(
                 condition=Q(role__in=[role.value for role in Role]), name="user_role_known"
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["slack_user_id"],
+                condition=~Q(slack_user_id=""),
+                name="user_one_per_slack_user",
+            ),
         ]
 
     def __str__(self) -> str:

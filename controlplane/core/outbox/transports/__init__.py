@@ -1,7 +1,7 @@
 """One module for each way a message can leave the house.
 
-A transport names the destinations it is configured for (`slack`, later `webhook:7`: its kind, and
-what tells them apart) and sends one message to one of them.
+A transport says whether it reaches a destination (`slack`, `slack:C024BE91L`, `webhook:7`: its
+kind, and what tells them apart) and sends one message to one of them.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from controlplane.core.outbox.transports.failures import PermanentFailure
 class Transport(Protocol):
     """What a module of this package has to offer."""
 
-    def destinations(self) -> list[str]:
-        """Where every message has to go."""
+    def reaches(self, destination: str) -> bool:
+        """Whether it is configured to send there."""
 
     def secrets(self) -> list[str]:
         """What must never be logged or stored."""
@@ -28,15 +28,16 @@ class Transport(Protocol):
 BY_KIND: Mapping[str, Transport] = {"slack": slack}
 
 
-def destinations() -> list[str]:
-    """Every configured destination."""
-    return [found for transport in BY_KIND.values() for found in transport.destinations()]
+def reaches(destination: str) -> bool:
+    """Whether some transport is configured to send there."""
+    transport = BY_KIND.get(destination.partition(":")[0])
+    return transport is not None and transport.reaches(destination)
 
 
 def send(message: OutboxMessage) -> None:
     """Hand a message to the transport of its destination; raises a `DeliveryFailure`."""
     transport = BY_KIND.get(message.destination.partition(":")[0])
-    if transport is None or message.destination not in transport.destinations():
+    if transport is None or not transport.reaches(message.destination):
         raise PermanentFailure(f"{message.destination} is not configured any more")
     transport.send(message)
 

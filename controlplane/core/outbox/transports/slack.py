@@ -57,8 +57,8 @@ def configured() -> bool:
     return bool(settings.SLACK.bot_token or settings.SLACK.webhook_url)
 
 
-def destinations() -> list[str]:
-    return [DESTINATION] if configured() else []
+def reaches(destination: str) -> bool:
+    return configured() if destination == DESTINATION else bool(settings.SLACK.bot_token)
 
 
 def secrets() -> list[str]:

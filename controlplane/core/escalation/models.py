@@ -1,0 +1,46 @@
+"""The escalations table."""
+
+from django.db import models
+from django.db.models import Q
+
+
+class Escalation(models.Model):
+    """Something that somebody has to acknowledge, and how far up it has gone by now.
+
+    `subject` names what it is about (`episode:12`, `report:2026-W47`); at most one is open for a
+    subject. `severity` names the target of kind escalation whose steps it follows; `step` is the
+    next of them. `next_at` is when somebody is told again, null once it is closed.
+    """
+
+    subject = models.CharField(max_length=120)
+    event = models.CharField(max_length=64)
+    severity = models.CharField(max_length=8)
+    scope = models.CharField(max_length=10, blank=True)
+    facts = models.JSONField(default=dict)
+    opened_at = models.DateTimeField()
+    step = models.PositiveSmallIntegerField(default=0)
+    notices = models.PositiveIntegerField(default=0)
+    notified_at = models.DateTimeField(null=True, blank=True)
+    next_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.CharField(max_length=200, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["subject"], condition=Q(closed_at__isnull=True), name="escalation_one_open"
+            ),
+            models.CheckConstraint(
+                condition=Q(severity__in=["critical", "warning", "info"]),
+                name="escalation_severity_known",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["next_at"], condition=Q(closed_at__isnull=True), name="escalation_due"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} ({self.severity})"

@@ -1,0 +1,1 @@
+"""Buttons pressed in Slack: signed, fresh, once, by somebody we know."""

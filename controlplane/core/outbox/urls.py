@@ -1,0 +1,6 @@
+"""Paths of deliveries."""
+
+from django.urls import URLPattern
+
+api_urlpatterns: list[URLPattern] = []
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,105 @@
+"""Targets, and the routes that lead messages to them."""
+
+from django.db import models
+from django.db.models import Q
+
+from controlplane.core.people.models import known_time_zone
+
+
+class Target(models.Model):
+    """Somebody or something that can be told.
+
+    A `person` is reached by Slack and e-mail, a `channel` at its `address` (`slack`, `slack:#ops`,
+    `email:ops@example.org`, `webhook`), an `on_call` target is whoever of its members is on duty,
+    and an `escalation` is a series of steps to other targets, named as the severity it serves.
+    """
+
+    class Kind(models.TextChoices):
+        PERSON = "person"
+        CHANNEL = "channel"
+        ON_CALL = "on_call"
+        ESCALATION = "escalation"
+
+    name = models.CharField(max_length=80, unique=True)
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    description = models.CharField(max_length=300, blank=True)
+    user = models.ForeignKey(
+        "core.User", on_delete=models.PROTECT, null=True, blank=True, related_name="targets"
+    )
+    email = models.EmailField(blank=True)
+    slack_user_id = models.CharField(max_length=40, blank=True)
+    address = models.CharField(max_length=200, blank=True)
+    webhook_url = models.CharField(max_length=500, blank=True)
+    webhook_secret = models.CharField(max_length=200, blank=True)
+    rotation_days = models.PositiveSmallIntegerField(null=True, blank=True)
+    rotation_starts_at = models.DateTimeField(null=True, blank=True)
+    time_zone = models.CharField(max_length=64, default="UTC", validators=[known_time_zone])
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(kind__in=["person", "channel", "on_call", "escalation"]),
+                name="target_kind_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OnCallMember(models.Model):
+    """A person in a rotation; `position` is their turn, from 0."""
+
+    rotation = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="members")
+    position = models.PositiveSmallIntegerField()
+    person = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="rotations")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["rotation", "position"], name="on_call_one_a_turn"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rotation_id} {self.position}"
+
+
+class EscalationStep(models.Model):
+    """Who is told next when nobody has acknowledged `after_minutes` after it began."""
+
+    escalation = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="steps")
+    position = models.PositiveSmallIntegerField()
+    after_minutes = models.PositiveIntegerField()
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="used_in_steps")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["escalation", "position"], name="step_one_a_position"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.escalation_id} +{self.after_minutes} min"
+
+
+class Route(models.Model):
+    """Messages of an event (`switch.*`), a scope and a severity, empty meaning any, to a target."""
+
+    event = models.CharField(max_length=64, default="*")
+    scope = models.CharField(max_length=10, blank=True)
+    severity = models.CharField(max_length=8, blank=True)
+    target = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="routes")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["event", "scope", "severity", "target"], name="route_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(severity__in=["", "critical", "warning", "info"]),
+                name="route_severity_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} → {self.target_id}"

@@ -1,0 +1,1 @@
+"""The weekly report: what stood at the end of the week, told, signed off and kept."""
