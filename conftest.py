@@ -15,6 +15,7 @@ from django.test import override_settings
 from psycopg.conninfo import conninfo_to_dict
 from pytest_django import DjangoDbBlocker
 
+from controlplane.core.attention import services as attention
 from controlplane.core.clock import db_now
 from controlplane.core.targets import defaults as targets
 from switches.trips import defaults as trips
@@ -62,6 +63,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     Emptying ends with the signal that migrating ends with.
     """
     post_migrate.connect(_begin_again, sender=apps.get_app_config("switches"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_counted_before() -> None:
+    """The figure in the navigation is kept for some seconds, which a test must not inherit."""
+    attention.forget()
 
 
 @pytest.fixture(autouse=True)

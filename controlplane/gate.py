@@ -13,7 +13,7 @@ from typing import Any
 
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import DomainError, TooLarge, Unavailable
-from controlplane.core.wire import LARGEST_BODY, too_large
+from controlplane.core.wire import largest_body, too_large
 from controlplane.dataplane.call import (
     ASGIApplication,
     Call,
@@ -56,7 +56,7 @@ class Gate:
         if needs_database and not self._state.database_reachable:
             await self._refuse(Call(scope, receive, send), _no_answer())
             return
-        metered = _Metered(receive, send)
+        metered = _Metered(receive, send, largest_body(scope["path"]))
         try:
             await self._pass(scope, metered, self._deadline_seconds if needs_database else None)
         except TooLarge as error:
@@ -87,8 +87,9 @@ class Gate:
 class _Metered:
     """One request's way in and out: counts its body, notes that its answer has begun."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
         self.out = send
+        self._limit = limit
         self.started = False
         self.muted = False
         self.more_body = False
@@ -99,8 +100,8 @@ class _Metered:
         message = await self._in()
         self.more_body = bool(message.get("more_body"))
         self._received += len(message.get("body", b""))
-        if self._received > LARGEST_BODY:
-            raise too_large()
+        if self._received > self._limit:
+            raise too_large(self._limit)
         return message
 
     async def send(self, message: Message) -> None:

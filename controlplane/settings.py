@@ -71,6 +71,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "controlplane.core.http.context.installation",
+                "controlplane.core.attention.context.waiting",
                 "switches.context.banner",
             ],
         },

@@ -140,11 +140,10 @@ class SwitchAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
                 scope=switch.scope,
                 key=switch.key,
                 justification=given,
-                mode="immediate",
                 actor=actor,
                 now=now,
             ),
-            "released; of the global switch the release was asked for.",
+            "released, or asked for where that takes a second person.",
         )
         return None
 

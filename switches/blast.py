@@ -15,6 +15,8 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.instances.queries import Caller, callers
 from switches.evaluate import GLOBAL_ID
 from switches.models import Episode
+from switches.rules import guard
+from switches.rules.guard import Refusal
 
 WITHIN = timedelta(hours=1)
 CALLERS_NAMED = 200
@@ -52,7 +54,8 @@ class Blast:
     """Who is hit when a switch is engaged: the busiest 200 callers, and sums over all of them.
 
     `instances` and `instances_total` are of all callers: processes of `services`, and `tokens`,
-    behind each of which there may be any number of processes.
+    behind each of which there may be any number of processes. `refusals` are what a safety rule
+    would refuse now, `engage` or `release`, if that was asked for.
     """
 
     switch: str
@@ -63,6 +66,7 @@ class Blast:
     calls_per_second: float
     last_seen: datetime | None
     overlapping: tuple[Overlap, ...]
+    refusals: tuple[tuple[str, Refusal], ...] = ()
 
     @property
     def is_global(self) -> bool:
@@ -92,6 +96,14 @@ def blast(switch_id: str, now: datetime) -> Blast:
         calls_per_second=sum(caller.calls_per_second for caller in found),
         last_seen=max((caller.last_seen for caller in found), default=None),
         overlapping=_overlapping(switch_id, now),
+    )
+
+
+def refused(switch_id: str) -> tuple[tuple[str, Refusal], ...]:
+    """What the safety rules would refuse of the switch as things stand."""
+    return (
+        *(("engage", one) for one in guard.refusals_to_engage(switch_id)),
+        *(("release", one) for one in guard.refusals_to_release(switch_id)),
     )
 
 

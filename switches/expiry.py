@@ -15,6 +15,8 @@ SHORTEST = timedelta(seconds=1)
 LONGEST = timedelta(days=30)
 # `permanent` stops at once and for this long; the approval that makes it so may take its time.
 UNTIL_APPROVED = timedelta(hours=24)
+RECONFIRM_EVERY = timedelta(days=7)
+"""How long somebody's word holds that a permanent episode has to stay."""
 
 DEFAULT_ON_EXPIRY: Mapping[str, str] = {
     "global": "hold",

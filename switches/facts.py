@@ -1,5 +1,6 @@
 """What is told of an episode in the audit trail, in messages and in conflicts."""
 
+from datetime import datetime
 from typing import Any
 
 from controlplane.core.actors import Actor
@@ -10,19 +11,23 @@ from switches.models import Episode, State, Switch
 def picture(switch: Switch, episode: Episode | None) -> dict[str, Any]:
     """The state of a switch as plain values: what the audit trail keeps before and after."""
     if episode is None or episode.ended_at is not None:
-        return {"state": State.RELEASED.value, "version": switch.version}
+        broken = (episode.broke_glass or {}).get("release") if episode else None
+        released = {"state": State.RELEASED.value, "version": switch.version}
+        return {**released, "broke_glass": broken} if broken else released
     return {
         "state": episode.state.value,
         "episode": episode.pk,
         "reason": episode.reason,
         "engaged_by": f"{episode.engaged_by_type}:{episode.engaged_by_name}",
         "engaged_at": timestamp(episode.engaged_at),
-        "expires_at": timestamp(episode.expires_at) if episode.expires_at else None,
+        "expires_at": _moment(episode.expires_at),
         "permanent": episode.permanent,
+        "reconfirm_due_at": _moment(episode.reconfirm_due_at),
         "on_expiry": episode.on_expiry,
         "allow_percent": float(episode.allow_percent),
         "overdue": episode.overdue,
         "version": switch.version,
+        **({"broke_glass": episode.broke_glass} if episode.broke_glass else {}),
     }
 
 
@@ -36,9 +41,14 @@ def message(switch: Switch, episode: Episode, actor: Actor, **more: Any) -> dict
         "by": actor.label,
         "engaged_by": f"{episode.engaged_by_type}:{episode.engaged_by_name}",
         "reason": episode.reason,
-        "expires_at": timestamp(episode.expires_at) if episode.expires_at else None,
+        "expires_at": _moment(episode.expires_at),
+        "reconfirm_due_at": _moment(episode.reconfirm_due_at),
         "on_expiry": episode.on_expiry,
         "version": switch.version,
         "path": f"/switches/{switch.scope}/{switch.key}/",
         **more,
     }
+
+
+def _moment(at: datetime | None) -> str | None:
+    return timestamp(at) if at else None

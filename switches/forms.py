@@ -4,6 +4,7 @@ A rule's complaint comes back by :meth:`RuleForm.take`, beside the field it is a
 everything that was typed still in place.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
+from switches.expiry import DEFAULT_ON_EXPIRY
 from switches.models import OnExpiry, Scope
 from switches.reasons import MAX_CHARACTERS
 
@@ -72,8 +74,26 @@ class _HowLongForm(RuleForm):
         return cleaned
 
 
-class EngageForm(_HowLongForm):
+class _GlassForm(RuleForm):
+    """A form that may be sent anew to override the rules that refused it."""
+
+    glass_rule = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    glass_reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+
+    def break_glass(self) -> dict[str, Any] | None:
+        """The service's `break_glass`; the rules stand one on a line."""
+        rules = [rule for rule in self.given("glass_rule").split("\n") if rule.strip()]
+        return {"rule": rules, "reason": self.given("glass_reason")} if rules else None
+
+
+class EngageForm(_HowLongForm, _GlassForm):
     """Scope, key, reason, how long, and what then; the global switch is confirmed by typing."""
+
+    renamed = {
+        **_HowLongForm.renamed,
+        "break_glass.rule": "glass_rule",
+        "break_glass.reason": "glass_reason",
+    }
 
     scope = forms.ChoiceField(choices=Scope.choices, initial=Scope.SEGMENT)
     key = forms.CharField(max_length=200, required=False)
@@ -97,13 +117,17 @@ class EngageForm(_HowLongForm):
         how_long = self.given("how_long") or DAY
         until = self.cleaned_data.get("expires_at")
         chosen = how_long == AT
+        policy = self.given("on_expiry")
+        # The form always sends one; the scope's own is no wish, so a rule may change it to hold.
+        usual = policy == DEFAULT_ON_EXPIRY.get(self.given("scope"))
         return {
             "scope": self.given("scope"),
             "key": self.given("key").strip(),
             "reason": self.given("reason"),
             "expires_in": None if chosen and until else DAY if chosen else how_long,
             "expires_at": timestamp(until) if chosen and until else None,
-            "on_expiry": self.given("on_expiry") or None,
+            "on_expiry": None if usual else policy or None,
+            "break_glass": self.break_glass(),
         }
 
 
@@ -114,19 +138,25 @@ class ExtendForm(_HowLongForm):
         """The service's arguments; it counts from now, so a chosen time becomes seconds."""
         how_long, until = self.given("how_long") or DAY, self.cleaned_data.get("expires_at")
         if how_long == AT and until:
-            seconds = int((until - now).total_seconds())
+            seconds = math.ceil((until - now).total_seconds())
             if seconds < 1:
                 raise InvalidInput({"expires_at": ["That is in the past."]})
             how_long = f"{seconds}s"
         return {"expires_in": how_long, "reason": self.given("reason")}
 
 
-class ReleaseForm(RuleForm):
+class ReleaseForm(_GlassForm):
     justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+
+    renamed = {"break_glass.rule": "glass_rule", "break_glass.reason": "glass_reason"}
 
 
 class AcknowledgeForm(RuleForm):
     comment = forms.CharField(max_length=MAX_CHARACTERS, required=False)
+
+
+class ReconfirmForm(RuleForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
 class DescribeForm(RuleForm):

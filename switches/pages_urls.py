@@ -22,6 +22,7 @@ urlpatterns = [
     path("switches/<str:scope>/<str:key>/extend/", changes.extend, name="extend"),
     path("switches/<str:scope>/<str:key>/release/", changes.release, name="release"),
     path("switches/<str:scope>/<str:key>/acknowledge/", changes.acknowledge, name="acknowledge"),
+    path("switches/<str:scope>/<str:key>/reconfirm/", changes.reconfirm, name="reconfirm"),
     path("switches/<str:scope>/<str:key>/undo/", changes.undo, name="undo"),
     path("switches/<str:scope>/<str:key>/describe/", changes.describe, name="describe"),
 ]

@@ -1,5 +1,6 @@
 """The JSON shape of a switch and of an episode, one for the API, the shell and the screens."""
 
+from dataclasses import asdict
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -58,7 +59,7 @@ def effect_resource(effect: Effect) -> dict[str, Any]:
 
 
 def blast_resource(blast: Blast) -> dict[str, Any]:
-    """Who is hit, as `…/preview` shows it. `rules` stays empty until there are safety rules."""
+    """Who is hit, as `…/preview` shows it."""
     return {
         "switch": blast.switch,
         "instances": [
@@ -93,7 +94,7 @@ def blast_resource(blast: Blast) -> dict[str, Any]:
             }
             for other in blast.overlapping
         ],
-        "rules": [],
+        "rules": [{"action": action, **asdict(refusal)} for action, refusal in blast.refusals],
     }
 
 
@@ -110,6 +111,7 @@ def episode_resource(episode: Episode) -> dict[str, Any]:
         "engaged_version": episode.engaged_version,
         "expires_at": timestamp(episode.expires_at) if episode.expires_at else None,
         "permanent": episode.permanent,
+        "reconfirm_due_at": _moment(episode.reconfirm_due_at),
         "on_expiry": episode.on_expiry,
         "overdue": episode.overdue,
         "acknowledged_at": timestamp(episode.acknowledged_at) if episode.acknowledged_at else None,
@@ -118,6 +120,7 @@ def episode_resource(episode: Episode) -> dict[str, Any]:
         "ended_by": episode.ended_by or None,
         "ended_how": episode.ended_how or None,
         "justification": episode.justification or None,
+        "broke_glass": episode.broke_glass,
     }
 
 

@@ -1,4 +1,4 @@
-"""What stands stopped right now, in one query: what every page says above everything else."""
+"""What stands stopped right now, in two queries: what every page says above everything else."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,12 +6,14 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Max, Q
+from django.db.models.fields.json import KeyTextTransform
 
 from controlplane.core.approvals.models import Approval
 from switches.evaluate import GLOBAL_ID
 from switches.models import Episode
 
 _IS_GLOBAL = Q(switch_id=GLOBAL_ID)
+_IS_BROKEN = Q(broke_glass__isnull=False)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,21 @@ class Everything:
 
 
 @dataclass(frozen=True)
+class Broken:
+    """Glass that is broken: switches engaged against a rule, and reviews nobody has signed.
+
+    With one such switch, it is named with the rule and with why the rule had to yield.
+    """
+
+    engaged: int
+    reviews: int
+    switch: str = ""
+    rule: str = ""
+    reason: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class Standing:
     """How many switches are engaged, ramping and overdue, and whether everything is stopped.
 
@@ -44,6 +61,7 @@ class Standing:
     ramping: int = 0
     overdue: int = 0
     everything: Everything | None = None
+    broken: Broken | None = None
     approvals: int = 0
     known: bool = True
 
@@ -64,17 +82,39 @@ def look(now: datetime, *, with_approvals: bool) -> Standing:
         until=Max("expires_at", filter=_IS_GLOBAL),
         percent=Max("allow_percent", filter=_IS_GLOBAL),
         late=Max("overdue_at", filter=_IS_GLOBAL),
+        broken=Count("pk", filter=_IS_BROKEN),
+        broken_switch=Max("switch_id", filter=_IS_BROKEN),
+        broken_rule=Max(KeyTextTransform("rule", "broke_glass"), filter=_IS_BROKEN),
+        broken_reason=Max(KeyTextTransform("reason", "broke_glass"), filter=_IS_BROKEN),
+        broken_by=Max("engaged_by_name", filter=_IS_BROKEN),
     )
-    waiting = 0
-    if with_approvals:
-        waiting = Approval.objects.filter(state="pending", expires_at__gt=now).count()
+    waiting = Approval.objects.filter(state="pending").aggregate(
+        approvals=Count("pk", filter=Q(expires_at__gt=now)),
+        reviews=Count("pk", filter=Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)),
+    )
     return Standing(
         now=now,
         engaged=found["engaged"],
         ramping=found["ramping"],
         overdue=found["overdue"],
         everything=_everything(found),
-        approvals=waiting,
+        broken=_broken(found, waiting["reviews"]),
+        approvals=waiting["approvals"] + waiting["reviews"] if with_approvals else 0,
+    )
+
+
+def _broken(found: dict[str, Any], reviews: int) -> Broken | None:
+    if not found["broken"] and not reviews:
+        return None
+    if found["broken"] != 1:
+        return Broken(found["broken"], reviews)
+    return Broken(
+        engaged=1,
+        reviews=reviews,
+        switch=found["broken_switch"],
+        rule=found["broken_rule"] or "",
+        reason=found["broken_reason"] or "",
+        by=found["broken_by"],
     )
 
 

@@ -4,8 +4,27 @@ from datetime import datetime
 
 from controlplane.core import ticks
 from switches import services
+from switches.report import services as report
+from switches.trips import settle as trips
 
 
 @ticks.tick("switches.expire", seconds=1, queue="switches")
 def expire_switches(now: datetime) -> int:
     return services.expire_due(now)
+
+
+@ticks.tick("switches.remind", seconds=60, queue="switches")
+def remind_of_expiries(now: datetime) -> int:
+    """Whose time is nearly up, and whose week of being permanent is over."""
+    return services.remind_due(now) + services.call_for_reconfirmation(now)
+
+
+@ticks.tick("report.weekly", seconds=60, queue="reports")
+def weekly_report(now: datetime) -> int:
+    return report.run_due(now)
+
+
+@ticks.tick("trips.settle", seconds=5, queue="switches")
+def settle_trips(now: datetime) -> int:
+    """What a person has engaged since in a machine's stead waits for nobody any more."""
+    return trips.settle_engaged(now)

@@ -13,6 +13,7 @@ ACTIONS: dict[str, View] = {
     "engage": actions.EngageView.as_view(),
     "extend": actions.ExtendView.as_view(),
     "acknowledge": actions.AcknowledgeView.as_view(),
+    "reconfirm": actions.ReconfirmView.as_view(),
     "release": actions.ReleaseView.as_view(),
     "undo": actions.UndoView.as_view(),
     "preview": preview.PreviewView.as_view(),

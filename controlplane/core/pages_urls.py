@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from controlplane.core.approvals import views as approvals
+from controlplane.core.approvals import urls as approvals
 from controlplane.core.attention import urls as attention
 from controlplane.core.audit import views as audit
 from controlplane.core.interactions import urls as interactions
@@ -15,11 +15,9 @@ urlpatterns = [
     path("sign-out/", people.sign_out, name="logout"),
     path("preferences/", people.preferences, name="preferences"),
     path("theme/", people.theme, name="theme"),
-    path("approvals/", approvals.approvals_page, name="approvals_page"),
-    path("approvals/<int:approval_id>/approve/", approvals.approve, name="approve"),
-    path("approvals/<int:approval_id>/deny/", approvals.deny, name="deny"),
     path("audit/", audit.audit_page, name="audit_page"),
     path("audit/verify/", audit.verify, name="audit_verify"),
+    *approvals.urlpatterns,
     *attention.urlpatterns,
     *interactions.urlpatterns,
     *outbox.urlpatterns,

@@ -7,10 +7,13 @@ from celery import shared_task
 from django.contrib.sessions.models import Session
 
 from controlplane.core import ticks
+from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
+from controlplane.core.escalation import engine as escalation
 from controlplane.core.idempotency import services as idempotency
 from controlplane.core.instances import services as instances
-from controlplane.core.outbox import delivery
+from controlplane.core.interactions import services as interactions
+from controlplane.core.outbox import backlog, delivery
 from controlplane.core.outbox.models import OutboxMessage
 
 RAN_BY = "worker"
@@ -30,6 +33,11 @@ def sweep_outbox(now: datetime) -> int:
     return delivery.sweep(now)
 
 
+@ticks.tick("outbox.backlog", seconds=60, queue="housekeeping")
+def watch_backlog(now: datetime) -> int:
+    return backlog.look(now)
+
+
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
 def purge_outbox(now: datetime) -> int:
     """Delete what was sent long ago. What failed stays until somebody deals with it."""
@@ -37,9 +45,25 @@ def purge_outbox(now: datetime) -> int:
     return OutboxMessage.objects.filter(pk__in=sent.values("pk")[:MOST_AT_ONCE]).delete()[0]
 
 
+@ticks.tick("escalation.advance", seconds=15, queue="outbox")
+def advance_escalations(now: datetime) -> int:
+    """Tell the next person, where nobody has said "I know" yet."""
+    return escalation.advance(now)
+
+
 @ticks.tick("approvals.expire", seconds=60, queue="switches")
 def expire_approvals(now: datetime) -> int:
     return approvals.expire_due(now)
+
+
+@ticks.tick("reviews.reopen", seconds=300, queue="switches")
+def reopen_reviews(now: datetime) -> int:
+    return reviews.reopen_due(now)
+
+
+@ticks.tick("interactions.purge", seconds=600, queue="housekeeping")
+def purge_answered_requests(now: datetime) -> int:
+    return interactions.forget_old(now)
 
 
 @ticks.tick("idempotency.purge", seconds=600, queue="housekeeping")

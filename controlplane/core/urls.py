@@ -3,7 +3,7 @@
 from django.urls import URLPattern
 
 from controlplane.core import ops_api
-from controlplane.core.approvals import api as approvals
+from controlplane.core.approvals import urls as approvals
 from controlplane.core.attention import urls as attention
 from controlplane.core.audit import api as audit
 from controlplane.core.http.routes import both_forms
@@ -12,11 +12,7 @@ from controlplane.core.targets import urls as targets
 from controlplane.core.tokens import api as tokens
 
 api_urlpatterns: list[URLPattern] = [
-    *both_forms("approvals/", approvals.ApprovalList.as_view(), name="api-approvals"),
-    *both_forms(
-        "approvals/<int:approval_id>/approve", approvals.ApproveView.as_view(), name="api-approve"
-    ),
-    *both_forms("approvals/<int:approval_id>/deny", approvals.DenyView.as_view(), name="api-deny"),
+    *approvals.api_urlpatterns,
     *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
     *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
     *attention.api_urlpatterns,

@@ -5,14 +5,21 @@ import re
 from controlplane.core.errors import TooLarge
 
 LARGEST_BODY = 64 * 1024  # bytes of a request
+LARGEST_HOOK_BODY = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
+HOOKS = "/api/v1/hooks/"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
-def too_large() -> TooLarge:
+def largest_body(path: str) -> int:
+    """How many bytes a request to this path may have."""
+    return LARGEST_HOOK_BODY if path.startswith(HOOKS) else LARGEST_BODY
+
+
+def too_large(limit: int = LARGEST_BODY) -> TooLarge:
     """The error of a body over the limit."""
-    return TooLarge(f"A request body may have at most {LARGEST_BODY // 1024} KiB.")
+    return TooLarge(f"A request body may have at most {limit // 1024} KiB.")
 
 
 def names(if_none_match: str, etag: str) -> bool:

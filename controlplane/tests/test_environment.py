@@ -38,6 +38,11 @@ def read(tmp_path, **variables):
         ("SLACK_WEBHOOK_URL", "not a url"),
         ("SLACK_API_URL", "ftp://slack"),
         ("PUBLIC_URL", "example.org"),
+        ("EMAIL_URL", "mail.example.org"),
+        ("EMAIL_URL", "smtp://"),
+        ("EMAIL_URL", "smtp://mail.example.org?from=nobody"),
+        ("WEBHOOK_ALLOW", "10.0.0.0/33"),
+        ("WEBHOOK_ALLOW", "intranet"),
     ],
 )
 def test_a_wrong_value_names_its_variable(tmp_path, name, value):
@@ -49,6 +54,31 @@ def test_a_url_may_name_several_hosts(tmp_path):
     url = "postgresql://app@a:5432,b:5433/x"
 
     assert read(tmp_path, DATABASE_URL=url).database.url == url
+
+
+def test_without_a_mail_server_there_is_no_host(tmp_path):
+    assert read(tmp_path).email.host == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "security", "user", "sender"),
+    [
+        ("smtp://mail.example.org", 587, "starttls", "", "switchgear@mail.example.org"),
+        ("smtp://mail.example.org?tls=off", 25, "", "", "switchgear@mail.example.org"),
+        ("smtp://127.0.0.1:2525?from=a@b.org", 2525, "", "", "a@b.org"),
+        ("smtps://kim%40b.org:p%3Aw@mail.b.org", 465, "tls", "kim@b.org", "switchgear@mail.b.org"),
+    ],
+)
+def test_a_mail_url_says_how_to_connect(tmp_path, url, port, security, user, sender):
+    email = read(tmp_path, EMAIL_URL=url).email
+
+    assert (email.port, email.security, email.user, email.sender) == (port, security, user, sender)
+
+
+def test_networks_for_webhooks_are_a_list(tmp_path):
+    allowed = read(tmp_path, WEBHOOK_ALLOW="10.0.0.0/8, fd00::/8,").webhook_allow
+
+    assert allowed == ("10.0.0.0/8", "fd00::/8")
 
 
 def test_a_bot_token_needs_a_channel(tmp_path):

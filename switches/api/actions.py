@@ -10,7 +10,14 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import approval_resource
 from controlplane.core.http.views import ApiView, Done, mutation
 from switches import services
-from switches.api.bodies import AcknowledgeBody, EngageBody, ExtendBody, ReleaseBody, UndoBody
+from switches.api.bodies import (
+    AcknowledgeBody,
+    EngageBody,
+    ExtendBody,
+    ReconfirmBody,
+    ReleaseBody,
+    UndoBody,
+)
 from switches.api.register import present_effect, resource
 from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
 from switches.services import Engagement
@@ -28,7 +35,6 @@ class EngageView(ActionView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
         """Stop what the switch guards. `permanent` engages for 24 hours and asks for approval."""
-        body.pop("break_glass", None)  # There are no safety rules yet that it could override.
         return _engaged(
             services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
         )
@@ -57,17 +63,31 @@ class AcknowledgeView(ActionView):
         return Done(resource(scope, key, now))
 
 
+class ReconfirmView(ActionView):
+    @extend_schema(request=ReconfirmBody, responses=ActedShape)
+    @mutation(ReconfirmBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Say that a permanent one still has to stay, for another week. A person, never a token."""
+        services.reconfirm(scope=scope, key=key, actor=actor, now=now, **body)
+        return Done(resource(scope, key, now))
+
+
 class ReleaseView(ActionView):
     @extend_schema(request=ReleaseBody, responses={200: ActedShape, 202: PendingShape})
     @mutation(ReleaseBody)
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Let traffic flow again: at once until ramps exist, the global switch after approval."""
-        body.pop("break_glass", None)
+        """Let traffic flow again. The global switch, a protected one and, at once, a segment wait
+        for a second person; until there are ramps the rest is released in one step."""
         done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
         if done.approval is None:
-            return _published(resource(scope, key, now), scope, key, now)
+            released = resource(scope, key, now)
+            if done.review is not None:
+                released["review"] = approval_resource(done.review)
+            return _published(released, scope, key, now)
         shown = resource(scope, key, now)
         pending = {"approval": approval_resource(done.approval)}
         return Done(pending, status=202, would_be={**shown, **pending})
@@ -88,6 +108,9 @@ def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
     shown = resource(scope, key, now)
     if done.approval is not None:
         shown["approval"] = approval_resource(done.approval)
+    if done.review is not None:
+        shown["broke_glass"] = done.episode.broke_glass
+        shown["review"] = approval_resource(done.review)
     return _published(shown, scope, key, now)
 
 

@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from switches.models import OnExpiry, Scope, State
+from switches.rules.glass import TWO_PERSON
 from switches.services.release import MODES
 
 NO_RAMPS_YET = "There are no ramps yet: leave `plan` out, or the switch is released in one step."
@@ -18,7 +19,9 @@ class EngageBody(MutationBody):
     on_expiry = Text(required=False, help_text=f"One of {', '.join(OnExpiry.values)}.")
     evidence = serializers.DictField(required=False, help_text="Any JSON object, up to 32 KiB.")
     break_glass = serializers.DictField(
-        required=False, help_text="Accepted; no safety rule exists yet that it could override."
+        required=False,
+        help_text='`{"rule", "reason"}`: the safety rule, or a list of them, to override now. '
+        "It is engaged for at most 4 hours then, and somebody else has to review it.",
     )
 
 
@@ -31,11 +34,19 @@ class AcknowledgeBody(MutationBody):
     comment = Text(required=False, max_length=2000)
 
 
+class ReconfirmBody(MutationBody):
+    reason = Text(help_text="Why it still has to stay.")
+
+
 class ReleaseBody(MutationBody):
     justification = Text(help_text="Why traffic may flow again.")
     mode = Text(required=False, help_text=f"One of {', '.join(MODES)}.")
     plan = serializers.JSONField(required=False, help_text="Refused until ramps exist.")
-    break_glass = serializers.DictField(required=False, help_text="Accepted and without effect.")
+    break_glass = serializers.DictField(
+        required=False,
+        help_text='`{"rule", "reason"}`: what a signed-in approver overrides to release at '
+        f"once, a safety rule or `{TWO_PERSON}`, or a list of them.",
+    )
 
     def validate_plan(self, plan: Any) -> Any:
         # Releasing at once what was to be released in steps would be the unsafe side.

@@ -97,6 +97,13 @@ class OverlapShape(serializers.Serializer[Any]):
     allow_percent = serializers.FloatField(min_value=0, max_value=100)
 
 
+class RefusalShape(serializers.Serializer[Any]):
+    action = serializers.ChoiceField(["engage", "release"], help_text="What it would refuse.")
+    rule = serializers.CharField()
+    detail = serializers.CharField()
+    would_pass = serializers.CharField()
+
+
 class PreviewShape(serializers.Serializer[Any]):
     """The blast radius: who checked the switch within the last hour. Those who only poll, don't."""
 
@@ -112,8 +119,8 @@ class PreviewShape(serializers.Serializer[Any]):
     overlapping = OverlapShape(
         many=True, help_text="Switches not released that stop part of the same traffic; at most 50."
     )
-    rules = serializers.ListField(
-        child=serializers.DictField(), help_text="Safety rules that would refuse; none exist yet."
+    rules = RefusalShape(
+        many=True, help_text="Safety rules that would refuse to engage it, or to release it."
     )
 
 
@@ -121,6 +128,12 @@ class ActedShape(SwitchShape):
     """The switch after it was acted on."""
 
     approval = ApprovalShape(required=False, help_text="What waits for a second person.")
+    broke_glass = serializers.DictField(
+        required=False, help_text="The rules that were overridden, and why."
+    )
+    review = ApprovalShape(
+        required=False, help_text="What somebody else has to sign, if a rule was overridden."
+    )
     dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
 
 
@@ -141,6 +154,9 @@ class EpisodeShape(serializers.Serializer[Episode]):
     engaged_version = serializers.IntegerField()
     expires_at = serializers.DateTimeField(allow_null=True)
     permanent = serializers.BooleanField()
+    reconfirm_due_at = serializers.DateTimeField(
+        allow_null=True, help_text="By when a permanent one has to be re-confirmed."
+    )
     on_expiry = serializers.ChoiceField(OnExpiry.values)
     overdue = serializers.BooleanField()
     acknowledged_at = serializers.DateTimeField(allow_null=True)
@@ -149,6 +165,7 @@ class EpisodeShape(serializers.Serializer[Episode]):
     ended_by = serializers.CharField(allow_null=True)
     ended_how = serializers.ChoiceField(Episode.End.values, allow_null=True)
     justification = serializers.CharField(allow_null=True)
+    broke_glass = serializers.DictField(allow_null=True)
 
     def to_representation(self, episode: Episode) -> dict[str, Any]:
         return episode_resource(episode)

@@ -1,28 +1,66 @@
 """Asking the safety rules, inside the changing transaction: the publication row is locked already,
 so nothing can change between the question and the commit."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from datetime import datetime
 
+from switches.models import Episode, Rule
+from switches.rules import judge
+from switches.rules.judge import Refusal, SafetyRule
 
-@dataclass(frozen=True)
-class Refusal:
-    """A rule in the way: its name, what it says, and what would pass."""
-
-    rule: str
-    detail: str
-    would_pass: str
+__all__ = ["Refusal", "SafetyRule"]
 
 
 def refusals_to_engage(switch_id: str) -> list[Refusal]:
     """Every rule that forbids to engage this switch as things stand; empty if none does."""
-    return []
+    return _refusals(judge.refusals_to_engage, switch_id)
 
 
 def refusals_to_release(switch_id: str) -> list[Refusal]:
     """Every rule that forbids to release this switch as things stand; empty if none does."""
-    return []
+    return _refusals(judge.refusals_to_release, switch_id)
+
+
+def refusals_to_undo(switch_id: str, since: datetime) -> list[Refusal]:
+    """Every rule that was kept by another switch, released `since` this one was engaged.
+
+    Otherwise an undo only brings back what was so before, which is no worse than now.
+    """
+    refused = refusals_to_release(switch_id)
+    if not refused:
+        return []
+    ended = Episode.objects.filter(ended_at__gte=since).exclude(switch_id=switch_id)
+    gone = set(ended.values_list("switch_id", flat=True))
+    missed = {rule.name for rule in rules() if judge.members(rule, gone)}
+    return [refusal for refusal in refused if refusal.rule in missed]
 
 
 def is_protected(switch_id: str) -> bool:
     """Whether a `protected` rule covers it: it is never released by itself, or by one person."""
-    return False
+    return judge.is_protected(rules(), switch_id)
+
+
+def holding(switch_id: str, on_expiry: str) -> SafetyRule | None:
+    """The rule under which the switch must not do this by itself at its expiry, if there is one."""
+    return judge.holding(rules(), switch_id, on_expiry)
+
+
+def rules() -> list[SafetyRule]:
+    """Every rule there is, by name."""
+    return [as_data(row) for row in Rule.objects.order_by("name")]
+
+
+def as_data(row: Rule) -> SafetyRule:
+    return SafetyRule(row.name, row.kind, tuple(row.switches), row.n)
+
+
+def engaged() -> set[str]:
+    """Every switch that is engaged or ramping."""
+    return set(Episode.objects.filter(ended_at__isnull=True).values_list("switch_id", flat=True))
+
+
+def _refusals(
+    ask: Callable[[list[SafetyRule], str, set[str]], list[Refusal]], switch_id: str
+) -> list[Refusal]:
+    over = [rule for rule in rules() if judge.covers(rule, switch_id)]
+    return ask(over, switch_id, engaged()) if over else []

@@ -1,5 +1,6 @@
 """What every published change does at its end: audit, messages. And how an episode closes."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +9,7 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.escalation import services as escalation
 from controlplane.core.outbox import services as outbox
 from switches import facts, publication
 from switches.models import Episode, Publication, Switch
@@ -16,6 +18,11 @@ from switches.models import Episode, Publication, Switch
 def open_episode(switch: Switch) -> Episode | None:
     """The open episode, locked; the switch has to be locked already."""
     return Episode.objects.select_for_update().filter(switch=switch, ended_at__isnull=True).first()
+
+
+def subject(episode: Episode) -> str:
+    """What messages and escalations about an episode share: one thread, one escalation."""
+    return f"episode:{episode.pk}"
 
 
 def tell(
@@ -27,8 +34,13 @@ def tell(
     *,
     before: dict[str, Any],
     reason: str,
+    severity: str = "",
+    to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Write the audit row and the messages. Last in the transaction: it takes the audit lock."""
+    """Write the audit row and the messages. Last in the transaction: it takes the audit lock.
+
+    `to` are the only destinations, where the routes are not to decide.
+    """
     entry = audit.record(
         actor=actor,
         action=action,
@@ -42,9 +54,11 @@ def tell(
         event=action,
         event_key=f"audit:{entry.pk}",
         scope=switch.scope,
-        subject=f"episode:{episode.pk}",
+        severity=severity,
+        subject=subject(episode),
         facts=facts.message(switch, episode, actor, said=reason),
         now=now,
+        to=to,
     )
     return entry
 
@@ -59,7 +73,8 @@ def close(
     reason: str,
     actor: Actor,
     now: datetime,
-) -> None:
+    to: Sequence[str] | None = None,
+) -> AuditEntry:
     """End the episode and publish it: services are told to let traffic flow again."""
     before = facts.picture(switch, episode)
     episode.ended_at = now
@@ -68,8 +83,9 @@ def close(
     episode.justification = reason
     episode.save(update_fields=["ended_at", "ended_by", "ended_how", "justification"])
     publication.publish(head, switch, now)
+    escalation.close(subject=subject(episode), now=now)
     for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
         approvals.void(
             kind=kind, target=switch.pk, actor=actor, now=now, why="The episode has ended."
         )
-    tell(action, switch, episode, actor, now, before=before, reason=reason)
+    return tell(action, switch, episode, actor, now, before=before, reason=reason, to=to)

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,9 +13,12 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict, InvalidInput
-from switches import facts, publication, reasons
-from switches.expiry import Expiry, FieldErrors, plan_expiry
-from switches.models import Episode, State, Switch
+from controlplane.core.escalation import services as escalation
+from switches import facts, publication, reasons, reminders
+from switches.expiry import RECONFIRM_EVERY, Expiry, FieldErrors, plan_expiry
+from switches.models import Episode, OnExpiry, State, Switch
+from switches.rules import glass, guard
+from switches.rules.glass import Glass
 from switches.services import changes
 from switches.services.register import identify, register_and_lock
 
@@ -24,11 +27,15 @@ LARGEST_EVIDENCE = 32 * 1024  # bytes of canonical JSON
 
 @dataclass(frozen=True)
 class Engagement:
-    """What engaging did: the switch, its episode, and an approval that was asked for."""
+    """What engaging did: the switch, its episode, and an approval that was asked for.
+
+    `review` is what somebody else has to sign, if a rule was overridden.
+    """
 
     switch: Switch
     episode: Episode
     approval: Approval | None = None
+    review: Approval | None = None
 
 
 def engage(
@@ -40,14 +47,17 @@ def engage(
     expires_at: str | None = None,
     on_expiry: str | None = None,
     evidence: Mapping[str, Any] | None = None,
+    break_glass: Mapping[str, Any] | None = None,
     actor: Actor,
     now: datetime,
 ) -> Engagement:
     """Stop what the switch guards, in one transaction: state, audit, outbox, version.
 
     `expires_in` is a duration (`24h`, `permanent`), `expires_at` an RFC 3339 time; one of them.
-    Raises :class:`InvalidInput`, :class:`Forbidden`, or :class:`Conflict` with the open episode
-    if the switch is engaged already.
+    `break_glass` (`{"rule", "reason"}`) overrides the safety rules it names, for a few hours;
+    where none is in the way, it changes nothing. Raises :class:`InvalidInput`,
+    :class:`Forbidden`, :class:`Conflict` with the open episode if the switch is engaged already,
+    or :class:`SafetyRefused`.
     """
     actor.require("switches:write")
     return stop(
@@ -58,6 +68,7 @@ def engage(
         expires_at=expires_at,
         on_expiry=on_expiry,
         evidence=evidence,
+        override=glass.read(break_glass),
         actor=actor,
         now=now,
     )
@@ -72,10 +83,14 @@ def stop(
     expires_at: str | None = None,
     on_expiry: str | None = None,
     evidence: Mapping[str, Any] | None = None,
+    override: Glass | None = None,
     actor: Actor,
     now: datetime,
 ) -> Engagement:
-    """Engage, whoever was allowed to ask for it: the part that people's engages and trips share."""
+    """Engage, whoever was allowed to ask for it: the part that people's engages and trips share.
+
+    A trip never has an `override`.
+    """
     identify(scope, key)
     expiry = _checked(scope, reason, expires_in, expires_at, on_expiry, evidence, now)
     with transaction.atomic():
@@ -84,12 +99,23 @@ def stop(
         present = changes.open_episode(switch)
         if present is not None:
             raise already_engaged(switch, present)
+        expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
+        rules = glass.overridden(guard.refusals_to_engage(switch.pk), override)
+        broken = glass.told(override, rules, "engage") if override and rules else None
+        if broken:
+            expiry = _shortened(expiry, now)
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
+        episode.broke_glass = broken
         before = facts.picture(switch, None)
         publication.publish(head, switch, now)
         episode.engaged_version = switch.version
         episode.save(force_insert=True)
-        changes.tell("switch.engaged", switch, episode, actor, now, before=before, reason=reason)
+        entry = changes.tell(
+            "switch.engaged", switch, episode, actor, now, before=before, reason=reason
+        )
+        if broken:
+            review = glass.shout(switch, episode, broken, entry, actor, now)
+            return Engagement(switch, episode, review=review)
         if not expiry.permanent_requested:
             return Engagement(switch, episode)
         asked = ask_for_permanent(switch, episode, episode.reason, actor, now)
@@ -131,6 +157,33 @@ def _checked(
     return expiry
 
 
+def _held_by_rules(switch_id: str, expiry: Expiry, *, asked: str | None) -> Expiry:
+    """The policy at expiry that the rules leave: a default gives way, a wish is refused."""
+    rule = guard.holding(switch_id, expiry.on_expiry)
+    if rule is None:
+        return expiry
+    if not asked:
+        return replace(expiry, on_expiry=OnExpiry.HOLD.value)
+    raise InvalidInput(
+        {
+            "on_expiry": [
+                f"{switch_id} must not {expiry.on_expiry} by itself under the rule “{rule.name}”. "
+                "Say hold, or leave it out."
+            ]
+        }
+    )
+
+
+def _shortened(expiry: Expiry, now: datetime) -> Expiry:
+    """Against a rule it is engaged for a few hours and then held, whatever was asked."""
+    if expiry.permanent_requested:
+        raise InvalidInput(
+            {"expires_in": ["Against a safety rule nothing is permanent: ask for a few hours."]}
+        )
+    latest = now + glass.LONGEST
+    return replace(expiry, expires_at=min(expiry.expires_at, latest), on_expiry=OnExpiry.HOLD.value)
+
+
 def _new_episode(
     switch: Switch,
     reason: str,
@@ -152,6 +205,7 @@ def _new_episode(
         expires_at=expiry.expires_at,
         on_expiry=expiry.on_expiry,
         salt=secrets.token_hex(8),
+        **reminders.spared(expiry.expires_at, now),
     )
 
 
@@ -180,10 +234,11 @@ def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     if episode.state != State.ENGAGED:
         raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
     before = facts.picture(switch, episode)
-    episode.permanent, episode.expires_at = True, None
-    episode.overdue_at = None
-    episode.save(update_fields=["permanent", "expires_at", "overdue_at"])
+    episode.permanent, episode.expires_at, episode.overdue_at = True, None, None
+    episode.reconfirm_due_at = now + RECONFIRM_EVERY
+    episode.save(update_fields=["permanent", "expires_at", "overdue_at", "reconfirm_due_at"])
     publication.publish(head, switch, now)
+    escalation.close(subject=changes.subject(episode), now=now)
     changes.tell(
         "switch.extended", switch, episode, actor, now, before=before, reason=approval.reason
     )

@@ -5,11 +5,16 @@ from datetime import datetime
 from django.db import InterfaceError, OperationalError, transaction
 
 from controlplane.core.actors import system
-from switches import facts, publication
+from controlplane.core.escalation import services as escalation
+from controlplane.core.outbox import wordings
+from switches import facts, publication, reminders
 from switches.models import Episode, OnExpiry, Switch
-from switches.services import changes
+from switches.rules import guard
+from switches.services import changes, digests
 
 MOST_AT_ONCE = 500
+HELD = "Its time is up and it is held: extend it or release it."
+NO_RAMPS = "Its time is up and it is held, as there are no ramps yet: extend it or release it."
 
 
 def expire_due(now: datetime) -> int:
@@ -17,13 +22,16 @@ def expire_due(now: datetime) -> int:
 
     Safe to run twice at once: each episode is looked at again under the lock.
     """
-    due = Episode.objects.filter(
-        ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now
-    ).order_by("expires_at")
+    due = list(
+        Episode.objects.filter(
+            ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now
+        ).order_by("expires_at", "pk")[:MOST_AT_ONCE]
+    )
+    together = digests.told_together("episodes.expired", due, _single, now)
     done, failures = 0, []
-    for pk in due.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+    for episode in due:
         try:
-            done += _expire(pk, now)
+            done += _expire(episode.pk, now, quietly=episode.pk in together)
         except (OperationalError, InterfaceError):
             raise
         except Exception as error:
@@ -33,8 +41,14 @@ def expire_due(now: datetime) -> int:
     return done
 
 
+def _single(episode: Episode) -> tuple[str, str]:
+    if episode.on_expiry == OnExpiry.RELEASE:
+        return "switch.released", wordings.severity_of("switch.released")
+    return "episode.overdue", reminders.severity(digests.scope_of(episode))
+
+
 @transaction.atomic
-def _expire(episode_id: int, now: datetime) -> bool:
+def _expire(episode_id: int, now: datetime, *, quietly: bool) -> bool:
     head = publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
@@ -43,23 +57,57 @@ def _expire(episode_id: int, now: datetime) -> bool:
         return False
     if episode.expires_at is None or episode.expires_at > now:
         return False
-    actor = system("expiry")
-    if episode.on_expiry == OnExpiry.RELEASE:
-        changes.close(
-            head,
-            switch,
-            episode,
-            how=Episode.End.EXPIRED,
-            action="switch.released",
-            reason="Its time was up and its policy is to release.",
-            actor=actor,
-            now=now,
-        )
+    to = digests.threads(episode) if quietly else None
+    in_the_way = _why_held(switch, episode)
+    if in_the_way:
+        _hold(switch, episode, in_the_way, now, to)
         return True
-    # Ramps do not exist yet: an episode that asks for one is held like the rest, and overdue.
+    changes.close(
+        head,
+        switch,
+        episode,
+        how=Episode.End.EXPIRED,
+        action="switch.released",
+        reason="Its time was up and its policy is to release.",
+        actor=system("expiry"),
+        now=now,
+        to=to,
+    )
+    return True
+
+
+def _why_held(switch: Switch, episode: Episode) -> str:
+    """Why it stays engaged past its expiry, and what to do; empty if it is to be released."""
+    if episode.on_expiry == OnExpiry.HOLD:
+        return HELD
+    if episode.on_expiry == OnExpiry.RAMP:
+        return NO_RAMPS
+    if refusals := guard.refusals_to_release(switch.pk):
+        told = " ".join(f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refusals)
+        return f"Its time is up, but a safety rule forbids its release, so it is held. {told}"
+    if guard.is_protected(switch.pk):
+        return (
+            "Its time is up, but a protected switch is never released by itself, so it is held: "
+            "extend it, or ask for its release."
+        )
+    return ""
+
+
+def _hold(switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None) -> None:
+    """Being overdue is news, also to whoever acknowledged the switch while it was in time."""
+    actor = system("expiry")
     before = facts.picture(switch, episode)
-    episode.overdue_at = now
-    episode.save(update_fields=["overdue_at"])
+    episode.overdue_at, episode.acknowledged_at, episode.acknowledged_by = now, None, ""
+    episode.save(update_fields=["overdue_at", "acknowledged_at", "acknowledged_by"])
+    escalation.close(subject=changes.subject(episode), now=now)
+    escalation.open_escalation(
+        subject=changes.subject(episode),
+        event="episode.overdue",
+        severity=reminders.severity(switch.scope),
+        scope=switch.scope,
+        facts=facts.message(switch, episode, actor, said=why),
+        now=now,
+    )
     changes.tell(
         "episode.overdue",
         switch,
@@ -67,6 +115,7 @@ def _expire(episode_id: int, now: datetime) -> bool:
         actor,
         now,
         before=before,
-        reason="Its time is up and it is held: extend it or release it.",
+        reason=why,
+        severity=reminders.severity(switch.scope) if to is None else "info",
+        to=to,
     )
-    return True

@@ -5,11 +5,11 @@ from datetime import datetime
 from django.db import transaction
 
 from controlplane.core.actors import Actor
-from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
-from switches import facts, publication, reasons
+from controlplane.core.escalation import services as escalation
+from switches import facts, publication, reasons, reminders
 from switches.expiry import FieldErrors, plan_extension
-from switches.models import State
+from switches.models import Episode, State
 from switches.services import changes
 from switches.services.engage import Engagement, ask_for_permanent
 from switches.services.register import identify, lock
@@ -33,7 +33,9 @@ def extend(
         if switch is None or episode is None or episode.state != State.ENGAGED:
             raise Conflict(f"{scope}:{key} is not engaged; there is nothing to extend.")
         if episode.permanent:
-            raise Conflict(f"{switch.pk} is permanent; it has no expiry to extend.")
+            raise Conflict(
+                f"{switch.pk} is permanent: it has no expiry to extend; re-confirm it instead."
+            )
         if expires_in == "permanent":
             asked = ask_for_permanent(switch, episode, reason.strip(), actor, now)
             return Engagement(switch, episode, asked)
@@ -42,9 +44,9 @@ def extend(
         except FieldErrors as error:
             raise InvalidInput(error.errors) from error
         before = facts.picture(switch, episode)
-        episode.expires_at, episode.overdue_at, episode.acknowledged_at = expires_at, None, None
-        episode.save(update_fields=["expires_at", "overdue_at", "acknowledged_at"])
+        _move(episode, expires_at, now)
         publication.publish(head, switch, now)
+        escalation.close(subject=changes.subject(episode), now=now)
         changes.tell(
             "switch.extended", switch, episode, actor, now, before=before, reason=reason.strip()
         )
@@ -54,7 +56,11 @@ def extend(
 def acknowledge(
     *, scope: str, key: str, comment: str = "", actor: Actor, now: datetime
 ) -> Engagement:
-    """Say that somebody knows the switch is engaged or overdue. Nothing is published."""
+    """Say that somebody knows the switch is engaged or overdue. Nothing is published.
+
+    It stops the escalation for 24 hours, then it is told of once a day. What the switch becomes
+    later is news: one that turns overdue escalates, whoever acknowledged it before.
+    """
     actor.require("switches:write")
     identify(scope, key)
     with transaction.atomic():
@@ -63,14 +69,31 @@ def acknowledge(
         episode = changes.open_episode(switch) if switch is not None else None
         if switch is None or episode is None:
             raise Conflict(f"{scope}:{key} is released; there is nothing to acknowledge.")
+        before = facts.picture(switch, episode)
         episode.acknowledged_at, episode.acknowledged_by = now, actor.label
         episode.save(update_fields=["acknowledged_at", "acknowledged_by"])
-        audit.record(
-            actor=actor,
-            action="episode.acknowledged",
-            target=switch.pk,
+        escalation.acknowledge(subject=changes.subject(episode), actor=actor, now=now)
+        changes.tell(
+            "episode.acknowledged",
+            switch,
+            episode,
+            actor,
+            now,
+            before=before,
             reason=comment.strip(),
-            after=facts.picture(switch, episode),
-            now=now,
         )
         return Engagement(switch, episode)
+
+
+def _move(episode: Episode, expires_at: datetime, now: datetime) -> None:
+    """A new expiry is a new beginning: nobody has acknowledged it, or been reminded of it."""
+    episode.expires_at, episode.overdue_at = expires_at, None
+    episode.acknowledged_at, episode.acknowledged_by = None, ""
+    for field, reminded_for in reminders.spared(expires_at, now).items():
+        setattr(episode, field, reminded_for)
+    episode.save(
+        update_fields=[
+            *("expires_at", "overdue_at", "acknowledged_at", "acknowledged_by"),
+            *("day_reminder_for", "hour_reminder_for"),
+        ]
+    )

@@ -30,6 +30,7 @@ ENDPOINTS = [
     ("post", f"{F}/engage", ENGAGE, OPERATORS, "switches:write"),
     ("post", f"{F}/extend", LATER, OPERATORS, "switches:write"),
     ("post", f"{F}/acknowledge", {}, OPERATORS, "switches:write"),
+    ("post", f"{F}/reconfirm", {"reason": "vendor contract ended for good"}, OPERATORS, None),
     ("post", f"{F}/release", RELEASE, OPERATORS, "switches:write"),
     ("post", f"{F}/undo", {}, OPERATORS, "switches:write"),
     ("post", "/approvals/{approval}/approve", {}, ("approver", "admin"), None),

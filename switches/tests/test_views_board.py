@@ -185,12 +185,13 @@ def test_number_of_queries_does_not_grow_with_the_board():
         return len(caught)
 
     engaged("feature:f0")
+    client.get("/")  # What waits for attention is counted once in some seconds.
     few = queries()
     for number in range(1, 20):
         engaged(f"feature:f{number}")
 
     assert queries() == few
-    assert few <= 9
+    assert few <= 10
 
 
 class TestStaysCurrent:

@@ -99,12 +99,13 @@ class TestPage:
             return len(caught)
 
         engaged("segment:finance")
+        queries()  # What waits for attention is counted once in some seconds.
         few = queries()
         for _ in range(5):
             client.post(f"{FINANCE}release/", {"justification": SAFE_NOW})
             engaged("segment:finance")
 
-        assert queries() == few <= 16
+        assert queries() == few <= 20
 
     def test_page_is_current_until_something_changes(self):
         engaged()

@@ -1,4 +1,4 @@
-"""What is done to a switch from its page or its row: extend, release, acknowledge, undo, describe.
+"""What is done to a switch from its page or its row: extend, re-confirm, release and the rest.
 
 Each is a plain form at its own address; from the dialog the same form, and the page stays.
 """
@@ -19,9 +19,24 @@ from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import approvers
 from switches import board, services
 from switches.expiry import LONGEST
-from switches.forms import AcknowledgeForm, DescribeForm, ExtendForm, ReleaseForm, RuleForm
-from switches.models import Scope, Switch
+from switches.forms import (
+    AcknowledgeForm,
+    DescribeForm,
+    ExtendForm,
+    ReconfirmForm,
+    ReleaseForm,
+    RuleForm,
+)
+from switches.models import Switch
 from switches.reasons import MIN_COLUMNS
+from switches.rules import guard
+from switches.rules.errors import SafetyRefused
+from switches.rules.guard import Refusal
+from switches.services.release import needs_second_person, two_person
+
+# What the button of the screen means: a segment goes by ramp, which is one step until there are
+# ramps; at once it would take a second person.
+RELEASED_BY = {"feature": "immediate", "experiment": "immediate"}
 
 # Carries out what the form asks and says in a sentence what is so now.
 CarryOut = Callable[[Actor, datetime], str]
@@ -44,21 +59,38 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
+def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    form = ReconfirmForm(_posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        reason = form.given("reason")
+        done = services.reconfirm(scope=scope, key=key, reason=reason, actor=actor, now=now)
+        due = done.episode.reconfirm_due_at
+        return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
+
+    return _change(request, scope, key, form, "switches/reconfirm.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
 def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ReleaseForm(_posted(request))
+    mode = RELEASED_BY.get(scope, "ramp")
 
     def carry_out(actor: Actor, now: datetime) -> str:
         released = services.release(
             scope=scope,
             key=key,
             justification=form.given("justification"),
-            mode="immediate",
+            mode=mode,
+            break_glass=form.break_glass(),
             actor=actor,
             now=now,
         )
         if released.approval:
             return f"Asked for approval to release {scope}:{key}; it stays engaged until then."
-        return f"{scope}:{key} is released: services are told to let traffic flow."
+        told = f"{scope}:{key} is released: services are told to let traffic flow."
+        return f"{told} Somebody else has to review it." if released.review else told
 
     return _change(request, scope, key, form, "switches/release.html", carry_out)
 
@@ -122,6 +154,10 @@ def _change(
             message = carry_out(actor, now)
         except InvalidInput as error:
             form.take(error.errors)
+        except SafetyRefused as refused:
+            context = _context(request, switch, form, now)
+            context["refused"] = refused.refusals
+            return show(request, template, context, status=409)
         except Conflict as conflict:
             return _refused(request, f"{scope}:{key}", "Nothing was changed", conflict)
         else:
@@ -132,7 +168,7 @@ def _change(
 def _context(
     request: PersonRequest, switch: Switch, form: RuleForm, now: datetime
 ) -> dict[str, Any]:
-    needs_two = switch.scope == Scope.GLOBAL
+    needs_two = needs_second_person(switch, RELEASED_BY.get(switch.scope, "ramp"))
     return {
         "switch": switch,
         "episode": switch.episode,
@@ -140,11 +176,22 @@ def _context(
         "now": now,
         "needs_two": needs_two,
         "approvers": approvers.names(but=request.user.pk) if needs_two else [],
+        "refusals": _in_the_way(request, switch, form, needs_two=needs_two),
         "in_a_day": now + timedelta(days=1),
         "in_a_week": now + timedelta(days=7),
         "latest": now + LONGEST,
         "min_columns": MIN_COLUMNS,
     }
+
+
+def _in_the_way(
+    request: PersonRequest, switch: Switch, form: RuleForm, *, needs_two: bool
+) -> list[Refusal]:
+    """What an approver would override by releasing at once; nothing for others to see."""
+    if not isinstance(form, ReleaseForm) or not request.user.may_approve:
+        return []
+    rules = guard.refusals_to_release(switch.pk)
+    return [*rules, two_person(switch)] if needs_two else rules
 
 
 def _posted(request: PersonRequest) -> QueryDict | None:

@@ -23,9 +23,14 @@ from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Scope
 from switches.reasons import MIN_COLUMNS
+from switches.rules import guard
+from switches.rules.errors import SafetyRefused
+from switches.rules.guard import Refusal
 from switches.services.register import find, identify
 from switches.views.effect import DIALOG, progress
 
+# What is sent once more when a rule is overridden: all that was asked for.
+AGAIN = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
 # A second press of the button, or a form sent twice, is the same wish.
 SAME_WISH_WITHIN = timedelta(seconds=30)
 
@@ -56,7 +61,7 @@ def engage(request: PersonRequest) -> HttpResponse:
         if valid and _is_same_wish(error, actor.label, form, now):
             return _engaged_before(request, form, now)
         conflict = error
-    context = _context(request, form, now, conflict=conflict)
+    context = _context(request, form, now, conflict=conflict, refusals=_refusals(form, conflict))
     status = 409 if conflict else 422
     return show(request, "switches/engage.html", context, status=status)
 
@@ -80,6 +85,19 @@ def preview(request: PersonRequest) -> HttpResponse:
         context["conflict"] = conflict
     context["blast"] = _blast(form.given("scope"), form.given("key"), now)
     return render(request, "switches/_plan.html", context)
+
+
+def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
+    """The safety rules in the way: those just heard of, or those somebody is about to override."""
+    if isinstance(conflict, SafetyRefused):
+        return conflict.refusals
+    if form.break_glass() is None:
+        return []
+    try:
+        asked = form.asked()
+        return guard.refusals_to_engage(identify(asked["scope"], asked["key"]))
+    except InvalidInput:
+        return []
 
 
 def _blast(scope: str, key: str, now: datetime) -> Blast | None:
@@ -116,6 +134,7 @@ def _context(
         "latest": now + LONGEST,
         "until_approved": now + UNTIL_APPROVED,
         "min_columns": MIN_COLUMNS,
+        "glass_fields": [(name, form[name].value() or "") for name in AGAIN],
         "blast": _blast(str(form["scope"].value()), str(form["key"].value() or ""), now),
         **more,
     }
@@ -129,11 +148,14 @@ def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -
     if not in_dialog(request):
         if done.approval:
             messages.success(request, "Engaged for 24 hours; permanent waits for approval.")
+        if done.review:
+            messages.success(request, "Engaged against a rule; somebody else has to review it.")
         return redirect("switch_page", done.switch.scope, done.switch.key)
     context = {
         "switch": done.switch,
         "episode": done.episode,
         "approval": done.approval,
+        "review": done.review,
         "approvers": approvers.names(but=request.user.pk) if done.approval else [],
         "undo_until": undo_until(done.switch, done.episode, request.user, now),
         "now": now,
@@ -153,7 +175,9 @@ def _engaged_before(request: PersonRequest, form: EngageForm, now: datetime) -> 
 
 
 def _is_same_wish(conflict: Conflict, who: str, form: EngageForm, now: datetime) -> bool:
-    present = conflict.extra["episode"]
+    present = conflict.extra.get("episode")
+    if present is None:
+        return False
     age = now - datetime.fromisoformat(present["engaged_at"])
     return (
         present["engaged_by"] == who

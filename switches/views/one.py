@@ -16,6 +16,7 @@ from controlplane.core.people import approvers
 from switches import board
 from switches.blast import blast
 from switches.models import Episode, Scope, Switch
+from switches.trips.views import of_switch
 from switches.views import live
 from switches.views.effect import progress
 
@@ -57,6 +58,7 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
         "blast": blast(switch.pk, now),
         "origin": request.build_absolute_uri("/")[:-1],
         **progress(switch, now),
+        **of_switch(switch.pk),
         **_history(request, switch),
     }
 

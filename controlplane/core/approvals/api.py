@@ -6,16 +6,19 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
-from controlplane.core.approvals import services
+from controlplane.core.approvals import reviews, services
 from controlplane.core.approvals.models import Approval
+from controlplane.core.approvals.risk import Risk
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
-RISKS = ("low", "medium", "high", "critical")
+RISKS = tuple(risk.value for risk in Risk)
 
 
 class ApprovalShape(serializers.Serializer[Approval]):
@@ -33,13 +36,14 @@ class ApprovalShape(serializers.Serializer[Approval]):
     decided_at = serializers.DateTimeField(allow_null=True)
     comment = serializers.CharField()
     risk = serializers.ChoiceField(RISKS)
+    replaces = serializers.IntegerField(allow_null=True)
 
     def to_representation(self, approval: Approval) -> dict[str, Any]:
         return approval_resource(approval)
 
 
 def approval_resource(approval: Approval) -> dict[str, Any]:
-    """An approval as the contract shows it, with the `target` it is about."""
+    """An approval as the contract shows it, with its `target` and the one it `replaces`."""
     return {
         "id": approval.pk,
         "kind": approval.kind,
@@ -55,15 +59,21 @@ def approval_resource(approval: Approval) -> dict[str, Any]:
         "decided_at": timestamp(approval.decided_at) if approval.decided_at else None,
         "comment": approval.comment,
         "risk": approval.risk,
+        "replaces": approval.replaces_id,
     }
 
 
 class ApprovalFilters(Filters):
     state = serializers.ChoiceField(Approval.State.values, required=False)
+    kind = serializers.ChoiceField(Approval.Kind.values, required=False)
 
 
 class DecisionBody(MutationBody):
     comment = Text(required=False, max_length=2000)
+
+
+class EditBody(MutationBody):
+    reason = Text(max_length=services.LONGEST_REASON)
 
 
 class ApprovalList(ListView[Approval]):
@@ -77,6 +87,25 @@ class ApprovalList(ListView[Approval]):
 
     def chosen(self, rows: QuerySet[Approval], filters: dict[str, Any]) -> QuerySet[Approval]:
         return rows.filter(**filters)
+
+
+class ApprovalView(ApiView):
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    @extend_schema(responses=ApprovalShape)
+    def get(self, _request: Request, approval_id: int) -> Response:
+        """One request, as it stands."""
+        return Response(approval_resource(services.find(approval_id)))
+
+    @extend_schema(request=EditBody, responses=ApprovalShape)
+    @mutation(EditBody)
+    def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
+        """Edit one's own request: it is void, and the answer is the new one that replaces it."""
+        approval = services.edit(
+            approval_id=approval_id, reason=body["reason"], actor=actor, now=now
+        )
+        return Done(approval_resource(approval))
 
 
 class ApproveView(ApiView):
@@ -101,3 +130,15 @@ class DenyView(ApiView):
         comment = body.get("comment", "")
         approval = services.deny(approval_id=approval_id, comment=comment, actor=actor, now=now)
         return Done(approval_resource(approval))
+
+
+class SignReviewView(ApiView):
+    write_scope = "switches:write"
+
+    @extend_schema(request=DecisionBody, responses=ApprovalShape, auth=BY_SESSION)
+    @mutation(DecisionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, review_id: int) -> Done:
+        """Sign a break-glass review. A signed-in approver, never who broke the glass."""
+        comment = body.get("comment", "")
+        review = reviews.sign(review_id=review_id, comment=comment, actor=actor, now=now)
+        return Done(approval_resource(review))

@@ -4,19 +4,22 @@ Apps register what happens on approval with :func:`carries_out`; core never impo
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import canonical
 from controlplane.core.actors import Actor, system
+from controlplane.core.approvals import notes
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit import services as audit
-from controlplane.core.errors import Conflict, Forbidden, NotFound
-from controlplane.core.outbox import services as outbox
+from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.people.roles import Power
 
-LIFETIME = timedelta(hours=24)
+LONGEST_REASON = 2000
+EXPIRED = "Nobody decided in time."
+EDITED = "Edited: the request that replaces it has to be looked at again."
 
 CarryOut = Callable[[Approval, Actor, datetime], None]
 _carry_out: dict[str, CarryOut] = {}
@@ -44,69 +47,117 @@ def request(
     summary: str,
     diff: Mapping[str, Any],
     reason: str,
-    risk: str,
+    risk: str = "",
+    facts: RiskFacts | None = None,
     actor: Actor,
     now: datetime,
 ) -> Approval:
-    """Write the request in the caller's transaction; the one already waiting is returned as is."""
-    present = Approval.objects.filter(kind=kind, target=target, state="pending").first()
-    if present is not None and not _has_expired(present, now):
-        return present
-    if present is not None:
-        _decided(present, "expired", "Nobody decided in time.", system("approvals"), now)
-        _note(present, system("approvals"), now)
-    approval = Approval.objects.create(
-        kind=kind,
-        target=target,
-        summary=summary,
-        diff=dict(diff),
-        reason=reason,
-        risk=risk,
-        requested_by=actor.label,
-        requester_id=actor.user_id,
-        requested_at=now,
-        expires_at=now + LIFETIME,
+    """Write the request in the caller's transaction; the one already waiting is returned as is.
+
+    `diff` maps fields to `[before, after]`, or to a value that only tells more. The risk is that of
+    the kind, or worse if `facts` or `risk` say so. Asking again for something else about the same
+    target is an edit: whoever asked first has theirs voided; for others it is a :class:`Conflict`.
+    """
+    present = Approval.objects.select_for_update().filter(
+        kind=kind, target=target, state=Approval.State.PENDING
     )
-    entry = audit.record(
-        actor=actor,
-        action="approval.requested",
-        target=target,
-        reason=reason,
-        after={"approval": approval.pk, "kind": kind, **diff},
-        now=now,
+    waiting = present.first()
+    if waiting is not None and not _has_expired(waiting, now):
+        if canonical.dumps(waiting.diff) == canonical.dumps(diff):
+            return waiting
+        if not _asked_by(waiting, actor):
+            raise Conflict(
+                f"{waiting.requested_by} asked for another change of {target} that still waits "
+                f"(approval {waiting.pk}). Let that be decided or withdrawn first.",
+                approval=waiting.pk,
+            )
+    if waiting is not None:
+        _end_before_asking_anew(waiting, actor, now)
+    found = of_request(kind, facts, risk)
+    return _ask(
+        Approval(
+            kind=kind,
+            target=target,
+            summary=summary,
+            diff=dict(diff),
+            reason=reason,
+            risk=found,
+            expires_at=now + LIFETIME[found],
+            replaces=waiting if waiting is not None and waiting.state == "void" else None,
+        ),
+        actor,
+        now,
     )
-    outbox.announce(
-        event="approval.requested",
-        event_key=f"audit:{entry.pk}",
-        subject=f"approval:{approval.pk}",
-        facts={
-            "id": approval.pk,
-            "summary": summary,
-            "reason": reason,
-            "by": actor.label,
-            "path": "/approvals/",
-        },
-        now=now,
-    )
+
+
+def find(approval_id: int) -> Approval:
+    """The request; raises :class:`NotFound`."""
+    approval = Approval.objects.filter(pk=approval_id).first()
+    if approval is None:
+        raise NotFound(f"There is no approval {approval_id}.")
     return approval
 
 
 def approve(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Approve and carry out, in one transaction. Never by who asked, never by a token."""
-    return _decide(approval_id, "approved", comment, actor, now)
+    """Approve and carry out, in one transaction. Never by who asked, never by a token.
+
+    Again by the same person it changes nothing and returns the same. Raises :class:`Conflict` that
+    says what happened instead: somebody else decided, it was edited, its time was up.
+    """
+    return _decide(approval_id, Approval.State.APPROVED, comment, actor, now)
 
 
 def deny(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
-    """Deny: nothing else happens. The same people may deny as may approve, and the requester."""
-    return _decide(approval_id, "denied", comment, actor, now)
+    """Deny: nothing else happens. The same people may deny as may approve, and the requester.
+
+    A review is never denied: it stays open until it is signed.
+    """
+    return _decide(approval_id, Approval.State.DENIED, comment, actor, now)
+
+
+def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Approval:
+    """Ask anew with another reason; what was seen before can't be approved any more.
+
+    Only by the person who asked (or whose token did). Returns the new request, whose time begins
+    again; one that says the same is the old one. Raises :class:`Conflict` if it was decided.
+    """
+    reason = reason.strip()
+    if not reason or len(reason) > LONGEST_REASON:
+        raise InvalidInput({"reason": [f"Say why, in at most {LONGEST_REASON} characters."]})
+    with transaction.atomic():
+        old = _locked(approval_id)
+        if not _asked_by(old, actor):
+            raise Forbidden("Only whoever asked can edit a request; deny it and say why instead.")
+        if old.kind == Approval.Kind.BREAK_GLASS_REVIEW:
+            raise Conflict("What was said when the glass was broken stays as it is.")
+        _still_open(old, now)
+        if old.reason == reason:
+            return old
+        notes.decide(old, Approval.State.VOID, EDITED, actor, now)
+        new = _ask(
+            Approval(
+                kind=old.kind,
+                target=old.target,
+                summary=old.summary,
+                diff=old.diff,
+                reason=reason,
+                risk=old.risk,
+                expires_at=now + LIFETIME[Risk(old.risk)],
+                replaces=old,
+            ),
+            actor,
+            now,
+        )
+        notes.tell_decided(old, actor, now, replaced_by=new.pk)
+        return new
 
 
 def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> None:
     """What was asked for no longer stands: pending requests about it end, in this transaction."""
     pending = Approval.objects.select_for_update().filter(target=target, state="pending", kind=kind)
     for approval in pending:
-        _decided(approval, "void", why, actor, now)
-        _note(approval, actor, now)
+        notes.decide(approval, Approval.State.VOID, why, actor, now)
+        notes.tell_decided(approval, actor, now)
 
 
 def expire_due(now: datetime) -> int:
@@ -120,62 +171,101 @@ def expire_due(now: datetime) -> int:
             waiting = Approval.objects.select_for_update().filter(pk=pk, state="pending").first()
             if waiting is None:
                 continue
-            _decided(waiting, "expired", "Nobody decided in time.", actor, now)
-            _note(waiting, actor, now)
+            notes.decide(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
+            notes.tell_decided(waiting, actor, now)
             closed += 1
     return closed
 
 
+def _ask(approval: Approval, actor: Actor, now: datetime) -> Approval:
+    approval.requested_by, approval.requester_id = actor.label, actor.user_id
+    approval.requested_at = now
+    approval.save(force_insert=True)
+    notes.tell_requested(approval, actor, now)
+    return approval
+
+
+def _end_before_asking_anew(waiting: Approval, actor: Actor, now: datetime) -> None:
+    if _has_expired(waiting, now):
+        actor = system("approvals")
+        notes.decide(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
+    else:
+        notes.decide(waiting, Approval.State.VOID, EDITED, actor, now)
+    notes.tell_decided(waiting, actor, now)
+
+
 def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: datetime) -> Approval:
-    kind = Approval.objects.filter(pk=approval_id).values_list("kind", flat=True).first()
-    if kind is None:
-        raise NotFound(f"There is no approval {approval_id}.")
     with transaction.atomic():
-        _lock_first[kind]()
-        approval = Approval.objects.select_for_update().get(pk=approval_id)
-        _check(approval, verdict, actor, now)
-        _decided(approval, verdict, comment, actor, now)
-        if verdict == "approved":
-            _carry_out[kind](approval, actor, now)
-        _note(approval, actor, now)
+        approval = _locked(approval_id)
+        _may_decide(approval, verdict, actor)
+        if approval.state == verdict and _decided_by(approval, actor):
+            return approval
+        _still_open(approval, now)
+        notes.decide(approval, verdict, comment, actor, now)
+        if verdict == Approval.State.APPROVED:
+            _carry_out[approval.kind](approval, actor, now)
+        notes.tell_decided(approval, actor, now)
         return approval
 
 
-def _check(approval: Approval, verdict: str, actor: Actor, now: datetime) -> None:
+def _locked(approval_id: int) -> Approval:
+    """The request, locked after what comes before it in the lock order."""
+    _lock_first[find(approval_id).kind]()
+    return Approval.objects.select_for_update().get(pk=approval_id)
+
+
+def _may_decide(approval: Approval, verdict: str, actor: Actor) -> None:
+    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     own = actor.user_id is not None and actor.user_id == approval.requester_id
-    withdrawing = verdict == "denied" and own and actor.is_person
+    withdrawing = verdict == Approval.State.DENIED and own and actor.is_person and not review
     if not withdrawing:
         actor.require_power(Power.APPROVE)
-    if own and verdict == "approved":
-        raise Forbidden("You asked for this; a second person has to approve it.")
-    if approval.state != Approval.State.PENDING:
-        raise Conflict(
-            f"This was already {approval.state}"
-            + (f" by {approval.decided_by}." if approval.decided_by else "."),
-            state=approval.state,
+    if own and verdict == Approval.State.APPROVED:
+        raise Forbidden(
+            "You broke the glass; a second person has to sign this."
+            if review
+            else "You asked for this; a second person has to approve it."
         )
+    if review and verdict == Approval.State.DENIED:
+        raise Conflict("A review can't be denied: it stays open until somebody else signs it.")
+
+
+def _still_open(approval: Approval, now: datetime) -> None:
+    """Raise :class:`Conflict` that says what became of the request, unless it waits."""
+    if approval.state == Approval.State.VOID and (newest := _replacement(approval)) is not None:
+        raise Conflict(
+            f"It was edited, look again: {newest.summary} (approval {newest.pk}).",
+            state=approval.state,
+            replaced_by=newest.pk,
+        )
+    if approval.state != Approval.State.PENDING:
+        by = f" by {approval.decided_by}" if approval.decided_by else ""
+        raise Conflict(f"This was already {approval.state}{by}.", state=approval.state)
     if _has_expired(approval, now):
         raise Conflict("This request has expired; it has to be asked for again.", state="expired")
+
+
+def _replacement(approval: Approval) -> Approval | None:
+    """The last of the requests that replaced this one, if any did."""
+    newest = None
+    following = Approval.objects.filter(replaces=approval).first()
+    while following is not None:
+        newest = following
+        following = Approval.objects.filter(replaces=newest).first()
+    return newest
 
 
 def _has_expired(approval: Approval, now: datetime) -> bool:
     return approval.expires_at is not None and approval.expires_at <= now
 
 
-def _decided(approval: Approval, state: str, comment: str, actor: Actor, now: datetime) -> None:
-    approval.state = state
-    approval.comment = comment
-    approval.decided_by = actor.label
-    approval.decided_at = now
-    approval.save(update_fields=["state", "comment", "decided_by", "decided_at"])
+def _asked_by(approval: Approval, actor: Actor) -> bool:
+    """Whether it is the same who asked; the system asks under its name, with nobody behind it."""
+    if approval.requester_id is None:
+        return approval.requested_by == actor.label
+    return approval.requester_id == actor.user_id
 
 
-def _note(approval: Approval, actor: Actor, now: datetime) -> None:
-    audit.record(
-        actor=actor,
-        action=f"approval.{approval.state}",
-        target=approval.target,
-        reason=approval.comment,
-        after={"approval": approval.pk, "kind": approval.kind},
-        now=now,
-    )
+def _decided_by(approval: Approval, actor: Actor) -> bool:
+    """Whether this person decided it, here or in Slack: a user name never changes."""
+    return actor.is_person and approval.decided_by.partition(":")[2] == actor.name

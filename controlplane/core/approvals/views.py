@@ -1,35 +1,51 @@
 """The approvals page: what waits for a second person, and what was decided."""
 
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.core.approvals import services
+from controlplane.core.approvals import notes, reviews, services
+from controlplane.core.approvals.differences import shown
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict
+from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 
+PENDING_SHOWN = 100
 DECIDED_SHOWN = 25
+STATE_LOOKS = {
+    "approved": ("released", "check", "Approved"),
+    "denied": ("quiet", "close", "Denied"),
+    "expired": ("quiet", "clock", "Expired"),
+    "void": ("quiet", "close", "Void"),
+}
 
 
 @signed_in
 @require_GET
 def approvals_page(request: PersonRequest) -> HttpResponse:
-    """Pending first; then the latest decisions, older ones by `before`."""
+    """Reviews and pending requests first; then the latest decisions, older ones by `before`."""
     now = db_now()
     before = request.GET.get("before", "")
     decided = Approval.objects.exclude(state="pending").order_by("-id")
     if before.isascii() and before.isdigit() and len(before) < 19:
         decided = decided.filter(pk__lt=int(before))
-    shown = list(decided[: DECIDED_SHOWN + 1])
-    pending = Approval.objects.filter(state="pending", expires_at__gt=now).order_by("id")
+    found = list(decided.select_related("requester")[: DECIDED_SHOWN + 1])
+    live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
+    pending = Approval.objects.filter(live, state="pending").order_by("id")
+    of_reviews = Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)
     context = {
         "now": now,
-        "pending": list(pending),
-        "decided": shown[:DECIDED_SHOWN],
-        "older": shown[DECIDED_SHOWN - 1].pk if len(shown) > DECIDED_SHOWN else None,
+        "waiting": pending.count(),
+        "reviews": _cards(pending.filter(of_reviews)[:PENDING_SHOWN]),
+        "pending": _cards(pending.exclude(of_reviews)[:PENDING_SHOWN]),
+        "decided": [_line(approval) for approval in found[:DECIDED_SHOWN]],
+        "older": found[DECIDED_SHOWN - 1].pk if len(found) > DECIDED_SHOWN else None,
         "newest": not before,
     }
     return render(request, "core/approvals.html", context)
@@ -38,25 +54,76 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def approve(request: PersonRequest, approval_id: int) -> HttpResponse:
-    return _decide(request, approval_id, "approve")
+    return _decide(request, approval_id, services.approve)
 
 
 @signed_in
 @require_POST
 def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
-    return _decide(request, approval_id, "deny")
+    return _decide(request, approval_id, services.deny)
 
 
-def _decide(request: PersonRequest, approval_id: int, verdict: str) -> HttpResponse:
-    decide = services.approve if verdict == "approve" else services.deny
+@signed_in
+@require_POST
+def sign(request: PersonRequest, approval_id: int) -> HttpResponse:
+    """Sign a review: what is approved there is that somebody else has looked at it."""
+
+    def signed(*, approval_id: int, **given: Any) -> Approval:
+        return reviews.sign(review_id=approval_id, **given)
+
+    return _decide(request, approval_id, signed)
+
+
+@signed_in
+@require_POST
+def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
+    """Change the reason of one's own request, which is then asked anew."""
+    reason = request.POST.get("reason", "").replace("\x00", "")
+    try:
+        approval = services.edit(
+            approval_id=approval_id, reason=reason, actor=actor_of(request), now=db_now()
+        )
+    except (Conflict, InvalidInput) as error:
+        return _refused(request, "Not changed", error)
+    return done(request, f"{approval.summary}: asked anew.", notes.PAGE)
+
+
+def _decide(
+    request: PersonRequest, approval_id: int, decide: Callable[..., Approval]
+) -> HttpResponse:
     comment = request.POST.get("comment", "").replace("\x00", "").strip()[:2000]
     try:
         approval = decide(
             approval_id=approval_id, comment=comment, actor=actor_of(request), now=db_now()
         )
     except Conflict as conflict:
-        context = {"heading": "Not decided", "detail": conflict.detail, "back": "approvals_page"}
-        return show(request, "core/notice.html", context, status=409)
-    own = approval.requester_id == request.user.pk
-    word = "withdrawn" if own else approval.state
-    return done(request, f"{approval.summary}: {word}.", "/approvals/")
+        return _refused(request, "Not decided", conflict)
+    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    word = "signed" if review else notes.outcome(approval)
+    return done(request, f"{approval.summary}: {word}.", notes.PAGE)
+
+
+def _refused(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
+    context = {"heading": heading, "detail": error.detail, "back": "approvals_page"}
+    return show(request, "core/notice.html", context, status=error.status)
+
+
+def _cards(approvals: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "approval": approval,
+            "changes": shown(approval.kind, approval.diff),
+            "about": notes.about(approval),
+            "replaced": approval.replaces_id,
+        }
+        for approval in approvals
+    ]
+
+
+def _line(approval: Approval) -> dict[str, Any]:
+    tone, icon, word = STATE_LOOKS[approval.state]
+    if approval.kind == Approval.Kind.BREAK_GLASS_REVIEW:
+        word = "Signed"
+    elif notes.outcome(approval) == "withdrawn":
+        word = "Withdrawn"
+    return {"approval": approval, "tone": tone, "icon": icon, "word": word}

@@ -1,6 +1,19 @@
 """Paths of what waits for a person."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-api_urlpatterns: list[URLPattern] = []
-urlpatterns: list[URLPattern] = []
+from controlplane.core.attention import api, views
+from controlplane.core.http.routes import both_forms
+
+api_urlpatterns: list[URLPattern] = [
+    *both_forms("attention/", api.AttentionView.as_view(), name="api-attention"),
+]
+urlpatterns: list[URLPattern] = [
+    path("attention/", views.attention_page, name="attention_page"),
+    path("attention/rows/", views.attention_rows, name="attention_rows"),
+    path(
+        "escalations/<int:escalation_id>/acknowledge/",
+        views.acknowledge,
+        name="escalation_acknowledge",
+    ),
+]

@@ -21,11 +21,16 @@ PAGE_SIZE = 50
 # Checking takes about a second for this many rows; beyond, the shell is the place for it.
 MOST_TO_VERIFY_HERE = 20_000
 KNOWN_ACTIONS = (
-    "switch.engaged", "switch.extended", "switch.released", "switch.undone", "episode.overdue",
-    "episode.acknowledged", "registration.changed", "approval.requested", "approval.approved",
-    "approval.denied", "approval.expired", "approval.void", "session.started", "session.failed",
-    "session.ended", "user.created", "user.changed", "user.password_set", "token.created",
-    "token.revoked", "audit.anchored",
+    "switch.engaged", "switch.extended", "switch.held", "switch.released", "switch.undone",
+    "episode.overdue", "episode.acknowledged", "episode.reconfirm_due", "episode.reconfirmed",
+    "registration.changed", "rule.created", "rule.changed", "rule.removed", "trip.tripped",
+    "trip.engaged", "trip.waits", "trip.refused", "trip.resolved", "trip.dismissed",
+    "trip_policy.changed", "approval.requested", "approval.approved", "approval.denied",
+    "approval.expired", "approval.void", "review.opened", "review.signed", "review.reopened",
+    "escalation.acknowledged", "report.generated", "report.sent", "report.signed",
+    "target.created", "target.changed", "target.removed", "route.created", "route.removed",
+    "outbox.retried", "session.started", "session.failed", "session.ended", "user.created",
+    "user.changed", "user.password_set", "token.created", "token.revoked", "audit.anchored",
 )  # fmt: skip
 
 

@@ -4,8 +4,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
+
 from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalation.schedule import QUIET
+
+# What an app acknowledges by a service of its own, which writes more than this row.
+ELSEWHERE = {"episode": "on the page of its switch, or POST …/acknowledge there"}
 
 
 def open_escalation(
@@ -16,11 +24,13 @@ def open_escalation(
     facts: Mapping[str, Any],
     now: datetime,
     scope: str = "",
+    announced: bool = False,
 ) -> Escalation:
     """Begin to tell people, in the caller's transaction; the one already open is returned as is.
 
     `event` names the wording of its messages and `facts` what they say; `severity` names the steps.
-    The first step is told by the next turn of the tick, within seconds.
+    The first step is told by the next turn of the tick, within seconds. `announced`: the routes
+    are told of it already, so that with nobody behind any step they are told again an hour later.
     """
     escalation, _ = Escalation.objects.get_or_create(
         subject=subject,
@@ -32,6 +42,7 @@ def open_escalation(
             "facts": dict(facts),
             "opened_at": now,
             "next_at": now,
+            "notified_at": now if announced else None,
         },
     )
     return escalation
@@ -44,10 +55,42 @@ def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:
     writes the audit row.
     """
     Escalation.objects.filter(subject=subject, closed_at=None).update(
-        acknowledged_at=now, acknowledged_by=actor.label
+        acknowledged_at=now, acknowledged_by=actor.label, next_at=now + QUIET
     )
 
 
 def close(*, subject: str, now: datetime) -> None:
     """It is over: nobody is told any more. In the caller's transaction."""
     Escalation.objects.filter(subject=subject, closed_at=None).update(closed_at=now, next_at=None)
+
+
+@transaction.atomic
+def acknowledge_one(
+    *, escalation_id: int, actor: Actor, now: datetime, comment: str = ""
+) -> Escalation:
+    """Acknowledge an escalation that no app acknowledges by itself, with an audit row.
+
+    Raises :class:`NotFound`, and :class:`Conflict` for one that is over or is acknowledged
+    elsewhere. Acknowledging once more begins another quiet day.
+    """
+    actor.require("switches:write")
+    found = Escalation.objects.select_for_update().filter(pk=escalation_id).first()
+    if found is None:
+        raise NotFound(f"There is no escalation {escalation_id}.")
+    where = ELSEWHERE.get(found.subject.partition(":")[0])
+    if where is not None:
+        path = found.facts.get("path")
+        raise Conflict(f"This is acknowledged {where}.", subject=found.subject, path=path)
+    if found.closed_at is not None:
+        raise Conflict(f"{found.subject} is over; there is nothing to acknowledge.")
+    acknowledge(subject=found.subject, actor=actor, now=now)
+    audit.record(
+        actor=actor,
+        action="escalation.acknowledged",
+        target=found.subject,
+        reason=comment,
+        after={"escalation": found.pk, "event": found.event, "notices": found.notices},
+        now=now,
+    )
+    found.refresh_from_db()
+    return found

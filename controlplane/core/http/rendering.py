@@ -12,7 +12,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from controlplane.core.errors import DomainError, InvalidInput
-from controlplane.core.wire import LARGEST_BODY, too_large
+from controlplane.core.wire import largest_body, too_large
 
 DEEPEST = 32  # levels; far below where Python's own JSON writer gives up
 
@@ -58,7 +58,7 @@ class OneFormat(BaseContentNegotiation):
 
 
 class StrictJSONParser(BaseParser):
-    """One JSON object in UTF-8 of at most 64 KiB, that PostgreSQL can keep as it stands.
+    """One JSON object in UTF-8, not too large for its path, that PostgreSQL can keep as it stands.
 
     A key given twice counts once, the last time. orjson refuses NaN, numbers beyond a double,
     lone surrogates and a byte order mark.
@@ -78,9 +78,11 @@ class StrictJSONParser(BaseParser):
                 media_type or "", f"JSON is UTF-8; send it without the charset {charset}."
             )
         # Read no further than the limit: a chunked body doesn't say how long it will be.
-        body = stream.read(LARGEST_BODY + 1)
-        if len(body) > LARGEST_BODY:
-            raise too_large()
+        request = (parser_context or {}).get("request")
+        limit = largest_body(request.path if request is not None else "")
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise too_large(limit)
         return loads_object(body)
 
 

@@ -2,54 +2,33 @@
 
 A row is claimed in a short transaction (lease, fence, attempt), sent outside of any, and the
 result is recorded only by whoever still holds the fence. A sender that dies leaves a row that
-is claimed again once its lease is over.
+is claimed again once its lease is over. What may have arrived is looked for before it is sent
+again.
 """
 
 import random
 import threading
 import time
 import traceback
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
-from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Q, QuerySet
+from django.db import InterfaceError, OperationalError
 
 from controlplane.core import threads
-from controlplane.core.clock import db_now
-from controlplane.core.outbox import transports
+from controlplane.core.outbox import claims, transports, wordings
+from controlplane.core.outbox.claims import LEASE_SECONDS, MOST_ATTEMPTS, Claim, Outcome
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 
-LEASE_SECONDS = 30.0
-MOST_ATTEMPTS = 8
 FIRST_PAUSE_SECONDS = 2.0
 PAUSE_GROWS_BY = 3.0
 BUDGET_SECONDS = 20.0
 RECORD_AGAIN_SECONDS = 0.5
+LONGEST_WAIT_SECONDS = 2.0
+"""A sender waits so long for its destination's pace, else it leaves the rest to a later sweep."""
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an attempt ended: a reason unless sent; a pause in seconds if it is worth another try.
-
-    `keep_away_seconds`: the destination wants to be left alone by every message.
-    """
-
-    reason: str = ""
-    pause_seconds: float | None = None
-    keep_away_seconds: float = 0.0
-
-    @property
-    def state(self) -> str:
-        if not self.reason:
-            return OutboxMessage.State.SENT
-        if self.pause_seconds is None:
-            return OutboxMessage.State.FAILED
-        return OutboxMessage.State.PENDING
 
 
 def sweep(now: datetime) -> int:
@@ -57,10 +36,10 @@ def sweep(now: datetime) -> int:
 
     Does not wait for them. Returns how many were started.
     """
-    for message in _exhausted(now):
-        _record(message, Outcome("the sender died during the last attempt; it may have arrived"))
-    waiting = _due(now).order_by("destination").values_list("destination", flat=True).distinct()
-    return sum(_senders.start(destination) for destination in waiting)
+    died = "the sender died during the last attempt; it may have arrived"
+    for claimed in claims.exhausted(now):
+        _record(claimed, Outcome(died, in_doubt=True))
+    return sum(_senders.start(destination) for destination in claims.destinations(now))
 
 
 def finish(seconds: float) -> bool:
@@ -110,10 +89,13 @@ class Senders:
         try:
             with threads.own_connection():
                 while not self._ending.is_set() and time.monotonic() < ends:
-                    message = _claim(destination)
-                    if message is None:
+                    claimed = claims.claim(destination)
+                    if isinstance(claimed, Claim):
+                        _record(claimed, _attempt(claimed))
+                    elif claimed is None or claimed > LONGEST_WAIT_SECONDS:
                         break
-                    _record(message, _attempt(message))
+                    else:
+                        self._ending.wait(claimed)
         except (OperationalError, InterfaceError) as error:
             log.warning("outbox.postponed", destination=destination, error=str(error).strip())
         except Exception:
@@ -126,108 +108,72 @@ class Senders:
 _senders = Senders()
 
 
-def _due(now: datetime) -> QuerySet[OutboxMessage]:
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=now)
-    return OutboxMessage.objects.filter(
-        free, state="pending", next_attempt_at__lte=now, attempts__lt=MOST_ATTEMPTS
-    )
-
-
-def _exhausted(now: datetime) -> QuerySet[OutboxMessage]:
-    return OutboxMessage.objects.filter(
-        state="pending", attempts__gte=MOST_ATTEMPTS, lease_until__lte=now
-    )
-
-
-@transaction.atomic
-def _claim(destination: str) -> OutboxMessage | None:
-    """The message that waited longest, leased to us; None if none is due and free."""
-    now = db_now()
-    message = (
-        _due(now)
-        .filter(destination=destination)
-        .select_for_update(skip_locked=True)
-        .order_by("next_attempt_at", "id")
-        .first()
-    )
-    if message is None:
-        return None
-    message.lease_until = now + timedelta(seconds=LEASE_SECONDS)
-    message.fence += 1
-    message.attempts += 1
-    message.save(update_fields=["lease_until", "fence", "attempts"])
-    return message
-
-
-def _attempt(message: OutboxMessage) -> Outcome:
+def _attempt(claimed: Claim) -> Outcome:
+    message = claimed.message
     try:
-        transports.send(message)
+        return _send(claimed)
     except PermanentFailure as failure:
         return Outcome(transports.redact(failure.reason))
     except TransientFailure as failure:
-        return _again(message, failure.reason, failure.retry_after_seconds)
+        return _again(message, failure)
     except Exception as error:
         log.error(
             "outbox.transport_broke",
             destination=message.destination,
             traceback=transports.redact(traceback.format_exc()),
         )
-        return _again(message, f"the transport broke ({type(error).__name__})", None)
-    return Outcome()
+        reason = f"the transport broke ({type(error).__name__})"
+        return _again(message, TransientFailure(reason, in_doubt=True))
 
 
-def _again(message: OutboxMessage, reason: str, retry_after: float | None) -> Outcome:
-    reason, keep_away = transports.redact(reason), retry_after or 0.0
+def _send(claimed: Claim) -> Outcome:
+    """Send it, unless an earlier attempt turns out to have arrived."""
+    message, note = claimed.message, ""
+    if claimed.doubtful_since is not None:
+        found = transports.arrived(message, claimed.doubtful_since)
+        if found:
+            return Outcome(note="found there: an earlier attempt had arrived")
+        if found is None:
+            note = "sent again without a way to look: it may be a repeat"
+            message.payload = {**message.payload, wordings.REPEAT: True}  # In this attempt only.
+    transports.send(message)
+    return Outcome(note=note)
+
+
+def _again(message: OutboxMessage, failure: TransientFailure) -> Outcome:
+    reason, doubt = transports.redact(failure.reason), failure.in_doubt
+    keep_away = failure.retry_after_seconds or 0.0
     if message.attempts >= MOST_ATTEMPTS:
-        return Outcome(f"{reason} (attempt {message.attempts}, the last)", None, keep_away)
-    if retry_after is not None:
-        return Outcome(reason, retry_after, keep_away)
-    return Outcome(reason, backoff_seconds(message.attempts, random.random()))  # noqa: S311
+        last = f"{reason} (attempt {message.attempts}, the last)"
+        return Outcome(last, None, keep_away, in_doubt=doubt)
+    if failure.retry_after_seconds is not None:
+        return Outcome(reason, failure.retry_after_seconds, keep_away, in_doubt=doubt)
+    pause = backoff_seconds(message.attempts, random.random())  # noqa: S311
+    return Outcome(reason, pause, in_doubt=doubt)
 
 
-def _record(message: OutboxMessage, outcome: Outcome) -> None:
+def _record(claimed: Claim, outcome: Outcome) -> None:
     """Write down how it went, as long as the lease lasts: what is not recorded is sent again."""
     ends = time.monotonic() + LEASE_SECONDS - 5
     while True:
         try:
-            recorded = _write(message, outcome)
+            recorded = claims.record(claimed, outcome)
         except (OperationalError, InterfaceError):
             threads.forget_connection()
             if time.monotonic() > ends:
                 raise
             time.sleep(RECORD_AGAIN_SECONDS)
         else:
-            _tell(message, outcome, recorded)
+            _tell(claimed, outcome, recorded)
             return
 
 
-@transaction.atomic
-def _write(message: OutboxMessage, outcome: Outcome) -> bool:
-    """Compare and set on the fence; False if the lease was lost to another sender."""
-    now = db_now()
-    next_attempt_at = now + timedelta(seconds=outcome.pause_seconds or 0)
-    held = OutboxMessage.objects.filter(pk=message.pk, fence=message.fence, state="pending")
-    recorded = held.update(
-        state=outcome.state,
-        last_error=outcome.reason,
-        lease_until=None,
-        next_attempt_at=next_attempt_at,
-        finished_at=None if outcome.state == OutboxMessage.State.PENDING else now,
-    )
-    if outcome.keep_away_seconds:
-        until = now + timedelta(seconds=outcome.keep_away_seconds)
-        OutboxMessage.objects.filter(
-            destination=message.destination, state="pending", next_attempt_at__lt=until
-        ).update(next_attempt_at=until)
-    return bool(recorded)
-
-
-def _tell(message: OutboxMessage, outcome: Outcome, recorded: bool) -> None:
+def _tell(claimed: Claim, outcome: Outcome, recorded: bool) -> None:
     told = {
-        "message_id": message.pk,
-        "event_name": message.event,
-        "destination": message.destination,
-        "attempt": message.attempts,
+        "message_id": claimed.message.pk,
+        "event_name": claimed.message.event,
+        "destination": claimed.message.destination,
+        "attempt": claimed.attempt,
     }
     if not recorded:
         log.warning("outbox.lease_lost", **told)

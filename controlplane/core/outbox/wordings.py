@@ -10,6 +10,7 @@ from typing import Any
 
 LONGEST_LINE = 500
 MOST_LINES = 10
+MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,23 @@ WORDINGS = {
         severity="critical",
         buttons=("acknowledge", "extend"),
     ),
+    "switch.broke_glass": Wording(
+        "🚨",
+        "GLASS BROKEN: {switch}, {did} against the rule “{rule}”",
+        (
+            ("By", "by"),
+            ("Why the rule had to yield", "said"),
+            ("Engaged because", "reason"),
+            ("Expires", "expires_at"),
+        ),
+        severity="critical",
+        buttons=("acknowledge",),
+    ),
+    "switch.held": Wording(
+        "🔒",
+        "{switch} will be held at its expiry",
+        (("Why", "said"), ("By", "by"), ("Engaged because", "reason"), ("Expires", "expires_at")),
+    ),
     "switch.extended": Wording(
         "⏳",
         "{switch} stays ENGAGED for longer",
@@ -52,6 +70,7 @@ WORDINGS = {
             ("Why longer", "said"),
             ("Engaged because", "reason"),
             ("Expires", "expires_at"),
+            ("Re-confirm by", "reconfirm_due_at"),
         ),
         buttons=("acknowledge", "extend"),
     ),
@@ -77,12 +96,207 @@ WORDINGS = {
         severity="critical",
         buttons=("acknowledge", "extend"),
     ),
+    "episode.expires_soon": Wording(
+        "⏳",
+        "{switch} expires in {left}",
+        (
+            ("What happens", "said"),
+            ("Expires", "expires_at"),
+            ("Engaged by", "engaged_by"),
+            ("Engaged because", "reason"),
+        ),
+        severity="warning",
+        buttons=("extend",),
+    ),
+    "episode.acknowledged": Wording(
+        "👀",
+        "{switch} acknowledged: somebody is on it",
+        (("By", "by"), ("Comment", "said")),
+    ),
+    "episode.reconfirm_soon": Wording(
+        "📌",
+        "{switch} is permanent and has to be re-confirmed within {left}",
+        (
+            ("What to do", "said"),
+            ("Re-confirm by", "reconfirm_due_at"),
+            ("Engaged by", "engaged_by"),
+            ("Engaged because", "reason"),
+        ),
+        severity="warning",
+    ),
+    "episode.reconfirm_due": Wording(
+        "📌",
+        "{switch} is permanent and was NOT re-confirmed this week",
+        (
+            ("What to do", "said"),
+            ("Due since", "reconfirm_due_at"),
+            ("Engaged by", "engaged_by"),
+            ("Engaged because", "reason"),
+        ),
+        severity="warning",
+        buttons=("acknowledge",),
+    ),
+    "episode.reconfirmed": Wording(
+        "📌",
+        "{switch} re-confirmed: it stays ENGAGED for good",
+        (("By", "by"), ("Why it has to stay", "said"), ("Re-confirm again by", "reconfirm_due_at")),
+    ),
+    "episodes.expire_soon": Wording(
+        "⏳",
+        "{count} switches are near their expiry",
+        (
+            ("Stay engaged then, OVERDUE", "held"),
+            ("Released by themselves then", "released"),
+            ("Permanent, to be re-confirmed", "permanent"),
+        ),
+        severity="warning",
+    ),
+    "episodes.expired": Wording(
+        "⏰",
+        "{count} switches have reached their expiry",
+        (
+            ("Held and OVERDUE", "held"),
+            ("Released, unless a safety rule forbids it", "released"),
+        ),
+        severity="critical",
+    ),
+    "episodes.reconfirm_due": Wording(
+        "📌",
+        "{count} permanent switches were NOT re-confirmed this week",
+        (("Re-confirm or release", "permanent"),),
+        severity="warning",
+    ),
     "approval.requested": Wording(
         "✋",
         "Approval wanted: {summary}",
-        (("Asked by", "by"), ("Reason", "reason")),
+        (("Asked by", "by"), ("Reason", "reason"), ("Risk", "risk"), ("Lapses", "lapses_at")),
         severity="warning",
         buttons=("approve", "deny"),
+    ),
+    "approval.decided": Wording(
+        "☑️",
+        "{outcome}: {summary}",
+        (
+            ("Decided by", "decided_by"),
+            ("Comment", "comment"),
+            ("Asked by", "by"),
+            ("Reason", "reason"),
+            ("Replaced by approval", "replaced_by"),
+        ),
+    ),
+    "review.opened": Wording(
+        "🔨",
+        "GLASS BROKEN, a review waits for a second person: {summary}",
+        (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason")),
+        severity="critical",
+        buttons=("approve",),
+    ),
+    "review.waiting": Wording(
+        "🔨",
+        "Unsigned review: {summary}",
+        (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason"), ("Since", "said")),
+        severity="warning",
+        buttons=("approve", "acknowledge"),
+    ),
+    "review.reopened": Wording(
+        "🔨",
+        "Review opened again, still unsigned: {summary}",
+        (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason"), ("Since", "said")),
+        severity="critical",
+        buttons=("approve",),
+    ),
+    "review.signed": Wording(
+        "☑️",
+        "Review signed: {summary}",
+        (
+            ("Signed by", "decided_by"),
+            ("Comment", "comment"),
+            ("Glass broken by", "by"),
+            ("Reason", "reason"),
+        ),
+    ),
+    "interaction.answered": Wording("💬", "{said}", ()),
+    "report.ready": Wording(
+        "📋",
+        "Weekly report {week}{kind}: {headline}",
+        (
+            ("First", "line_1"),
+            ("Then", "line_2"),
+            ("And", "line_3"),
+            ("Also", "line_4"),
+            ("In numbers", "counts"),
+            ("Environment", "environment"),
+            ("Audit anchor", "anchor"),
+        ),
+    ),
+    "report.unsigned": Wording(
+        "🖊️",
+        "Weekly report {week} is not signed off yet: {headline}",
+        (("First", "line_1"), ("Then", "line_2"), ("In numbers", "counts")),
+        severity="warning",
+    ),
+    "report.signed": Wording(
+        "🖋️",
+        "Weekly report {week} signed off",
+        (("By", "by"), ("Comment", "comment")),
+    ),
+    "escalation.step": Wording(
+        "📣",
+        "{title}",
+        (
+            ("Told now", "now_told"),
+            ("Told before", "told_before"),
+            ("Reaches nobody", "not_reached"),
+            ("Acknowledged", "acknowledged"),
+            ("About it", "about"),
+            ("Waiting since", "opened_at"),
+        ),
+        severity="warning",
+        buttons=("acknowledge",),
+    ),
+    "escalation.listing": Wording(
+        "📣",
+        "{count} things wait for somebody to acknowledge them",
+        (("They are", "list"), ("The first since", "opened_at")),
+        severity="warning",
+    ),
+    "target.test": Wording(
+        "🔔",
+        "A test for {target}: if you read this, it works",
+        (("Sent by", "by"), ("To do", "said")),
+    ),
+    "trip.tripped": Wording(
+        "🤖",
+        "{source} stopped {switch}",
+        (("By", "by"), ("Reason", "reason"), ("Allowed", "why")),
+    ),
+    "trip.engaged": Wording(
+        "🤖",
+        "{source} asks to stop {switch} too",
+        (("By", "by"), ("Reason", "reason"), ("But", "why")),
+    ),
+    "trip.resolved": Wording(
+        "🌤️",
+        "The alert has resolved; {switch} stays engaged until somebody releases it",
+        (("Alert", "source"), ("Was", "reason")),
+    ),
+    "trip.waits": Wording(
+        "🙋",
+        "{source} asks to stop {switch}: a person decides",
+        (("Reason", "reason"), ("Why a person", "why"), ("By", "by")),
+        severity="critical",
+    ),
+    "trip.refused": Wording(
+        "✋",
+        "{source} was not allowed to stop {switch}",
+        (("Why not", "why"), ("Reason", "reason"), ("By", "by")),
+        severity="warning",
+    ),
+    "trip_policy.changed": Wording(
+        "📐",
+        "What machines may stop was changed",
+        (("Policies", "said"), ("By", "by")),
+        severity="warning",
     ),
     "audit.anchored": Wording(
         "⚓",
@@ -90,6 +304,40 @@ WORDINGS = {
         (("Hash", "hash"), ("At", "at")),
     ),
 }
+
+WORDINGS["outbox.backlog"] = Wording(
+    "📬",
+    "{pending} messages wait to go out",
+    (("What to do", "said"), ("The oldest waits since", "waiting_since_at")),
+    severity="critical",
+    buttons=("acknowledge",),
+)
+WORDINGS["outbox.drained"] = Wording(
+    "📭",
+    "The outbox has caught up: {pending} messages wait",
+    (("There were too many since", "since_at"),),
+)
+WORDINGS["outbox.digest"] = Wording(
+    "📚",
+    "{count} reminders at once",
+    (*((f"{number + 1}", f"told_{number}") for number in range(MOST_LISTED)), ("And", "more")),
+)
+
+DIGESTIBLE = ("episode.expires_soon", "escalation.")
+"""Beginnings of events that are told together when too many of them wait for one destination."""
+
+LOUD = ("escalation.",)
+"""Beginnings of events that a whole channel is to see, as it sees all that is critical, and not
+only who follows the thread."""
+
+ASIDES = ("escalation.", "interaction.", "episode.acknowledged")
+"""Beginnings of events that change nothing about their subject: its last state still stands."""
+
+HEADS = {"switch.engaged"}
+"""Events that usually begin a thread: the channel sees them anyway."""
+
+REPEAT = "may_be_repeat"
+"""The fact that an earlier attempt may have arrived, and nobody can look."""
 
 AT_EXPIRY = {
     "hold": "then it holds and is OVERDUE",
@@ -104,10 +352,23 @@ def severity_of(event: str) -> str:
     return wording.severity if wording else "info"
 
 
+def buttons_of(event: str) -> tuple[str, ...]:
+    """The names of an event's buttons."""
+    wording = WORDINGS.get(event)
+    return wording.buttons if wording else ()
+
+
+def is_loud(event: str, severity: str) -> bool:
+    """Whether what is said in a thread is for the whole channel too."""
+    return event.startswith(LOUD) or (severity == "critical" and event not in HEADS)
+
+
 def notice(event: str, facts: Mapping[str, Any]) -> Notice:
     """The notice of an event. One that has no wording yet is told plainly, with all its facts."""
     wording = WORDINGS.get(event) or _plain(event, facts)
-    lines = ((label, _text(fact, facts)) for label, fact in wording.lines)
+    lines = [(label, _text(fact, facts)) for label, fact in wording.lines]
+    if facts.get(REPEAT):
+        lines.append(("Note", "may be a repeat: nobody knows whether it arrived before"))
     return Notice(
         icon=wording.icon,
         title=_clip(wording.title.format_map(_Known(facts))),
@@ -122,7 +383,8 @@ class _Known(dict[str, Any]):
 
 
 def _plain(event: str, facts: Mapping[str, Any]) -> Wording:
-    told = [key for key, value in facts.items() if isinstance(value, str | int | float)]
+    plain = {key: value for key, value in facts.items() if key != REPEAT}
+    told = [key for key, value in plain.items() if isinstance(value, str | int | float)]
     lines = tuple((key.replace("_", " "), key) for key in told[:MOST_LINES])
     return Wording("ℹ️", event.replace("{", "{{").replace("}", "}}"), lines)
 

@@ -27,7 +27,11 @@ class PreferencesForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zones = {zone for zone in available_timezones() if zone.startswith(REGIONS)}
-        zones |= {"UTC", self.initial.get("time_zone", "UTC")}
         field = cast(forms.ChoiceField, self.fields["time_zone"])
-        field.choices = [(zone, zone.replace("_", " ")) for zone in sorted(zones)]
+        field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+
+
+def zone_choices(present: str) -> list[tuple[str, str]]:
+    """The time zones to choose from, and the one that is chosen already."""
+    zones = {zone for zone in available_timezones() if zone.startswith(REGIONS)}
+    return [(zone, zone.replace("_", " ")) for zone in sorted(zones | {"UTC", present})]

@@ -1,7 +1,8 @@
 """Making people, changing what they may do, and turning them into actors."""
 
+import re
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.db import transaction
 
@@ -12,14 +13,17 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import SCOPES_OF, Role
 
-CHANGEABLE = ("display_name", "email", "role", "time_zone", "is_active")
+CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
+SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
 
 
-def actor_for(user: User, *, request_id: str = "", ip: str = "") -> Actor:
-    """The signed-in person as an actor."""
+def actor_for(
+    user: User, *, kind: Literal["user", "slack"] = "user", request_id: str = "", ip: str = ""
+) -> Actor:
+    """The person as an actor: signed in, or pressing a button in Slack."""
     role = Role(user.role)
     return Actor(
-        type="user",
+        type=kind,
         name=user.username,
         user_id=user.pk,
         role=role,
@@ -37,6 +41,8 @@ def create_user(
     username = User.normalize_username(username)  # As signing in does: NFKC.
     if User.objects.filter(username=username).exists():
         raise InvalidInput({"username": [f"{username} exists already."]})
+    if "slack_user_id" in more:
+        more["slack_user_id"] = slack_user_id(more["slack_user_id"], of=None)
     user = User.objects.create_user(username, password, role=role, **more)
     audit.record(
         actor=actor,
@@ -50,12 +56,14 @@ def create_user(
 
 @transaction.atomic
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
-    """Change role, names, time zone or activity. The last active admin can't be lost."""
+    """Change role, names, addresses, time zone or activity. The last active admin can't be lost."""
     user = User.objects.select_for_update().get(pk=user.pk)
     before, was_admin = _picture(user), user.is_admin
     for field, value in changes.items():
         if field not in CHANGEABLE:
             raise InvalidInput({field: ["can't be changed here."]})
+        if field == "slack_user_id":
+            value = slack_user_id(value, of=user)
         setattr(user, field, value)
     user.full_clean(exclude=["password"])
     if was_admin and not user.is_admin and not _other_admins(user):
@@ -71,6 +79,24 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     )
     wake.wake("credentials")
     return user
+
+
+def slack_user_id(text: str, *, of: User | None) -> str:
+    """A Slack member ID as it is stored; empty for none. `of` is whose it is to be, if they exist.
+
+    What is pressed in Slack under it counts as done by that person. Raises :class:`InvalidInput`
+    if it can't be one, or is somebody else's.
+    """
+    found = text.strip().upper()
+    if found and not SLACK_USER_ID.fullmatch(found):
+        raise InvalidInput(
+            {"slack_user_id": ["A Slack member ID looks like U024BE7LH: no name, no e-mail."]}
+        )
+    others = User.objects.exclude(pk=of.pk) if of is not None else User.objects.all()
+    owner = others.filter(slack_user_id=found).first() if found else None
+    if owner is not None:
+        raise InvalidInput({"slack_user_id": [f"{owner.username} is connected with it already."]})
+    return found
 
 
 @transaction.atomic

@@ -1,6 +1,32 @@
 """Paths of targets, escalation steps and routes."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-api_urlpatterns: list[URLPattern] = []
-urlpatterns: list[URLPattern] = []
+from controlplane.core.escalation import api as escalation
+from controlplane.core.http.routes import both_forms
+from controlplane.core.targets import api, views
+
+api_urlpatterns: list[URLPattern] = [
+    *both_forms("targets/", api.TargetList.as_view(), name="api-targets"),
+    *both_forms("targets/<int:target_id>/", api.TargetView.as_view(), name="api-target"),
+    *both_forms(
+        "targets/<int:target_id>/test", api.TestTargetView.as_view(), name="api-target-test"
+    ),
+    *both_forms("routes/", api.RouteList.as_view(), name="api-routes"),
+    *both_forms("routes/<int:route_id>/", api.RouteView.as_view(), name="api-route"),
+    *both_forms("escalations/", escalation.EscalationList.as_view(), name="api-escalations"),
+    *both_forms(
+        "escalations/<int:escalation_id>/acknowledge",
+        escalation.AcknowledgeView.as_view(),
+        name="api-escalation-acknowledge",
+    ),
+]
+urlpatterns: list[URLPattern] = [
+    path("targets/", views.targets_page, name="targets_page"),
+    path("targets/new/<str:kind>/", views.new, name="target_new"),
+    path("targets/<int:target_id>/change/", views.change, name="target_change"),
+    path("targets/<int:target_id>/remove/", views.remove, name="target_remove"),
+    path("targets/<int:target_id>/test/", views.test, name="target_test"),
+    path("routes/new/", views.new_route, name="route_new"),
+    path("routes/<int:route_id>/remove/", views.remove_route, name="route_remove"),
+]

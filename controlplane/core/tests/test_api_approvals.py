@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from controlplane.core.approvals import services
 from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import (
     Api,
     as_role,
@@ -15,7 +17,12 @@ from controlplane.core.http.tests.callers import (
     token_text,
     with_token,
 )
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.tests import conftest as outbox_fixtures
+from controlplane.core.people.models import User
+from controlplane.core.targets.models import Target
 
+slack, by_bot = outbox_fixtures.slack, outbox_fixtures.by_bot
 GLOBAL = "/switches/global/all"
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}
 
@@ -118,6 +125,81 @@ def test_decision_is_made_once(waiting):
 
     assert again.status_code == 409
     assert again.json()["state"] == "denied"
+
+
+def test_double_click_changes_nothing_more_and_says_the_same(operator, waiting):
+    approver = as_role("approver")
+    first = approver.post(f"/approvals/{waiting}/approve", {"comment": "seen it"})
+
+    again = approver.post(f"/approvals/{waiting}/approve", {"comment": "seen it"})
+
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert AuditEntry.objects.filter(action="approval.approved").count() == 1
+    assert AuditEntry.objects.filter(action="switch.released").count() == 1
+
+
+def test_somebody_elses_late_decision_is_told_who_was_first(waiting):
+    as_role("approver").post(f"/approvals/{waiting}/approve", {})
+
+    for decision in ("approve", "deny"):
+        late = signed_in(person("admin", f"late-{decision}")).post(
+            f"/approvals/{waiting}/{decision}", {}
+        )
+        assert late.status_code == 409
+        assert "already approved by user:a-approver" in late.json()["detail"]
+
+
+def test_one_request_is_read_by_its_id(operator, waiting):
+    row = operator.get(f"/approvals/{waiting}/").json()
+
+    assert (row["id"], row["replaces"]) == (waiting, None)
+    assert operator.get("/approvals/999999/").status_code == 404
+
+
+def test_list_is_narrowed_to_a_kind(operator, waiting):
+    assert operator.get("/approvals/", {"kind": "permanent"}).json()["results"] == []
+    assert len(operator.get("/approvals/", {"kind": "release"}).json()["results"]) == 1
+
+
+def test_critical_request_lapses_after_two_hours(operator, waiting):
+    asked = Approval.objects.get()
+
+    assert asked.expires_at - asked.requested_at == timedelta(hours=2)
+
+
+def test_what_was_decided_is_announced_once(by_bot, operator, waiting):
+    approver = as_role("approver")
+    for _ in range(2):
+        approver.post(f"/approvals/{waiting}/deny", {"comment": "not yet"})
+
+    (told,) = OutboxMessage.objects.filter(event="approval.decided")
+    assert told.subject == f"approval:{waiting}"
+    assert told.payload["outcome"] == "denied"
+    assert told.payload["decided_by"] == "user:a-approver"
+
+
+def test_expired_request_is_announced(by_bot, operator, waiting):
+    later = timezone.now() + timedelta(hours=3)
+
+    assert (services.expire_due(later), services.expire_due(later)) == (1, 0)
+
+    (told,) = OutboxMessage.objects.filter(event="approval.decided")
+    assert told.payload["outcome"] == "expired"
+
+
+def test_who_asked_is_told_themselves_where_a_target_says(by_bot, operator, waiting):
+    Target.objects.create(
+        name="operator",
+        kind="person",
+        user=User.objects.get(username="a-operator"),
+        slack_user_id="U0OPERATOR",
+        created_at=timezone.now(),
+    )
+
+    as_role("approver").post(f"/approvals/{waiting}/deny", {})
+
+    told = OutboxMessage.objects.filter(event="approval.decided")
+    assert {row.destination for row in told} == {"slack", "slack:U0OPERATOR"}
 
 
 def test_request_can_not_be_approved_after_its_time(operator, waiting):

@@ -4,10 +4,12 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in
+from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 
@@ -106,6 +108,75 @@ def test_lapsed_request_is_no_longer_offered(waiting):
 
 def test_unknown_request_is_not_found():
     assert as_role("admin").client.post("/approvals/999/approve/").status_code == 404
+
+
+def test_risk_and_what_would_change_are_shown(waiting):
+    html = text(as_role("viewer").client.get("/approvals/"))
+
+    assert "Critical risk" in html
+    assert "<del>engaged</del>" in html
+    assert "<ins>released</ins>" in html
+
+
+def test_double_click_is_no_error(waiting):
+    client = as_role("admin").client
+
+    for _ in range(2):
+        response = client.post(f"/approvals/{waiting}/approve/", follow=True)
+        assert response.status_code == 200
+
+    assert AuditEntry.objects.filter(action="switch.released").count() == 1
+
+
+def test_own_reason_is_changed_on_the_page_and_the_old_button_looks_again(waiting, kim):
+    client = signed_in(kim).client
+
+    html = text(
+        client.post(f"/approvals/{waiting}/edit/", {"reason": "결제 복구 <b>"}, follow=True)
+    )
+
+    assert "asked anew" in html
+    assert "결제 복구 &lt;b&gt;" in html
+    assert f"replaces no. {waiting}" in html
+    refused = as_role("admin").client.post(f"/approvals/{waiting}/approve/")
+    assert refused.status_code == 409
+    assert "It was edited, look again" in text(refused)
+
+
+def test_blank_reason_is_told_and_nothing_changed(waiting, kim):
+    response = signed_in(kim).client.post(f"/approvals/{waiting}/edit/", {"reason": " "})
+
+    assert response.status_code == 400
+    assert "Say why" in text(response)
+    assert Approval.objects.get().state == "pending"
+
+
+def test_nobody_else_edits(waiting):
+    response = as_role("admin").client.post(f"/approvals/{waiting}/edit/", {"reason": "mine now"})
+
+    assert response.status_code == 403
+
+
+def test_review_is_signed_on_the_page_by_somebody_else(kim):
+    now = db_now()
+    review = reviews.open_review(
+        rule="payments",
+        reason="both charge twice, INC-12",
+        target="segment:finance",
+        diff={"rules": ["payments", "banks"]},
+        actor=actor_for(kim),
+        now=now,
+    )
+    sign = f"/reviews/{review.pk}/sign/"
+
+    assert sign not in text(signed_in(kim).client.get("/approvals/"))
+    client = as_role("admin").client
+    html = text(client.get("/approvals/"))
+    assert sign in html
+    assert f"/approvals/{review.pk}/deny/" not in html
+    signed = text(client.post(sign, {"comment": "INC-12 read"}, follow=True))
+    assert "Signed" in signed
+    assert "INC-12 read" in signed
 
 
 def test_deciding_is_never_done_by_a_link(waiting):

@@ -1,20 +1,26 @@
 """`manage.py killswitch`: break-glass on the server, when browser and API are out of reach."""
 
 import json
+import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from django.core.management.base import CommandError
 from django.db import transaction
 
+from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
 from switches.effect import Effect, effect_of, effects
-from switches.models import Scope, State, Switch
+from switches.models import Episode, Scope, State, Switch
 from switches.resources import switch_resource
+from switches.rules.errors import SafetyRefused
 from switches.services.register import find, identify
+from switches.services.release import MODES
 
 STRAGGLERS_NAMED = 5
 
@@ -43,6 +49,15 @@ class Command(ShellCommand):
                 command.add_argument("--for", dest="duration", default="24h", help="24h, 7d, …")
             if name == "engage":
                 command.add_argument("--on-expiry", choices=["hold", "ramp", "release"])
+            if name == "release":
+                command.add_argument("--mode", choices=MODES, default="ramp")
+            if name in {"engage", "release"}:
+                command.add_argument(
+                    "--break-glass",
+                    action="append",
+                    metavar="RULE",
+                    help="override this safety rule; again for another. Somebody has to review it.",
+                )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["command"] == "list":
@@ -52,29 +67,39 @@ class Command(ShellCommand):
         getattr(self, options["command"])(scope, key, options)
 
     def engage(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        with transaction.atomic():
-            services.engage(
+        with transaction.atomic(), _naming_the_option():
+            done = services.engage(
                 scope=scope,
                 key=key,
                 reason=options["reason"],
                 expires_in=options["duration"],
                 on_expiry=options["on_expiry"],
+                break_glass=_break_glass(options),
                 actor=shell_actor(),
                 now=db_now(),
             )
         self.status(scope, key, options)
+        self.tell_of(done.review, options)
 
     def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
-        with transaction.atomic():
-            services.release(
+        """Nobody else has to approve it here, but where somebody should have, a review is left."""
+        with transaction.atomic(), _naming_the_option():
+            done = services.release(
                 scope=scope,
                 key=key,
                 justification=options["reason"],
-                mode="immediate",
+                mode=options["mode"],
+                break_glass=_break_glass(options),
                 actor=shell_actor(),
                 now=db_now(),
             )
         self.status(scope, key, options)
+        self.tell_of(done.review, options)
+
+    def tell_of(self, review: Approval | None, options: dict[str, Any]) -> None:
+        if review is not None and not options["json"]:
+            against = review.diff["rule"]
+            self.line(f"  against the rule {against}: review {review.pk} waits for a signature")
 
     def extend(self, scope: str, key: str, options: dict[str, Any]) -> None:
         with transaction.atomic():
@@ -114,6 +139,24 @@ class Command(ShellCommand):
             self.line(_sentence(switch))
         if not switches:
             self.line("Nothing is engaged.")
+
+
+def _break_glass(options: dict[str, Any]) -> dict[str, Any] | None:
+    named = options["break_glass"]
+    return {"rule": named, "reason": options["reason"]} if named else None
+
+
+@contextmanager
+def _naming_the_option() -> Iterator[None]:
+    """Where a rule is in the way, say how to go on from here."""
+    try:
+        yield
+    except SafetyRefused as refused:
+        options = " ".join(f"--break-glass {shlex.quote(one.rule)}" for one in refused.refusals)
+        said = " ".join(
+            f"“{one.rule}” refuses: {one.detail} {one.would_pass}" for one in refused.refusals
+        )
+        raise CommandError(f"{said} To go on all the same, add {options}") from refused
 
 
 def _which(options: dict[str, Any], *, required: bool = True) -> tuple[str, str]:
@@ -167,8 +210,13 @@ def _sentence(switch: Switch) -> str:
     ends = (
         f"until {episode.expires_at:%Y-%m-%d %H:%M} UTC, then {episode.on_expiry}"
         if episode.expires_at
-        else "permanent"
+        else f"permanent{_reconfirm_by(episode)}"
     )
     late = "  OVERDUE" if episode.overdue else ""
     who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
     return f"{switch.pk}  {episode.state.value}{late}  {ends}  by {who}: {episode.reason}"
+
+
+def _reconfirm_by(episode: Episode) -> str:
+    due_at = episode.reconfirm_due_at
+    return f", to be re-confirmed by {due_at:%Y-%m-%d %H:%M} UTC" if due_at else ""

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.core.outbox import pacing
 from controlplane.core.outbox.tests.fake_slack import fake_slack
+from controlplane.core.outbox.tests.sending import nobody_sends, until
+from controlplane.core.outbox.transports import outbound
 
 TOKEN = "xoxb-1234-secret"
 
@@ -20,7 +23,7 @@ def by_bot(slack, settings):
     settings.SLACK = replace(
         settings.SLACK,
         bot_token=TOKEN,
-        channel="#ops",
+        channel="C0000OPS",
         webhook_url="",
         api_url=f"{slack.url}/api",
     )
@@ -38,3 +41,22 @@ def by_webhook(slack, settings):
 @pytest.fixture(autouse=True)
 def _nothing_configured_by_the_shell(settings):
     settings.SLACK = replace(settings.SLACK, bot_token="", webhook_url="", signing_secret="")
+
+
+@pytest.fixture
+def ended():
+    """No sender outlives its test."""
+    yield
+    until(nobody_sends, 15)
+
+
+@pytest.fixture
+def no_pace(monkeypatch):
+    monkeypatch.setattr(pacing, "LIMITS", {})
+    monkeypatch.setattr(pacing, "OTHERS", pacing.Limit(0.001, 1000))
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(outbound, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(outbound, "WHOLE_SECONDS", 0.8)

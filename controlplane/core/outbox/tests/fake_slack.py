@@ -1,45 +1,136 @@
 """A real HTTP server that behaves like Slack, or misbehaves as it is told."""
 
 import json
-import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs
+
+from controlplane.core.outbox.tests.misbehaviour import Misbehaviour
+
+POSTING = ("chat.postMessage", "webhook")
+WEBHOOK_CHANNEL = "webhook"
 
 
 class FakeSlack:
-    """Answers each request by the next step of its script, and well once that has run out.
+    """Channels with messages. Answers each post by the next step of its script, then `always`.
 
-    Steps: `ok`, `hang`, `reset`, `drip`, an HTTP status as text, `ok:false CODE`,
-    `429 RETRY-AFTER`, `slow SECONDS`, `text STATUS BODY`.
+    `on` has scripts for single methods, such as `{"chat.update": ["500"]}`; `script` is for what
+    posts a message. Steps: see `misbehaviour`; `accepted STEP` takes the message first.
     """
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self.url = f"http://127.0.0.1:{server.server_address[1]}"
         self.script: list[str] = []
+        self.on: dict[str, list[str]] = {}
         self.always = "ok"
         self.requests: list[dict] = []
+        self.channels: dict[str, list[dict]] = {}
         self.closing = threading.Event()
         self._lock = threading.Lock()
+        self._last = 0.0
 
-    def note(self, handler: BaseHTTPRequestHandler, body: bytes) -> str:
+    def note(self, handler: BaseHTTPRequestHandler, method: str, said: dict) -> str:
         with self._lock:
             self.requests.append(
                 {
                     "path": handler.path,
+                    "method": method,
                     "authorization": handler.headers.get("Authorization"),
-                    "json": json.loads(body),
+                    "json": said,
                     "at": time.monotonic(),
                 }
             )
-            return self.script.pop(0) if self.script else self.always
+            steps = self.on.get(method) or (self.script if method in POSTING else [])
+            return steps.pop(0) if steps else self.always
+
+    @property
+    def posts(self) -> list[dict]:
+        return [request for request in self.requests if request["method"] in POSTING]
 
     @property
     def texts(self) -> list[str]:
-        return [request["json"]["text"] for request in self.requests]
+        return [request["json"]["text"] for request in self.posts]
+
+    @property
+    def methods(self) -> list[str]:
+        return [request["method"] for request in self.requests]
+
+    @property
+    def messages(self) -> list[dict]:
+        """Everything that stands in any channel or thread, oldest first."""
+        with self._lock:
+            return [message for channel in self.channels.values() for message in channel]
+
+    def perform(self, method: str, said: dict) -> dict:
+        """What Slack does when it is well: the answer."""
+        with self._lock:
+            do = getattr(self, f"_{method.replace('.', '_')}", None)
+            return do(said) if do else {"ok": False, "error": "unknown_method"}
+
+    def delete(self, ts: str) -> None:
+        """As a person might."""
+        with self._lock:
+            for channel in self.channels.values():
+                channel[:] = [message for message in channel if message["ts"] != ts]
+
+    def _webhook(self, said: dict) -> dict:
+        self.channels.setdefault(WEBHOOK_CHANNEL, []).append({**said, "ts": self._ts()})
+        return {"ok": True}
+
+    def _chat_postMessage(self, said: dict) -> dict:
+        channel = said["channel"]
+        if channel.startswith("U"):
+            channel = f"D{channel[1:]}"
+        thread = said.get("thread_ts")
+        if thread and not self._find(channel, thread):
+            return {"ok": False, "error": "message_not_found"}
+        message = {**said, "channel": channel, "ts": self._ts()}
+        self.channels.setdefault(channel, []).append(message)
+        return {"ok": True, "channel": channel, "ts": message["ts"]}
+
+    def _chat_update(self, said: dict) -> dict:
+        message = self._find(said["channel"], said["ts"])
+        if message is None:
+            return {"ok": False, "error": "message_not_found"}
+        message.update(said)
+        return {"ok": True, "channel": said["channel"], "ts": said["ts"]}
+
+    def _conversations_open(self, said: dict) -> dict:
+        return {"ok": True, "channel": {"id": f"D{said['users'][1:]}"}}
+
+    def _conversations_history(self, said: dict) -> dict:
+        if not said["channel"].startswith(("C", "D", "G")):
+            return {"ok": False, "error": "channel_not_found"}
+        kept = self.channels.get(said["channel"], [])
+        heads = [m for m in kept if not m.get("thread_ts") or m.get("reply_broadcast")]
+        return self._page(heads[::-1], said)
+
+    def _conversations_replies(self, said: dict) -> dict:
+        kept = self.channels.get(said["channel"], [])
+        thread = [m for m in kept if said["ts"] in (m["ts"], m.get("thread_ts"))]
+        if not thread:
+            return {"ok": False, "error": "thread_not_found"}
+        return self._page(thread, said)
+
+    def _page(self, messages: list[dict], said: dict) -> dict:
+        oldest, limit = float(said.get("oldest", 0)), int(said.get("limit", 100))
+        recent = [message for message in messages if float(message["ts"]) >= oldest]
+        start = int(said.get("cursor", 0))
+        more = str(start + limit) if start + limit < len(recent) else ""
+        page = recent[start : start + limit]
+        if said.get("include_all_metadata") != "true":
+            page = [{k: v for k, v in m.items() if k != "metadata"} for m in page]
+        return {"ok": True, "messages": page, "response_metadata": {"next_cursor": more}}
+
+    def _find(self, channel: str, ts: str) -> dict | None:
+        return next((m for m in self.channels.get(channel, []) if m["ts"] == ts), None)
+
+    def _ts(self) -> str:
+        self._last = max(time.time(), self._last + 0.000_001)
+        return f"{self._last:.6f}"
 
 
 @contextmanager
@@ -58,63 +149,28 @@ def fake_slack() -> Iterator[FakeSlack]:
         server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Misbehaviour, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         slack = self.server.slack
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        step, *arguments = slack.note(self, body).split(" ", 2)
-        getattr(self, f"step_{step.replace(':', '_')}", self.step_status)(step, *arguments)
+        self.closing = slack.closing
+        self.method = self.path.removeprefix("/api/") if "/api/" in self.path else "webhook"
+        self.said = self._said(self.rfile.read(int(self.headers["Content-Length"])))
+        step = slack.note(self, self.method, self.said)
+        if step.startswith("accepted "):
+            slack.perform(self.method, self.said)
+            step = step.removeprefix("accepted ")
+        self.misbehave(step)
 
-    def step_ok(self, *_: str) -> None:
-        self._answer(200, {"ok": True, "ts": "1.2"})
+    def behave(self) -> None:
+        answer = self.server.slack.perform(self.method, self.said)
+        self.send(200, json.dumps(answer).encode())
 
-    def step_ok_false(self, _step: str, code: str) -> None:
-        self._answer(200, {"ok": False, "error": code})
-
-    def step_429(self, _step: str, *after: str) -> None:
-        self._answer(429, {"ok": False, "error": "ratelimited"}, {"Retry-After": " ".join(after)})
-
-    def step_text(self, _step: str, status: str, text: str) -> None:
-        self._send(int(status), text.encode(), {})
-
-    def step_status(self, step: str) -> None:
-        self._send(int(step), b"<html>sorry</html>", {})
-
-    def step_slow(self, _step: str, seconds: str) -> None:
-        time.sleep(float(seconds))
-        self.step_ok()
-
-    def step_hang(self, *_: str) -> None:
-        self.server.slack.closing.wait(60)
-        self.close_connection = True
-
-    def step_drip(self, *_: str) -> None:
-        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Drip: ")
-        self.close_connection = True
-        while not self.server.slack.closing.wait(0.1):
-            try:
-                self.wfile.write(b".")
-            except OSError:
-                return
-
-    def step_reset(self, *_: str) -> None:
-        now = struct.pack("ii", 1, 0)  # Linger for no time: the peer gets a reset.
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
-        self.close_connection = True
-        self.connection.close()
-
-    def _answer(self, status: int, document: dict, headers: dict | None = None) -> None:
-        self._send(status, json.dumps(document).encode(), headers or {})
-
-    def _send(self, status: int, body: bytes, headers: dict) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    def _said(self, body: bytes) -> dict:
+        if self.headers["Content-Type"].startswith("application/json"):
+            return json.loads(body)
+        return {key: values[0] for key, values in parse_qs(body.decode()).items()}
 
     def log_message(self, *_: object) -> None:
         pass

@@ -2,68 +2,30 @@
 
 import json
 import logging
-import threading
 import time
 from datetime import timedelta
 
 import pytest
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import delivery, services, transports
-from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox import delivery, transports
+from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.core.outbox.tests.conftest import TOKEN
 from controlplane.core.outbox.tests.fake_slack import fake_slack
+from controlplane.core.outbox.tests.sending import (
+    announce,
+    attempted,
+    make_due,
+    message,
+    nobody_sends,
+    sweep,
+    until,
+)
 from controlplane.core.outbox.transports import outbound
 from controlplane.core.outbox.transports.failures import TransientFailure
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_pace", "ended")]
 NO_TIME = timedelta(0)
-
-
-@pytest.fixture(autouse=True)
-def _no_sender_outlives_its_test():
-    yield
-    until(nobody_sends, 12)
-
-
-def announce(count=1, first=1):
-    for number in range(first, first + count):
-        services.announce(
-            event="switch.engaged",
-            event_key=f"audit:{number}",
-            facts={"switch": f"segment:s{number}", "reason": "provider outage"},
-            now=db_now(),
-        )
-
-
-def until(condition, seconds=5.0):
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends, list(OutboxMessage.objects.values())
-        time.sleep(0.01)
-
-
-def message(**which):
-    return OutboxMessage.objects.get(**which)
-
-
-def attempted(attempts=1):
-    """The only message after its next attempt: nobody holds it, so many attempts are behind it."""
-    until(lambda: message().attempts >= attempts and message().lease_until is None)
-    return message()
-
-
-def nobody_sends():
-    return not any(thread.name.startswith("outbox:") for thread in threading.enumerate())
-
-
-def make_due():
-    until(nobody_sends)
-    OutboxMessage.objects.filter(state="pending").update(next_attempt_at=db_now(), lease_until=None)
-
-
-def sweep():
-    return delivery.sweep(db_now())
 
 
 def test_a_message_goes_out_once_and_is_sent(by_bot):
@@ -99,12 +61,29 @@ def test_a_passing_failure_is_tried_again_after_a_pause(by_bot, step):
     tried = attempted()
     assert (tried.state, tried.attempts) == ("pending", 1)
     assert tried.last_error
+    look_after = timedelta(seconds=delivery.claims.LOOK_AFTER_SECONDS)
+    assert look_after <= tried.next_attempt_at - before < look_after + timedelta(seconds=2)
+    make_due()
+    sweep()
+    assert attempted(2).state == "sent"
+    assert by_bot.methods == ["chat.postMessage", "conversations.history", "chat.postMessage"]
+    assert len(by_bot.messages) == 1
+
+
+def test_a_surely_failed_attempt_is_tried_again_after_jitter_and_without_a_look(by_bot):
+    by_bot.script = ["ok:false a_code_of_tomorrow"]
+    announce()
+    before = db_now()
+
+    sweep()
+
+    tried = attempted()
     ceiling = timedelta(seconds=delivery.FIRST_PAUSE_SECONDS)
     assert NO_TIME <= tried.next_attempt_at - before < ceiling + timedelta(seconds=2)
     make_due()
     sweep()
     assert attempted(2).state == "sent"
-    assert len(by_bot.requests) == 2
+    assert by_bot.methods == ["chat.postMessage", "chat.postMessage"]
 
 
 @pytest.mark.parametrize("step", ["ok:false invalid_auth", "404"])
@@ -130,13 +109,13 @@ def test_retry_after_keeps_every_message_away(by_bot):
 
     until(lambda: message(event_key="audit:1").attempts == 1)
     until(lambda: message(event_key="audit:1").lease_until is None)
-    for row in OutboxMessage.objects.all():
-        assert row.state == "pending"
-        assert row.next_attempt_at - before >= timedelta(seconds=30)
-        assert row.next_attempt_at - before < timedelta(seconds=33)
-    time.sleep(0.2)
+    assert set(OutboxMessage.objects.values_list("state", flat=True)) == {"pending"}
+    away = Pace.objects.get(pk="slack").keep_away_until - before
+    assert timedelta(seconds=30) <= away < timedelta(seconds=33)
+    until(nobody_sends)
     assert sweep() == 0
     assert len(by_bot.requests) == 1
+    assert delivery.claims.destinations(db_now() + timedelta(seconds=34)) == ["slack"]
 
 
 def test_eight_attempts_and_then_it_is_failed(by_bot, caplog):
@@ -198,7 +177,7 @@ def test_a_destination_that_hangs_delays_no_other(by_bot, monkeypatch):
     with fake_slack() as other:
         monkeypatch.setitem(transports.BY_KIND, "hook", Hook(other.url))
         by_bot.always = "hang"
-        announce(5)
+        announce(5, to=["slack", "hook:1"])
         started = time.monotonic()
 
         for _ in range(20):  # The ticks of a minute, at speed.
@@ -257,7 +236,7 @@ def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
     by_bot, monkeypatch, caplog
 ):
     monkeypatch.setitem(transports.BY_KIND, "hook", Broken())
-    announce()
+    announce(to=["slack", "hook:1"])
 
     for attempt in range(1, 9):
         make_due()
@@ -274,7 +253,7 @@ def test_a_broken_transport_ends_as_a_failed_message_and_not_as_a_dead_sender(
 def test_no_secret_is_stored_or_logged(by_bot, monkeypatch, caplog, step):
     monkeypatch.setitem(transports.BY_KIND, "hook", Broken())
     by_bot.always = step
-    announce()
+    announce(to=["slack", "hook:1"])
 
     sweep()
 
@@ -296,8 +275,8 @@ class Hook:
     def __init__(self, url):
         self.url = url
 
-    def destinations(self):
-        return ["hook:1"]
+    def reaches(self, destination):
+        return True
 
     def secrets(self):
         return []

@@ -21,14 +21,14 @@ def send():
     now = datetime(2026, 11, 21, tzinfo=UTC)
     facts = {"switch": "segment:finance", "reason": "provider outage"}
     transports.send(
-        OutboxMessage(event="switch.engaged", destination="slack", payload=facts, created_at=now)
+        OutboxMessage(
+            event="switch.engaged",
+            destination="slack",
+            subject="",
+            payload=facts,
+            created_at=now,
+        )
     )
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(outbound, "READ_SECONDS", 0.3)
-    monkeypatch.setattr(outbound, "WHOLE_SECONDS", 0.8)
 
 
 def test_by_bot_token_the_message_goes_to_the_channel(by_bot):
@@ -37,7 +37,7 @@ def test_by_bot_token_the_message_goes_to_the_channel(by_bot):
     (request,) = by_bot.requests
     assert request["path"] == "/api/chat.postMessage"
     assert request["authorization"] == f"Bearer {TOKEN}"
-    assert request["json"]["channel"] == "#ops"
+    assert request["json"]["channel"] == "C0000OPS"
     assert "segment:finance" in request["json"]["text"]
     assert request["json"]["blocks"][0]["type"] == "header"
 

@@ -5,10 +5,11 @@ kind, and what tells them apart) and sends one message to one of them.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
+from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.outbox.transports import slack
+from controlplane.core.outbox.transports import email, slack, slack_reply, webhook
 from controlplane.core.outbox.transports.failures import PermanentFailure
 
 
@@ -25,7 +26,23 @@ class Transport(Protocol):
         """Send it, or raise a `DeliveryFailure`."""
 
 
-BY_KIND: Mapping[str, Transport] = {"slack": slack}
+@runtime_checkable
+class Askable(Protocol):
+    """A transport that can look whether a message is there already."""
+
+    def arrived(self, message: OutboxMessage, since: datetime) -> bool | None:
+        """Whether it arrived after `since`; None if that can't be told.
+
+        Raises :class:`TransientFailure` if it can't be asked just now.
+        """
+
+
+BY_KIND: Mapping[str, Transport] = {
+    "slack": slack,
+    "slack_reply": slack_reply,
+    "email": email,
+    "webhook": webhook,
+}
 
 
 def reaches(destination: str) -> bool:
@@ -40,6 +57,14 @@ def send(message: OutboxMessage) -> None:
     if transport is None or not transport.reaches(message.destination):
         raise PermanentFailure(f"{message.destination} is not configured any more")
     transport.send(message)
+
+
+def arrived(message: OutboxMessage, since: datetime) -> bool | None:
+    """Whether a message that may have been sent did arrive; None if its transport can't tell."""
+    transport = BY_KIND.get(message.destination.partition(":")[0])
+    if not isinstance(transport, Askable) or not reaches(message.destination):
+        return None
+    return transport.arrived(message, since)
 
 
 def redact(text: str) -> str:

@@ -14,8 +14,15 @@ class PermanentFailure(DeliveryFailure):
 
 
 class TransientFailure(DeliveryFailure):
-    """It may work later, not before `retry_after_seconds` if the destination said so."""
+    """It may work later, not before `retry_after_seconds` if the destination said so.
 
-    def __init__(self, reason: str, *, retry_after_seconds: float | None = None) -> None:
+    `in_doubt`: it may have arrived all the same, so it has to be looked for before it is sent
+    again. Otherwise it surely did not.
+    """
+
+    def __init__(
+        self, reason: str, *, retry_after_seconds: float | None = None, in_doubt: bool = False
+    ) -> None:
         super().__init__(reason)
         self.retry_after_seconds = retry_after_seconds
+        self.in_doubt = in_doubt

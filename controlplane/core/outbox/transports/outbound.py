@@ -17,54 +17,93 @@ CONNECT_SECONDS = 3.0
 READ_SECONDS = 5.0
 WHOLE_SECONDS = 10.0
 LARGEST_ANSWER = 64 * 1024
+LARGEST_READING = 4 * 1024 * 1024
 LONGEST_RETRY_AFTER_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: the status, the first 64 KiB of the body, and how long to keep away."""
+    """What came back: status, the beginning of the body, and for how long to keep away."""
 
     status: int
     body: bytes
     retry_after_seconds: float | None
 
 
-def post(url: str, payload: Mapping[str, Any], headers: Mapping[str, str]) -> Answer:
-    """POST `payload` as JSON. Redirects are not followed: they would carry the secrets elsewhere.
+def post(
+    url: str,
+    payload: Mapping[str, Any] | bytes,
+    headers: Mapping[str, str],
+    *,
+    transport: httpx.AsyncBaseTransport | None = None,
+    whole_seconds: float | None = None,
+) -> Answer:
+    """POST `payload` as JSON, or bytes as they are, through `transport` if one is given.
 
-    Raises :class:`TransientFailure` if there is no answer. The deadline for the whole call also
-    holds against a server that sends a byte now and then, and is shorter than a sender's lease.
+    Redirects are not followed: they would carry the secrets elsewhere. Raises
+    :class:`TransientFailure` if there is no answer, in doubt unless there was not even a
+    connection. The deadline for the whole call also holds against a server that sends a byte now
+    and then, and is shorter than a sender's lease.
     """
+    body = {"content": payload} if isinstance(payload, bytes) else {"json": payload}
+    return _ask(url, headers, body, transport, whole_seconds, LARGEST_ANSWER)
+
+
+def post_form(
+    url: str, form: Mapping[str, str], headers: Mapping[str, str], *, whole_seconds: float
+) -> Answer:
+    """POST a form in order to read something, which may be long. Fails as :func:`post` does."""
+    return _ask(url, headers, {"data": form}, None, whole_seconds, LARGEST_READING)
+
+
+def _ask(
+    url: str,
+    headers: Mapping[str, str],
+    body: Mapping[str, Any],
+    transport: httpx.AsyncBaseTransport | None,
+    whole_seconds: float | None,
+    largest: int,
+) -> Answer:
+    seconds = min(WHOLE_SECONDS, whole_seconds or WHOLE_SECONDS)
     try:
-        return asyncio.run(_post(url, payload, headers))
+        return asyncio.run(_post(url, headers, body, transport, seconds, largest))
     except httpx.ConnectTimeout as error:
         raise TransientFailure(f"no connection within {CONNECT_SECONDS:g} s") from error
     except (httpx.TimeoutException, TimeoutError) as error:
-        raise TransientFailure("no answer in time; it may have arrived") from error
+        raise TransientFailure("no answer in time; it may have arrived", in_doubt=True) from error
     except httpx.ConnectError as error:
         raise TransientFailure("no connection") from error
     except httpx.TransportError as error:
         raise TransientFailure(
-            f"the connection broke ({type(error).__name__}); it may have arrived"
+            f"the connection broke ({type(error).__name__}); it may have arrived", in_doubt=True
         ) from error
     except httpx.InvalidURL as error:
         raise PermanentFailure("the destination's URL is not valid") from error
 
 
-async def _post(url: str, payload: Mapping[str, Any], headers: Mapping[str, str]) -> Answer:
+async def _post(
+    url: str,
+    headers: Mapping[str, str],
+    body: Mapping[str, Any],
+    transport: httpx.AsyncBaseTransport | None,
+    seconds: float,
+    largest: int,
+) -> Answer:
     timeouts = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     async with (
-        asyncio.timeout(WHOLE_SECONDS),
-        httpx.AsyncClient(timeout=timeouts, verify=_trust(), follow_redirects=False) as client,
-        client.stream("POST", url, json=payload, headers=headers) as response,
+        asyncio.timeout(seconds),
+        httpx.AsyncClient(
+            timeout=timeouts, verify=_trust(), follow_redirects=False, transport=transport
+        ) as client,
+        client.stream("POST", url, headers=headers, **body) as response,
     ):
-        body = b""
+        said = b""
         async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > LARGEST_ANSWER:
+            said += chunk
+            if len(said) > largest:
                 break
         retry_after = _seconds(response.headers.get("retry-after"))
-        return Answer(response.status_code, body[:LARGEST_ANSWER], retry_after)
+        return Answer(response.status_code, said[:largest], retry_after)
 
 
 @functools.cache

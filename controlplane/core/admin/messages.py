@@ -1,0 +1,99 @@
+"""Messages and whom they go to: shown here, changed on the pages of targets and deliveries."""
+
+from django.contrib import admin
+
+from controlplane.core.admin.site import ReadOnly
+from controlplane.core.models import (
+    AnsweredRequest,
+    Attempt,
+    Escalation,
+    EscalationStep,
+    OnCallMember,
+    OutboxMessage,
+    Pace,
+    Route,
+    Target,
+    Thread,
+)
+
+
+@admin.register(OutboxMessage)
+class OutboxMessageAdmin(ReadOnly):
+    """A payload may hold an address that is a secret, so it stays out."""
+
+    exclude = ("payload",)
+    list_display = (
+        "id", "event", "destination", "state", "attempts", "next_attempt_at", "last_error",
+    )  # fmt: skip
+    list_filter = ("state", "destination")
+    ordering = ("-id",)
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnly):
+    list_display = ("id", "message", "number", "started_at", "finished_at", "outcome", "error")
+    list_filter = ("outcome",)
+    list_select_related = ("message",)
+    ordering = ("-id",)
+
+
+@admin.register(Thread)
+class ThreadAdmin(ReadOnly):
+    list_display = ("id", "destination", "subject", "channel", "ts", "created_at")
+    search_fields = ("=subject",)
+    ordering = ("-id",)
+
+
+@admin.register(Pace)
+class PaceAdmin(ReadOnly):
+    list_display = ("destination", "paced_until", "keep_away_until")
+    ordering = ("destination",)
+
+
+@admin.register(Target)
+class TargetAdmin(ReadOnly):
+    """Edited on the targets page; secrets are shown nowhere."""
+
+    list_display = ("id", "name", "kind", "user", "email", "slack_user_id", "address")
+    exclude = ("webhook_secret", "webhook_url")
+    list_filter = ("kind",)
+    list_select_related = ("user",)
+    ordering = ("name",)
+
+
+@admin.register(OnCallMember)
+class OnCallMemberAdmin(ReadOnly):
+    list_display = ("id", "rotation", "position", "person")
+    list_select_related = ("rotation", "person")
+    ordering = ("rotation", "position")
+
+
+@admin.register(EscalationStep)
+class EscalationStepAdmin(ReadOnly):
+    list_display = ("id", "escalation", "position", "after_minutes", "target")
+    list_select_related = ("escalation", "target")
+    ordering = ("escalation", "position")
+
+
+@admin.register(Route)
+class RouteAdmin(ReadOnly):
+    list_display = ("id", "event", "scope", "severity", "target", "created_at")
+    list_select_related = ("target",)
+    ordering = ("id",)
+
+
+@admin.register(Escalation)
+class EscalationAdmin(ReadOnly):
+    list_display = (
+        "id", "subject", "severity", "opened_at", "step", "notices", "next_at", "acknowledged_by",
+        "closed_at",
+    )  # fmt: skip
+    list_filter = ("severity",)
+    search_fields = ("=subject",)
+    ordering = ("-id",)
+
+
+@admin.register(AnsweredRequest)
+class AnsweredRequestAdmin(ReadOnly):
+    list_display = ("digest", "at")
+    ordering = ("-at",)

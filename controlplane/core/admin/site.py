@@ -1,0 +1,80 @@
+"""What every admin page stands on: the site itself, tables that are only read, and actions.
+
+Only admins enter (`User.is_staff`), by the same sign-in as every other page: the admin's own
+sign-in, sign-out and password pages would leave no audit rows.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import django.contrib.auth.admin  # noqa: F401 - registers Group, which then goes
+from django.contrib import admin, messages
+from django.contrib.auth.models import Group
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.core.errors import DomainError
+from controlplane.core.people.views import sign_out
+
+
+def _sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse:
+    """To the one sign-in; a person who is signed in already and no admin is told so."""
+    if request.user.is_authenticated:
+        raise PermissionDenied("The administration takes the role admin.")
+    return redirect_to_login(request.GET.get("next", "/admin/"))
+
+
+def _password(request: HttpRequest, extra_context: object = None) -> HttpResponse:
+    return redirect("preferences")
+
+
+def _sign_out(request: HttpRequest, extra_context: object = None) -> HttpResponse:
+    return sign_out(request)
+
+
+admin.site.unregister(Group)  # What a person may do follows from the role alone.
+admin.site.site_header = "Switchgear administration"
+admin.site.site_title = "Switchgear"
+admin.site.index_title = "Tables"
+admin.site.login = _sign_in  # type: ignore[method-assign]
+admin.site.logout = _sign_out  # type: ignore[method-assign, assignment]
+admin.site.password_change = _password  # type: ignore[method-assign, assignment]
+
+
+class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
+    """A table that is looked at: nothing is added, changed or deleted here."""
+
+    show_full_result_count = False
+    list_per_page = 50
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+def each(
+    model_admin: "admin.ModelAdmin[Any]",
+    request: HttpRequest,
+    chosen: QuerySet[Any],
+    carry_out: Callable[[Any], object],
+    done: str,
+) -> None:
+    """Carry out an action on each chosen row, and say how many went well and what did not."""
+    count = 0
+    for row in chosen:
+        try:
+            carry_out(row)
+        except DomainError as error:
+            model_admin.message_user(request, f"{row}: {error.detail}", messages.ERROR)
+        else:
+            count += 1
+    if count:
+        model_admin.message_user(request, f"{count} {done}", messages.SUCCESS)

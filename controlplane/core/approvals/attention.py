@@ -1,0 +1,55 @@
+"""Requests that wait for a second person, and reviews that nobody has signed."""
+
+from datetime import datetime
+
+from django.db.models import Q
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.approvals.notes import PAGE
+from controlplane.core.approvals.reviews import EVERY, REVIEW
+from controlplane.core.approvals.risk import Risk
+from controlplane.core.sections import Waiting
+
+MOST = 300
+SEVERITY = {
+    Risk.LOW: "info",
+    Risk.MEDIUM: "info",
+    Risk.HIGH: "warning",
+    Risk.CRITICAL: "warning",
+}
+
+
+def unsigned_reviews(now: datetime) -> list[Waiting]:
+    """The oldest first; one that was opened again is critical."""
+    found = Approval.objects.filter(kind=REVIEW, state=Approval.State.PENDING)
+    return [
+        Waiting(
+            kind="review",
+            severity="critical" if now - review.requested_at >= EVERY else "warning",
+            title=f"Unsigned review. {review.summary}",
+            detail=f"By {review.requested_by}: {review.reason}",
+            path=f"{PAGE}#approval-{review.pk}",
+            since=review.requested_at,
+            due_at=review.requested_at + EVERY * ((now - review.requested_at) // EVERY + 1),
+        )
+        for review in found.order_by("id")[:MOST]
+    ]
+
+
+def pending_requests(now: datetime) -> list[Waiting]:
+    """What lapses first comes first."""
+    live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
+    found = Approval.objects.filter(live, state=Approval.State.PENDING).exclude(kind=REVIEW)
+    return [
+        Waiting(
+            kind="approval",
+            severity=SEVERITY[Risk(approval.risk)],
+            title=f"Approval wanted. {approval.summary}",
+            detail=f"{approval.risk.capitalize()} risk, asked by {approval.requested_by}: "
+            f"{approval.reason}",
+            path=f"{PAGE}#approval-{approval.pk}",
+            since=approval.requested_at,
+            due_at=approval.expires_at,
+        )
+        for approval in found.order_by("expires_at", "id")[:MOST]
+    ]

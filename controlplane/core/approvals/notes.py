@@ -1,0 +1,116 @@
+"""What is kept and told of a request: the decision on its row, the audit trail, messages."""
+
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
+from controlplane.core.outbox import services as outbox
+from controlplane.core.targets import routing
+from controlplane.core.targets.models import Target
+
+PAGE = "/approvals/"
+
+
+def subject(approval: Approval) -> str:
+    """What messages about it are threaded under, and what its escalation is named."""
+    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    return f"{'review' if review else 'approval'}:{approval.pk}"
+
+
+def about(approval: Approval) -> str:
+    """The switch or rule it is about: a further review of the same one has a number behind it."""
+    return approval.target.partition("#")[0]
+
+
+def decide(approval: Approval, state: str, comment: str, actor: Actor, now: datetime) -> None:
+    """Write the decision on the row, which is locked."""
+    approval.state = state
+    approval.comment = comment
+    approval.decided_by = actor.label
+    approval.decided_at = now
+    approval.save(update_fields=["state", "comment", "decided_by", "decided_at"])
+
+
+def tell_requested(approval: Approval, actor: Actor, now: datetime) -> None:
+    """The audit row and the messages of a new request. Last: it takes the audit lock."""
+    entry = audit.record(
+        actor=actor,
+        action="approval.requested",
+        target=about(approval),
+        reason=approval.reason,
+        after={
+            "approval": approval.pk,
+            "kind": approval.kind,
+            "risk": approval.risk,
+            **({"replaces": approval.replaces_id} if approval.replaces_id else {}),
+            **approval.diff,
+        },
+        now=now,
+    )
+    outbox.announce(
+        event="approval.requested",
+        event_key=f"audit:{entry.pk}",
+        subject=subject(approval),
+        facts=facts(approval),
+        now=now,
+    )
+
+
+def tell_decided(approval: Approval, actor: Actor, now: datetime, **more: Any) -> None:
+    """The audit row, and the messages that take the buttons away. Last: it takes the audit lock."""
+    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    signed = review and approval.state == Approval.State.APPROVED
+    entry = audit.record(
+        actor=actor,
+        action="review.signed" if signed else f"approval.{approval.state}",
+        target=about(approval),
+        reason=approval.comment,
+        after={"approval": approval.pk, "kind": approval.kind, **more},
+        now=now,
+    )
+    told = {
+        **facts(approval),
+        "decided_by": approval.decided_by,
+        "comment": approval.comment,
+        "outcome": outcome(approval),
+        **more,
+    }
+    event = "review.signed" if signed else "approval.decided"
+    key, about_it = f"audit:{entry.pk}", subject(approval)
+    outbox.announce(event=event, event_key=key, subject=about_it, facts=told, now=now)
+    if to := _requester(approval, now):
+        outbox.announce(event=event, event_key=key, subject=about_it, facts=told, now=now, to=to)
+
+
+def outcome(approval: Approval) -> str:
+    """What became of it, in a word for people."""
+    asked = approval.requester.username if approval.requester else None
+    if approval.state == Approval.State.DENIED and approval.decided_by.partition(":")[2] == asked:
+        return "withdrawn"
+    return str(approval.state)
+
+
+def facts(approval: Approval) -> dict[str, Any]:
+    """What messages about it say; `approval` is what their buttons carry."""
+    return {
+        "id": approval.pk,
+        "approval": approval.pk,
+        "kind": approval.kind,
+        "summary": approval.summary,
+        "reason": approval.reason,
+        "risk": approval.risk,
+        "by": approval.requested_by,
+        "lapses_at": timestamp(approval.expires_at) if approval.expires_at else None,
+        "path": f"{PAGE}#approval-{approval.pk}",
+    }
+
+
+def _requester(approval: Approval, now: datetime) -> list[str]:
+    """Where whoever asked is reached themselves, as far as a target says so."""
+    if approval.requester_id is None:
+        return []
+    people = Target.objects.filter(kind=Target.Kind.PERSON, user_id=approval.requester_id)
+    return routing.unique(people, now)

@@ -1,0 +1,165 @@
+"""Break-glass reviews: somebody overrode a safety rule, so somebody else looks at it and signs.
+
+A review is an approval that nobody can deny and that never runs out. While it is unsigned it is
+opened anew every week: told again, and whoever had acknowledged its escalation is told as well.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor, system
+from controlplane.core.approvals import notes, services
+from controlplane.core.approvals.models import Approval
+from controlplane.core.approvals.risk import Risk
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import NotFound
+from controlplane.core.escalation import services as escalations
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox import services as outbox
+
+REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
+EVERY = timedelta(days=7)
+SEVERITY = "warning"
+MOST_AT_ONCE = 200
+SUMMARY_LENGTH = 300
+
+
+def open_review(
+    *,
+    rule: str,
+    reason: str,
+    target: str,
+    diff: Mapping[str, Any],
+    actor: Actor,
+    now: datetime,
+) -> Approval:
+    """Write the review in the transaction that broke the glass, last: it takes the audit lock.
+
+    Each time the glass is broken has a review of its own, so `target` gets a number if an earlier
+    one about it is still unsigned. The caller holds a lock that lets one at a time through.
+    """
+    review = Approval.objects.create(
+        kind=REVIEW,
+        target=_free(target),
+        summary=f"Glass broken: {target} against the rule “{rule}”"[:SUMMARY_LENGTH],
+        diff={"rule": rule, **diff},
+        reason=reason,
+        risk=Risk.CRITICAL,
+        requested_by=actor.label,
+        requester_id=actor.user_id,
+        requested_at=now,
+        expires_at=None,
+    )
+    told = {**notes.facts(review), "rule": rule}
+    _escalate(notes.subject(review), told, now)
+    entry = audit.record(
+        actor=actor,
+        action="review.opened",
+        target=target,
+        reason=reason,
+        after={"approval": review.pk, "kind": review.kind, **review.diff},
+        now=now,
+    )
+    outbox.announce(
+        event="review.opened",
+        event_key=f"audit:{entry.pk}",
+        subject=notes.subject(review),
+        facts=told,
+        now=now,
+    )
+    return review
+
+
+def sign(*, review_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
+    """Say that it was looked at. Never by who broke the glass, nor the owner of a token that did.
+
+    Raises :class:`NotFound`, :class:`Forbidden`, or :class:`Conflict` if somebody else signed it.
+    """
+    if not Approval.objects.filter(pk=review_id, kind=REVIEW).exists():
+        raise NotFound(f"There is no review {review_id}.")
+    return services.approve(approval_id=review_id, comment=comment, actor=actor, now=now)
+
+
+def reopen_due(now: datetime) -> int:
+    """Open anew what has been unsigned for another week; returns how many.
+
+    Once for the last week boundary that has passed, however many went by unseen.
+    """
+    unsigned = Approval.objects.filter(
+        kind=REVIEW, state=Approval.State.PENDING, requested_at__lte=now - EVERY
+    )
+    due = unsigned.order_by("id").values_list("pk", flat=True)
+    return sum(_reopen(pk, now) for pk in due[:MOST_AT_ONCE])
+
+
+@transaction.atomic
+def _reopen(review_id: int, now: datetime) -> bool:
+    review = (
+        Approval.objects.select_for_update()
+        .filter(pk=review_id, state=Approval.State.PENDING)
+        .first()
+    )
+    if review is None:
+        return False
+    subject = notes.subject(review)
+    weeks = (now - review.requested_at) // EVERY
+    told = {
+        **notes.facts(review),
+        "rule": review.diff.get("rule", ""),
+        "weeks": weeks,
+        "said": f"Unsigned for {weeks} week{'s' if weeks != 1 else ''}.",
+    }
+    if _opened_in_week(subject) >= weeks:
+        return False
+    escalations.close(subject=subject, now=now)
+    _escalate(subject, told, now)
+    entry = audit.record(
+        actor=system("reviews"),
+        action="review.reopened",
+        target=notes.about(review),
+        reason=told["said"],
+        after={"approval": review.pk, "weeks": weeks},
+        now=now,
+    )
+    outbox.announce(
+        event="review.reopened",
+        event_key=f"audit:{entry.pk}",
+        subject=subject,
+        facts=told,
+        now=now,
+    )
+    return True
+
+
+def _escalate(subject: str, told: Mapping[str, Any], now: datetime) -> None:
+    escalations.open_escalation(
+        subject=subject, event="review.waiting", severity=SEVERITY, facts=told, now=now
+    )
+
+
+def _opened_in_week(subject: str) -> int:
+    """For which week the open escalation was begun, from 0; -1 if there is none."""
+    present = Escalation.objects.filter(subject=subject, closed_at=None).first()
+    return -1 if present is None else int(present.facts.get("weeks", 0))
+
+
+def _free(target: str) -> str:
+    """A target that no unsigned review has: `segment:finance`, else `segment:finance#2`."""
+    taken = set(
+        Approval.objects.filter(
+            kind=REVIEW, state=Approval.State.PENDING, target__startswith=target
+        ).values_list("target", flat=True)
+    )
+    number, name = 1, target
+    while name in taken:
+        number += 1
+        name = f"{target}#{number}"
+    return name
+
+
+@services.carries_out(REVIEW, lock_first=lambda: None)
+def _signed(review: Approval, _actor: Actor, now: datetime) -> None:
+    escalations.close(subject=notes.subject(review), now=now)

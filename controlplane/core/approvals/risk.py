@@ -1,0 +1,95 @@
+"""How risky a request is: a table of limits, and what each class means for who waits. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Risk(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+CLASSES = tuple(Risk)
+"""From the least to the worst."""
+
+OF_TAG: Mapping[str, Risk] = {
+    "financial": Risk.HIGH,
+    "destructive": Risk.CRITICAL,
+    "data_destructive": Risk.CRITICAL,
+}
+MOST_RECIPIENTS = 100
+MOST_COST_USD = 50.0
+LONGEST_MINUTES = 120.0
+
+OF_KIND: Mapping[str, Risk] = {
+    "release": Risk.HIGH,
+    "permanent": Risk.HIGH,
+    "purge": Risk.CRITICAL,
+    "rule_change": Risk.HIGH,
+    "break_glass_review": Risk.CRITICAL,
+}
+"""The least that each kind of request is, whatever else is known of it."""
+
+LIFETIME: Mapping[Risk, timedelta] = {
+    Risk.LOW: timedelta(hours=24),
+    Risk.MEDIUM: timedelta(hours=24),
+    Risk.HIGH: timedelta(hours=24),
+    Risk.CRITICAL: timedelta(hours=2),
+}
+"""How long a request waits before it has to be asked for again.
+
+What is critical lapses soon: a yes said half a day later would be about another situation.
+"""
+
+
+@dataclass(frozen=True)
+class RiskFacts:
+    """What is known of a request: its tags, how many it reaches, its cost (USD), how long it takes.
+
+    `recipients` counts people, messages or instances, whichever it is about.
+    """
+
+    tags: frozenset[str] = frozenset()
+    recipients: int = 0
+    cost_usd: float = 0.0
+    duration_minutes: float = 0.0
+
+
+def classify(facts: RiskFacts) -> Risk:
+    """The worst class that any of the facts calls for; a number that is none counts as too large.
+
+    After the risk classifier of "long-running autonomous agents", section 9, which returns at the
+    first rule that matches: there a financial and destructive step would be the milder of the two.
+    """
+    found = [OF_TAG.get(tag, Risk.LOW) for tag in facts.tags]
+    if not facts.recipients <= MOST_RECIPIENTS:
+        found.append(Risk.HIGH)
+    if not facts.cost_usd <= MOST_COST_USD:
+        found.append(Risk.HIGH)
+    if not facts.duration_minutes <= LONGEST_MINUTES:
+        found.append(Risk.MEDIUM)
+    return worst(*found)
+
+
+def of_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") -> Risk:
+    """The risk of a request of this kind; neither the facts nor the caller can make it milder."""
+    found = [OF_KIND.get(kind, Risk.HIGH)]
+    if facts is not None:
+        found.append(classify(facts))
+    if at_least:
+        found.append(Risk(at_least))
+    return worst(*found)
+
+
+def worst(*risks: Risk) -> Risk:
+    """The worst of them; low if there are none."""
+    return max(risks, key=CLASSES.index, default=Risk.LOW)
+
+
+def needs_second_person(risk: Risk) -> bool:
+    """High and above wait for an approval."""
+    return CLASSES.index(risk) >= CLASSES.index(Risk.HIGH)

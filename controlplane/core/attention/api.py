@@ -1,0 +1,75 @@
+"""What waits for a person, over HTTP."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.attention import services
+from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+from controlplane.core.http.fields import Filters
+from controlplane.core.http.views import ApiView
+from controlplane.core.sections import Waiting
+from controlplane.core.targets.reach import SEVERITIES
+
+MOST = 1000
+
+
+class WaitingShape(serializers.Serializer[Waiting]):
+    kind = serializers.CharField()
+    severity = serializers.ChoiceField(SEVERITIES)
+    title = serializers.CharField()
+    detail = serializers.CharField()
+    path = serializers.CharField(help_text="The page of the console to settle it on.")
+    since = serializers.DateTimeField()
+    due_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it gets worse by itself, if it does."
+    )
+
+    def to_representation(self, waiting: Waiting) -> dict[str, Any]:
+        return {
+            "kind": waiting.kind,
+            "severity": waiting.severity,
+            "title": waiting.title,
+            "detail": waiting.detail,
+            "path": waiting.path,
+            "since": timestamp(waiting.since),
+            "due_at": timestamp(waiting.due_at) if waiting.due_at else None,
+        }
+
+
+class AttentionShape(serializers.Serializer[Any]):
+    total = serializers.IntegerField(help_text="All that waits, and passes the filters.")
+    unread = serializers.ListField(
+        child=serializers.CharField(), help_text="What could not be read: there may be more."
+    )
+    results = WaitingShape(many=True)
+
+
+class AttentionFilters(Filters):
+    severity = serializers.ChoiceField(SEVERITIES, required=False)
+    kind = serializers.CharField(required=False, max_length=60)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MOST, default=200)
+    offset = serializers.IntegerField(required=False, min_value=0, default=0, max_value=10**9)
+
+
+class AttentionView(ApiView):
+    read_scope = "switches:read"
+
+    @extend_schema(parameters=[AttentionFilters], responses=AttentionShape)
+    def get(self, request: Request) -> Response:
+        """Everything that waits for a person: the worst first, then the longest waiting."""
+        asked = AttentionFilters.of(request.query_params)
+        overview = services.everything(db_now())
+        wanted = {name: asked[name] for name in ("severity", "kind") if name in asked}
+        waiting = [
+            one
+            for one in overview.waiting
+            if all(getattr(one, name) == value for name, value in wanted.items())
+        ]
+        page = waiting[asked["offset"] : asked["offset"] + asked["limit"]]
+        shown = {"total": len(waiting), "unread": overview.unread, "results": page}
+        return Response(AttentionShape(shown).data)

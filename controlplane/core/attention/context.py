@@ -1,0 +1,22 @@
+"""How much waits for a person, as the navigation of every page shows it."""
+
+from django.db import DatabaseError, InterfaceError
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
+
+from controlplane.core.attention import services
+
+NOTHING = services.Count(0, 0)
+
+
+def waiting(request: HttpRequest) -> dict[str, object]:
+    """`waiting`, counted when a template first asks. A database that is away breaks no page."""
+    return {"waiting": SimpleLazyObject(lambda: _count(request))}
+
+
+def _count(request: HttpRequest) -> services.Count:
+    try:
+        return services.count(timezone.now()) if request.user.is_authenticated else NOTHING
+    except (DatabaseError, InterfaceError):
+        return NOTHING

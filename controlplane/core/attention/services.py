@@ -1,0 +1,105 @@
+"""Asking every source what waits for a person, and putting the worst first."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+from django.db import connection, transaction
+
+from controlplane.core import sections
+from controlplane.core.sections import AttentionSource, Waiting
+from controlplane.core.targets.reach import SEVERITIES
+
+log = structlog.get_logger(__name__)
+
+COUNTED_EVERY = 5.0  # seconds; every page of every person shows the count
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All that waits, the worst first and then the oldest; `unread` names sources that failed."""
+
+    waiting: tuple[Waiting, ...]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> list[tuple[str, list[Waiting]]]:
+        """(severity, what waits), the worst first, without empty ones."""
+        grouped = [(one, [w for w in self.waiting if w.severity == one]) for one in SEVERITIES]
+        return [(severity, found) for severity, found in grouped if found]
+
+
+@dataclass(frozen=True)
+class Count:
+    """How much waits: all of it, and what is critical of it. `whole` unless a source failed."""
+
+    total: int
+    critical: int
+    whole: bool = True
+
+
+def everything(now: datetime) -> Overview:
+    """What waits at this moment. A source that fails is named, and hides nothing but itself."""
+    return ask(sections.attention_sources(), now)
+
+
+def ask(sources: Sequence[AttentionSource], now: datetime) -> Overview:
+    """What these sources say, in order."""
+    waiting: list[Waiting] = []
+    unread: list[str] = []
+    for source in sources:
+        found = _read(source, now)
+        if found is None:
+            unread.append(_name(source))
+        else:
+            waiting += found
+    return Overview(tuple(sorted(waiting, key=_urgency)), tuple(unread))
+
+
+def count(now: datetime) -> Count:
+    """The figure for the navigation, at most 5 seconds old."""
+    global _counted
+    taken_at, counted = _counted
+    if counted is None or time.monotonic() - taken_at >= COUNTED_EVERY:
+        counted = _count(now)
+        _counted = (time.monotonic(), counted)
+    return counted
+
+
+def forget() -> None:
+    """Count anew when next asked."""
+    global _counted
+    _counted = _NEVER
+
+
+_NEVER: tuple[float, Count | None] = (0.0, None)
+_counted = _NEVER
+
+
+def _count(now: datetime) -> Count:
+    overview = everything(now)
+    critical = sum(one.severity == "critical" for one in overview.waiting)
+    return Count(len(overview.waiting), critical, whole=not overview.unread)
+
+
+def _read(source: AttentionSource, now: datetime) -> list[Waiting] | None:
+    try:
+        with transaction.atomic():
+            return list(source(now))
+    except Exception:
+        # Without the database nothing can be said; a source's own mistake must not hide the others.
+        if not connection.is_usable():
+            raise
+        log.exception("attention.source_failed", source=_name(source))
+        return None
+
+
+def _name(source: AttentionSource) -> str:
+    return source.__name__.strip("_").replace("_", " ")
+
+
+def _urgency(one: Waiting) -> tuple[int, datetime, str]:
+    rank = SEVERITIES.index(one.severity) if one.severity in SEVERITIES else 0
+    return rank, one.since.astimezone(UTC), one.title

@@ -1,0 +1,90 @@
+"""The page of all that waits for a person, and who is being told of it meanwhile."""
+
+from datetime import datetime
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from controlplane.core.attention import services
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.escalation import messages
+from controlplane.core.escalation import services as escalations
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.http.authentication import actor_of
+
+SHOWN = 100
+TOLD_SHOWN = 50
+
+
+@signed_in
+@require_GET
+def attention_page(request: PersonRequest) -> HttpResponse:
+    """Everything that waits, the worst first; a page of it at a time."""
+    now = db_now()
+    return _stamped(render(request, "core/attention.html", _context(request, now)), now)
+
+
+@signed_in
+@require_GET
+def attention_rows(request: PersonRequest) -> HttpResponse:
+    """The live part of the page."""
+    now = db_now()
+    return _stamped(render(request, "core/_attention.html", _context(request, now)), now)
+
+
+@signed_in
+@require_POST
+def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
+    """Say "I know" to what has no page of its own to say it on."""
+    try:
+        known = escalations.acknowledge_one(
+            escalation_id=escalation_id, actor=actor_of(request), now=db_now()
+        )
+    except (Conflict, NotFound) as refusal:
+        context = {"heading": "Nothing to acknowledge", "detail": refusal.detail}
+        context["back"] = "attention_page"
+        return show(request, "core/notice.html", context, status=refusal.status)
+    message = f"You acknowledged {messages.title(known)}. Nobody is told for 24 hours."
+    return done(request, message, "/attention/")
+
+
+def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
+    overview = services.everything(now)
+    page = Paginator(overview.waiting, SHOWN).get_page(request.GET.get("page"))
+    shown = services.Overview(tuple(page.object_list), overview.unread)
+    climbing = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
+    critical = sum(one.severity == "critical" for one in overview.waiting)
+    return {
+        "now": now,
+        "page": page,
+        "groups": shown.groups,
+        "unread": overview.unread,
+        "total": len(overview.waiting),
+        "critical": critical,
+        "climbing": [_climbing(one) for one in climbing[:TOLD_SHOWN]],
+        "climbing_total": climbing.count(),
+    }
+
+
+def _climbing(escalation: Escalation) -> dict[str, Any]:
+    elsewhere = escalation.subject.partition(":")[0] in escalations.ELSEWHERE
+    told = escalation.facts.get(messages.TOLD, [])
+    return {
+        "row": escalation,
+        "title": messages.title(escalation),
+        "path": escalation.facts.get("path"),
+        "told": told[-1]["who"] if told else [],
+        "can_acknowledge": not elsewhere and escalation.acknowledged_at is None,
+    }
+
+
+def _stamped(response: HttpResponse, now: datetime) -> HttpResponse:
+    """Tell the page the server's time, for its countdowns and its `as of`."""
+    response["Switchgear-Now"] = timestamp(now)
+    return response

@@ -1,0 +1,58 @@
+"""Core's buttons in messages: approve, deny, sign a review, acknowledge an escalation."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import notes, reviews, services
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.escalation import services as escalations
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.interactions.actions import button
+
+JUST_NOW = timedelta(minutes=5)
+"""Pressed again so soon after somebody acknowledged, it is the same click."""
+
+
+@button("approve")
+def approve(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Approve what the message asks for; a review is signed by it."""
+    pk = number(value, "approval")
+    approval = services.approve(approval_id=pk, comment="", actor=actor, now=now)
+    word = "You signed" if approval.kind == reviews.REVIEW else "You approved"
+    return f"{word}: {approval.summary}"
+
+
+@button("deny")
+def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Deny it, or withdraw one's own request."""
+    pk = number(value, "approval")
+    approval = services.deny(approval_id=pk, comment="", actor=actor, now=now)
+    word = "You have withdrawn" if notes.outcome(approval) == "withdrawn" else "You denied"
+    return f"{word}: {approval.summary}"
+
+
+@button("acknowledge")
+def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Acknowledge the escalation that the message is about, by its id or its subject."""
+    actor.require("switches:write")
+    about: dict[str, Any] = {"subject": str(value.get("subject", ""))}
+    if "escalation" in value:
+        about = {"pk": number(value, "escalation")}
+    present = Escalation.objects.filter(**about, closed_at=None).first()
+    if present is None:
+        raise Conflict("This is over; there is nothing to acknowledge.")
+    known_at = present.acknowledged_at
+    if known_at is None or now - known_at > JUST_NOW:
+        escalations.acknowledge_one(escalation_id=present.pk, actor=actor, now=now)
+        return "You acknowledged it: nobody else is told for 24 hours."
+    return f"{present.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
+
+
+def number(value: Mapping[str, Any], name: str) -> int:
+    """An id that a button carries; raises :class:`NotFound` if it carries none."""
+    found = value.get(name)
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 < found < 2**63:
+        raise NotFound(f"This button names no {name}. Open the console instead.")
+    return found

@@ -1,0 +1,30 @@
+"""Escalations that nobody has acknowledged and that no other source tells of."""
+
+from datetime import datetime
+
+from controlplane.core.escalation import messages
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.sections import Waiting
+
+# What is about these is told by the room or app it belongs to, with more to say.
+TOLD_ELSEWHERE = ("episode:", "approval:", "review:", "report:", "trip:", "outbox:backlog")
+MOST = 300
+
+
+def unacknowledged(now: datetime) -> list[Waiting]:
+    """What climbs and waits for somebody to say "I know", the oldest first."""
+    rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
+    for prefix in TOLD_ELSEWHERE:
+        rows = rows.exclude(subject__startswith=prefix)
+    return [
+        Waiting(
+            kind="escalation",
+            severity=one.severity,
+            title=messages.title(one),
+            detail=f"Told so far: {messages.told_before(one)}.",
+            path=one.facts.get("path") or messages.ANY_PAGE,
+            since=one.opened_at,
+            due_at=one.next_at,
+        )
+        for one in rows.order_by("opened_at", "id")[:MOST]
+    ]

@@ -1,0 +1,189 @@
+"""The turn of the clock that tells people: what is due is claimed, judged, and told once."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import Q
+
+from controlplane.core.escalation import messages, schedule
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox import services as outbox
+from controlplane.core.targets import reach
+from controlplane.core.targets.reach import Rung
+
+log = structlog.get_logger(__name__)
+
+TURN_LOCK = 0x35CA1A7E  # any number nobody else uses for an advisory lock
+MOST_AT_ONCE = 1000
+MOST_APART = 3  # More than these for the same destination go out as one message.
+
+CHANGED = ("facts", "step", "next_at", "notices", "notified_at")
+STEP, LISTING, ROUTES = "escalation.step", "escalation.listing", ""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One escalation with what is due, and where that goes; nowhere means by the routes."""
+
+    escalation: Escalation
+    verdict: schedule.Verdict
+    ladder: Sequence[Rung]
+    destinations: tuple[str, ...]
+
+
+@transaction.atomic
+def advance(now: datetime) -> int:
+    """Tell what is due; returns how many escalations that was. Two turns at once tell once."""
+    if not _is_our_turn():
+        return 0
+    found = _due(now)
+    if not found:
+        return 0
+    ladders = {severity: reach.ladder(severity, now) for severity in reach.SEVERITIES}
+    due = [told for one in found if (told := _judged(one, ladders, now))]
+    # Steps have their own times; were they to draw repeats along, those would never fall into step.
+    if any(told.verdict.kind != "step" for told in due):
+        due += _along(ladders, now)
+    _announce(due, now)
+    _write_down(due, now)
+    return len(due)
+
+
+def _is_our_turn() -> bool:
+    """Whether nobody else tells at this moment: what is due together belongs in one message."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [TURN_LOCK])
+        return bool(cursor.fetchone()[0])
+
+
+def _due(now: datetime) -> list[Escalation]:
+    rows = Escalation.objects.select_for_update(skip_locked=True)
+    due = rows.filter(closed_at=None, next_at__lte=now).order_by("next_at", "id")
+    return list(due[:MOST_AT_ONCE])
+
+
+def _judged(
+    escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
+) -> Told | None:
+    """What is due of it; if nothing is, only when to look again is noted."""
+    ladder = ladders[escalation.severity]
+    verdict = schedule.judge(standing(escalation), steps(ladder), now)
+    if verdict.kind is not None:
+        return _told(escalation, verdict, ladder)
+    escalation.step, escalation.next_at = verdict.step, verdict.next_at
+    escalation.save(update_fields=["step", "next_at"])
+    return None
+
+
+def _along(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Told]:
+    """Repeats that are due soon, to be told with those that are due now."""
+    rows = Escalation.objects.select_for_update(skip_locked=True)
+    soon = rows.filter(
+        Q(acknowledged_at=None, next_at__lte=now + schedule.TAKEN_ALONG)
+        | Q(acknowledged_at__isnull=False, next_at__lte=now + schedule.REMINDER_TAKEN_ALONG),
+        closed_at=None,
+        next_at__gt=now,
+        notified_at__isnull=False,
+    )
+    found = []
+    for one in soon.order_by("next_at", "id")[:MOST_AT_ONCE]:
+        ladder, stands = ladders[one.severity], standing(one)
+        ripe = one.next_at is not None and schedule.along(stands, now, one.next_at)
+        if ripe and schedule.repeats(stands, steps(ladder)):
+            found.append(_told(one, schedule.repeat_now(stands, steps(ladder), now), ladder))
+    return found
+
+
+def _told(escalation: Escalation, verdict: schedule.Verdict, ladder: Sequence[Rung]) -> Told:
+    to = [destination for index in verdict.told for destination in ladder[index].reach.to]
+    return Told(escalation, verdict, ladder, tuple(dict.fromkeys(to)))
+
+
+def _announce(due: Sequence[Told], now: datetime) -> None:
+    """A message each, unless that were too many for one destination: then one that lists them."""
+    by_destination: dict[str, list[Told]] = defaultdict(list)
+    for told in due:
+        for destination in told.destinations or (ROUTES,):
+            by_destination[destination].append(told)
+    apart: dict[int, list[str]] = defaultdict(list)
+    for destination, here in by_destination.items():
+        if len(here) > MOST_APART:
+            _list(here, destination, now)
+        else:
+            for told in here:
+                apart[told.escalation.pk].append(destination)
+    for told in due:
+        if told.escalation.pk in apart:
+            _tell(told, apart[told.escalation.pk], now)
+
+
+def _tell(told: Told, destinations: Sequence[str], now: datetime) -> None:
+    one = told.escalation
+    outbox.announce(
+        event=STEP,
+        event_key=f"escalation:{one.pk}:{one.notices + 1}",
+        facts=messages.facts(one, told.verdict, told.ladder, now),
+        scope=one.scope,
+        severity=one.severity,
+        subject=one.subject,
+        to=None if ROUTES in destinations else destinations,
+        now=now,
+    )
+
+
+def _list(here: Sequence[Told], destination: str, now: datetime) -> None:
+    escalations = [told.escalation for told in here]
+    outbox.announce(
+        event=LISTING,
+        event_key=f"escalations:{_digest(escalations)}",
+        facts=messages.listing(escalations),
+        severity=_worst(one.severity for one in escalations),
+        to=None if destination == ROUTES else [destination],
+        now=now,
+    )
+
+
+def _write_down(due: Sequence[Told], now: datetime) -> None:
+    for told in due:
+        one, verdict = told.escalation, told.verdict
+        one.facts = messages.remember(one, verdict, told.ladder, now)
+        one.step, one.next_at = verdict.step, verdict.next_at
+        one.notices += 1
+        one.notified_at = now
+    Escalation.objects.bulk_update([told.escalation for told in due], CHANGED)
+    if due:
+        kinds = Counter(str(told.verdict.kind) for told in due)
+        log.info("escalation.told", escalations=len(due), **kinds)
+
+
+def standing(escalation: Escalation) -> schedule.Standing:
+    return schedule.Standing(
+        severity=escalation.severity,
+        opened_at=escalation.opened_at,
+        step=escalation.step,
+        reached=bool(escalation.facts.get(messages.TOLD)),
+        notified_at=escalation.notified_at,
+        acknowledged_at=escalation.acknowledged_at,
+    )
+
+
+def steps(ladder: Sequence[Rung]) -> list[schedule.Step]:
+    return [
+        schedule.Step(timedelta(minutes=rung.step.after_minutes), bool(rung.reach.to))
+        for rung in ladder
+    ]
+
+
+def _digest(escalations: Sequence[Escalation]) -> str:
+    """Names these notices of these escalations, and no others."""
+    named = ",".join(sorted(f"{one.pk}.{one.notices + 1}" for one in escalations))
+    return sha256(named.encode()).hexdigest()[:40]
+
+
+def _worst(severities: Iterable[str]) -> str:
+    return min(severities, key=reach.SEVERITIES.index)

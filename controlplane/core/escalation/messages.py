@@ -1,0 +1,101 @@
+"""What the people of a step are told: the thing itself, who knew before, and who did not hear."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.escalation.schedule import Verdict
+from controlplane.core.outbox import wordings
+from controlplane.core.targets.reach import Rung
+
+TOLD = "told"  # The fact that keeps who was told, and when.
+TOLD_KEPT = 20
+TOLD_SHOWN = 4
+LISTED = 8
+LONGEST_LISTED = 50
+ANY_PAGE = "/attention/"
+
+
+def facts(
+    escalation: Escalation, verdict: Verdict, ladder: Sequence[Rung], now: datetime
+) -> dict[str, Any]:
+    """What one message says: the facts of the escalation, and how far it has gone."""
+    told = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
+    own = {key: value for key, value in escalation.facts.items() if key != TOLD}
+    return {
+        **own,
+        "path": own.get("path") or ANY_PAGE,
+        "escalation": escalation.pk,
+        "title": title(escalation),
+        "about": about(escalation),
+        "now_told": ", ".join(dict.fromkeys(told)) or "whoever the routes lead to",
+        "told_before": told_before(escalation),
+        "not_reached": not_reached(ladder[: verdict.step]),
+        "acknowledged": _acknowledged(escalation),
+        "opened_at": timestamp(escalation.opened_at),
+        "number": escalation.notices + 1,
+    }
+
+
+def listing(escalations: Sequence[Escalation]) -> dict[str, Any]:
+    """What one message says about many of them: the longest open first, a line for each."""
+    oldest = sorted(escalations, key=lambda one: (one.opened_at, one.pk))
+    titles = [_clipped(title(one)) for one in oldest[:LISTED]]
+    rest = len(oldest) - LISTED
+    return {
+        "count": len(oldest),
+        "path": ANY_PAGE,
+        "list": " · ".join(titles) + (f" · and {rest} more" if rest > 0 else ""),
+        "escalations": [one.pk for one in oldest],
+        "opened_at": timestamp(oldest[0].opened_at),
+    }
+
+
+def title(escalation: Escalation) -> str:
+    """The escalation in a line, as its event is worded."""
+    return wordings.notice(escalation.event, escalation.facts).title
+
+
+def about(escalation: Escalation) -> str:
+    """The rest of its wording, in one line."""
+    lines = wordings.notice(escalation.event, escalation.facts).lines
+    return " · ".join(f"{label}: {text}" for label, text in lines)
+
+
+def remember(
+    escalation: Escalation, verdict: Verdict, ladder: Sequence[Rung], now: datetime
+) -> dict[str, Any]:
+    """The facts to keep, with who has now been told added."""
+    who = [rung.name for index, rung in enumerate(ladder) if index in verdict.told]
+    entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}
+    kept = [*escalation.facts.get(TOLD, []), entry][-TOLD_KEPT:] if who else None
+    return escalation.facts if kept is None else {**escalation.facts, TOLD: kept}
+
+
+def told_before(escalation: Escalation) -> str:
+    """`on-call (kim) at 02:11 UTC, team-lead at 02:26 UTC`: the latest few, oldest first."""
+    entries = escalation.facts.get(TOLD, [])
+    said = [
+        f"{', '.join(entry['who'])} at {wordings.moment(entry['at'])}"
+        for entry in entries[-TOLD_SHOWN:]
+    ]
+    return "; ".join(said) or "nobody"
+
+
+def not_reached(rungs: Sequence[Rung]) -> str:
+    """`on-call: nobody configured`, once for each target that a step could not reach."""
+    missed = [f"{one.step.target.name}: {one.reach.why}" for one in rungs if not one.reach.to]
+    return "; ".join(dict.fromkeys(missed))
+
+
+def _acknowledged(escalation: Escalation) -> str | None:
+    if escalation.acknowledged_at is None:
+        return None
+    at = wordings.moment(timestamp(escalation.acknowledged_at))
+    return f"by {escalation.acknowledged_by} at {at}; it is still open"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST_LISTED else f"{text[: LONGEST_LISTED - 1]}…"

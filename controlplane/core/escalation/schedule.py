@@ -1,0 +1,143 @@
+"""When somebody is told next, and who. Pure.
+
+Each step is told at its time, or at once if the one before it reaches nobody. After the last step
+everybody reached so far is told again every `REPEAT`, until somebody acknowledges; from then on
+nothing for 24 hours, then once a day.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+# What is critical or a warning is repeated hourly; what may wait for the next working day, daily.
+REPEAT = {
+    "critical": timedelta(hours=1),
+    "warning": timedelta(hours=1),
+    "info": timedelta(days=1),
+}
+QUIET = timedelta(hours=24)
+# A repeat that comes so soon anyway is told together with the others: half its interval, so that
+# those of many things fall into step, two moments an hour at most. After an acknowledgement the
+# first comes after 24 hours, never before.
+TAKEN_ALONG = timedelta(minutes=30)
+REMINDER_TAKEN_ALONG = timedelta(hours=12)
+
+Kind = Literal["step", "repeat", "reminder"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step as data: when it is due after the beginning, and whether it reaches anybody now."""
+
+    after: timedelta
+    reaches: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far an escalation has got. `reached` is whether any step was ever told to somebody."""
+
+    severity: str
+    opened_at: datetime
+    step: int = 0
+    reached: bool = False
+    notified_at: datetime | None = None
+    acknowledged_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do now. `kind` is None if nothing is due yet.
+
+    `told` are the steps whose targets are told now; without any, the routes have to do. `step` is
+    the next step from then on, `next_at` when to look again.
+    """
+
+    kind: Kind | None
+    told: tuple[int, ...]
+    step: int
+    next_at: datetime
+
+
+def judge(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
+    """What is due at `now`; however long nobody looked, it is told once."""
+    if standing.acknowledged_at is not None:
+        return _reminder(standing, steps, now)
+    # If all that was said went to the routes, the steps begin as soon as one of them reaches.
+    at = min(standing.step, len(steps)) if standing.reached else 0
+    due = _due(standing.opened_at, steps, at, now)
+    told = tuple(index for index in range(at, due) if steps[index].reaches)
+    if told:
+        return Verdict("step", told, due, _next_at(standing, steps, due, now))
+    if any(step.reaches for step in steps[due:]):
+        return Verdict(None, (), due, standing.opened_at + steps[due].after)
+    repeat_at = (standing.notified_at or standing.opened_at) + REPEAT[standing.severity]
+    if standing.notified_at is None or repeat_at <= now:
+        told = _audience(steps, due)
+        return Verdict("repeat", told, due, now + REPEAT[standing.severity])
+    return Verdict(None, (), due, repeat_at)
+
+
+def along(standing: Standing, now: datetime, next_at: datetime) -> bool:
+    """Whether a repeat that is due only at `next_at` may be told now, with others."""
+    if standing.notified_at is None:
+        return False
+    if standing.acknowledged_at is None:
+        return next_at - now <= TAKEN_ALONG
+    was_reminded = standing.notified_at >= standing.acknowledged_at + QUIET
+    return was_reminded and next_at - now <= REMINDER_TAKEN_ALONG
+
+
+def repeats(standing: Standing, steps: Sequence[Step]) -> bool:
+    """Whether no step is left to tell: what comes next is a repeat or a reminder."""
+    if standing.acknowledged_at is not None:
+        return True
+    left = steps[standing.step if standing.reached else 0 :]
+    return standing.notified_at is not None and not any(step.reaches for step in left)
+
+
+def repeat_now(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
+    """The verdict of a repeat that is taken along."""
+    told = _audience(steps, min(standing.step, len(steps)))
+    if standing.acknowledged_at is not None:
+        return Verdict("reminder", told, standing.step, now + QUIET)
+    return Verdict("repeat", told, standing.step, now + REPEAT[standing.severity])
+
+
+def _reminder(standing: Standing, steps: Sequence[Step], now: datetime) -> Verdict:
+    acknowledged_at = standing.acknowledged_at or standing.opened_at
+    due_at = max(acknowledged_at, standing.notified_at or acknowledged_at) + QUIET
+    if due_at > now:
+        return Verdict(None, (), standing.step, due_at)
+    return repeat_now(standing, steps, now)
+
+
+def _due(opened_at: datetime, steps: Sequence[Step], at: int, now: datetime) -> int:
+    """The first step from `at` that is not told now: its time has not come, nor was it handed on.
+
+    A step that reaches nobody hands its turn to the next one that does, at once; one that can't
+    hand it on is passed over.
+    """
+    owed = False
+    while at < len(steps) and (owed or opened_at + steps[at].after <= now):
+        if steps[at].reaches:
+            owed = False
+        elif any(step.reaches for step in steps[at + 1 :]):
+            owed = True
+        at += 1
+    return at
+
+
+def _next_at(standing: Standing, steps: Sequence[Step], at: int, now: datetime) -> datetime:
+    if any(step.reaches for step in steps[at:]):
+        return max(now, standing.opened_at + steps[at].after)
+    return now + REPEAT[standing.severity]
+
+
+def _audience(steps: Sequence[Step], before: int) -> tuple[int, ...]:
+    """The steps told so far that reach somebody now; else the first one that does, if any."""
+    so_far = tuple(index for index in range(before) if steps[index].reaches)
+    if so_far:
+        return so_far
+    return next(((index,) for index, step in enumerate(steps) if step.reaches), ())

@@ -1,0 +1,222 @@
+"""When somebody is told next, and who: the pure schedule, stepped through time."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.core.escalation import schedule
+from controlplane.core.escalation.schedule import Standing, Step
+
+START = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
+CRITICAL = (0, 5, 15, 30)
+TURN = timedelta(seconds=15)
+
+
+def minutes(count):
+    return timedelta(minutes=count)
+
+
+def steps(*after, mute=()):
+    return [Step(minutes(each), index not in mute) for index, each in enumerate(after)]
+
+
+def told(standing, verdict, now):
+    """The standing after the verdict was carried out."""
+    if verdict.kind is None:
+        return replace(standing, step=verdict.step)
+    return replace(
+        standing,
+        step=verdict.step,
+        reached=standing.reached or bool(verdict.told),
+        notified_at=now,
+    )
+
+
+def run(ladder, until, *, severity="critical", acknowledged=None, every=TURN, away=()):
+    """[(minutes since the start, kind, steps told)], with a tick at least `every`."""
+    standing, next_at, now, said = Standing(severity, START), START, START, []
+    while now <= START + until:
+        if acknowledged is not None and now >= START + acknowledged and not _known(standing):
+            standing = replace(standing, acknowledged_at=now)
+            next_at = now + schedule.QUIET
+        present = any(begin <= now - START < end for begin, end in away)
+        if next_at <= now and not present:
+            verdict = schedule.judge(standing, ladder, now)
+            if verdict.kind:
+                said.append(((now - START) / minutes(1), verdict.kind, verdict.told))
+            standing, next_at = told(standing, verdict, now), verdict.next_at
+        now += every
+    return said
+
+
+def _known(standing):
+    return standing.acknowledged_at is not None
+
+
+def test_nobody_acknowledges_and_each_step_is_told_at_its_time_then_hourly():
+    said = run(steps(*CRITICAL), minutes(155))
+
+    assert said == [
+        (0, "step", (0,)),
+        (5, "step", (1,)),
+        (15, "step", (2,)),
+        (30, "step", (3,)),
+        (90, "repeat", (0, 1, 2, 3)),
+        (150, "repeat", (0, 1, 2, 3)),
+    ]
+
+
+def test_acknowledged_and_it_is_quiet_for_a_day_then_daily():
+    said = run(steps(*CRITICAL), timedelta(days=3, minutes=5), acknowledged=minutes(7))
+
+    day = 24 * 60
+    assert said[:2] == [(0, "step", (0,)), (5, "step", (1,))]
+    assert [(at, kind) for at, kind, _ in said[2:]] == [
+        (day + 7, "reminder"),
+        (2 * day + 7, "reminder"),
+    ]
+    assert said[2][2] == (0, 1)
+
+
+def test_step_that_reaches_nobody_hands_on_at_once():
+    said = run(steps(*CRITICAL, mute={0, 1}), minutes(31))
+
+    assert said == [(0, "step", (2,)), (30, "step", (3,))]
+
+
+def test_last_steps_reach_nobody_and_it_repeats_to_those_who_were_told():
+    said = run(steps(*CRITICAL, mute={2, 3}), minutes(66))
+
+    assert said == [(0, "step", (0,)), (5, "step", (1,)), (65, "repeat", (0, 1))]
+
+
+def test_nobody_at_all_is_reached_and_the_routes_are_told_hourly():
+    said = run(steps(*CRITICAL, mute={0, 1, 2, 3}), minutes(121))
+
+    assert said == [(0, "repeat", ()), (60, "repeat", ()), (120, "repeat", ())]
+
+
+def test_somebody_named_after_all_is_told_at_the_next_look():
+    standing = told(Standing("critical", START), verdict := schedule.judge(
+        Standing("critical", START), steps(*CRITICAL, mute={0, 1, 2, 3}), START
+    ), START)  # fmt: skip
+    assert verdict.told == ()
+
+    later = schedule.judge(standing, steps(*CRITICAL, mute={2, 3}), START + minutes(7))
+
+    assert (later.kind, later.told) == ("step", (0, 1))
+
+
+def test_clock_away_for_hours_and_one_message_catches_up():
+    said = run(steps(*CRITICAL), minutes(360), away=[(minutes(1), minutes(300))])
+
+    assert said[:2] == [(0, "step", (0,)), (300, "step", (1, 2, 3))]
+    assert [at for at, _, _ in said[2:]] == [360]
+
+
+def test_steps_get_shorter_and_longer_meanwhile():
+    standing = Standing("critical", START, step=4, reached=True, notified_at=START + minutes(30))
+
+    fewer = schedule.judge(standing, steps(0, 5), START + minutes(95))
+    more = schedule.judge(standing, steps(*CRITICAL, 60), START + minutes(61))
+
+    assert (fewer.kind, fewer.told) == ("repeat", (0, 1))
+    assert (more.kind, more.told) == ("step", (4,))
+
+
+def test_info_is_repeated_daily():
+    said = run(steps(0), timedelta(days=2, minutes=1), severity="info", every=minutes(1))
+
+    assert [at for at, _, _ in said] == [0, 24 * 60, 48 * 60]
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "notified", "due_in", "comes"),
+    [
+        (None, 50, 30, True),
+        (None, 50, 31, False),
+        (0, -10, 5, False),  # The first after an acknowledgement waits its 24 hours.
+        (0, 24 * 60, 60 * 12, True),
+        (0, 24 * 60, 60 * 13, False),
+    ],
+)
+def test_repeat_that_is_due_soon_comes_along(acknowledged, notified, due_in, comes):
+    standing = Standing(
+        "critical",
+        START,
+        step=4,
+        reached=True,
+        notified_at=START + minutes(notified),
+        acknowledged_at=None if acknowledged is None else START + minutes(acknowledged),
+    )
+    now = START + timedelta(days=2)
+
+    assert schedule.along(standing, now, now + minutes(due_in)) is comes
+
+
+ladders = st.lists(st.integers(0, 300), min_size=1, max_size=6, unique=True).map(sorted)
+
+
+@given(ladders, st.sets(st.integers(0, 5)), st.lists(st.integers(1, 400), max_size=12))
+def test_whenever_the_clock_runs_every_reaching_step_is_told_once_and_none_early_without_cause(
+    after, mute, gaps
+):
+    ladder = steps(*after, mute=mute)
+    standing, now, said = Standing("critical", START), START + minutes(after[0]), []
+    for gap in [0, *gaps, 400]:
+        now += minutes(gap)
+        verdict = schedule.judge(standing, ladder, now)
+        if verdict.kind == "step":
+            said += [(index, now) for index in verdict.told]
+        standing = told(standing, verdict, now)
+
+    reaching = [index for index, step in enumerate(ladder) if step.reaches]
+    assert [index for index, _ in said] == reaching
+    for index, at in said:
+        handed_on = index > 0 and not ladder[index - 1].reaches
+        assert at >= START + ladder[index].after or handed_on
+
+
+@given(ladders, st.sets(st.integers(0, 5)), st.integers(0, 3000))
+def test_a_verdict_always_says_when_to_look_again_and_then_something_is_due(after, mute, later):
+    ladder = steps(*after, mute=mute)
+    now = START + minutes(later)
+
+    first = schedule.judge(Standing("warning", START), ladder, now)
+    standing = told(Standing("warning", START), first, now)
+    again = schedule.judge(standing, ladder, first.next_at)
+
+    assert first.next_at > now or first.kind == "step"
+    assert again.kind is not None or again.next_at > first.next_at
+
+
+@given(ladders, st.sets(st.integers(0, 5)))
+def test_never_more_than_an_hour_goes_by_in_silence_once_the_steps_are_over(after, mute):
+    said = run(steps(*after, mute=mute), minutes(1000), every=minutes(1))
+
+    moments = [at for at, _, _ in said]
+    last_step = max([at for at, kind, _ in said if kind == "step"], default=0)
+    tail = [at for at in moments if at >= last_step]
+    assert said
+    assert all(later - earlier <= 61 for earlier, later in pairwise(tail))
+    assert 1000 - moments[-1] <= 61
+
+
+def test_looked_at_early_it_is_no_reason_to_remind_again():
+    standing = Standing(
+        "critical",
+        START,
+        step=1,
+        reached=True,
+        notified_at=START + timedelta(hours=25),
+        acknowledged_at=START,
+    )
+
+    verdict = schedule.judge(standing, steps(*CRITICAL), START + timedelta(hours=26))
+
+    assert verdict.kind is None
+    assert verdict.next_at == START + timedelta(hours=49)

@@ -1,0 +1,45 @@
+"""A transaction for somebody who does not wait: it is over in time or nothing came of it."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection
+from psycopg.pq import TransactionStatus
+
+from controlplane.core import deadline
+from controlplane.core.errors import Unavailable
+
+
+@contextmanager
+def by(ends: float) -> Iterator[None]:
+    """What is inside has until `ends`, on the monotonic clock: no statement takes longer.
+
+    Raises :class:`Unavailable`, or the database's error of a statement that was cancelled.
+    """
+    with deadline.until(ends), connection.execute_wrapper(_Hurried(ends)):
+        yield
+
+
+class _Hurried:
+    """Gives each statement of a transaction the time that is left, and begins none without any."""
+
+    def __init__(self, ends: float) -> None:
+        self._ends = ends
+
+    def __call__(
+        self,
+        execute: Callable[..., Any],
+        sql: Any,
+        params: Any,
+        many: bool,
+        context: dict[str, Any],
+    ) -> Any:
+        raw = context["connection"].connection
+        if raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS:
+            left = self._ends - time.monotonic()
+            if left <= 0:
+                raise Unavailable("This took too long; nothing was changed.")
+            raw.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
+        return execute(sql, params, many, context)

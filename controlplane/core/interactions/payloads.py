@@ -1,0 +1,70 @@
+"""What Slack sends when a button is pressed, as far as we read it. Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+MOST_FIELDS = 10
+KIND = "block_actions"
+
+
+class Unreadable(ValueError):
+    """It is signed, but no payload of Slack's."""
+
+
+@dataclass(frozen=True)
+class Pressed:
+    """Who pressed which button (`name`), what it stands for, and where to answer them."""
+
+    name: str
+    value: Mapping[str, Any]
+    slack_user_id: str
+    response_url: str
+
+
+def read(body: bytes) -> Pressed | None:
+    """The button that was pressed; None for other interactions, which mean nothing to us.
+
+    Raises :class:`Unreadable`.
+    """
+    payload = _payload(body)
+    actions = payload.get("actions")
+    if payload.get("type") != KIND or not isinstance(actions, list) or not actions:
+        return None
+    action = _object(actions[0])
+    return Pressed(
+        name=_text(action.get("action_id")),
+        value=_value(action.get("value")),
+        slack_user_id=_text(_object(payload.get("user")).get("id")),
+        response_url=_text(payload.get("response_url")),
+    )
+
+
+def _payload(body: bytes) -> Mapping[str, Any]:
+    try:
+        form = parse_qs(body.decode(), strict_parsing=True, max_num_fields=MOST_FIELDS)
+        (text,) = form["payload"]
+        payload = json.loads(text)
+    except (ValueError, KeyError, RecursionError) as error:
+        raise Unreadable("There is no payload in it.") from error
+    if not isinstance(payload, dict):
+        raise Unreadable("The payload is no JSON object.")
+    return payload
+
+
+def _value(text: Any) -> Mapping[str, Any]:
+    """A button's own JSON; empty if it is none, which then names nothing."""
+    try:
+        return _object(json.loads(_text(text)))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

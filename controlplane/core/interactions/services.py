@@ -1,0 +1,101 @@
+"""Carrying out a button pressed in Slack, once, and telling the presser what came of it."""
+
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import connection, transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import DomainError, InvalidInput, Unavailable
+from controlplane.core.interactions import actions, hurry
+from controlplane.core.interactions.actions import Press
+from controlplane.core.interactions.models import AnsweredRequest
+from controlplane.core.interactions.payloads import Pressed
+from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.transports import slack_reply
+from controlplane.core.people import services as people
+from controlplane.core.people.models import User
+
+KEPT = timedelta(hours=1)
+"""For how long a request is remembered: far longer than its signature is valid."""
+MOST_AT_ONCE = 5000
+NOT_CONNECTED = (
+    "Your Slack account is not connected to an active account here, so nothing was done. "
+    "An admin can connect it: your member ID goes into your user's “Slack user id”."
+)
+NOT_NOW = (
+    "This could not be carried out just now. Nothing was changed as far as we know; look at the "
+    "console, or press the button again."
+)
+
+log = structlog.get_logger(__name__)
+
+
+def answer(
+    pressed: Pressed, digest: str, *, ends: float, request_id: str = "", ip: str = ""
+) -> Actor | None:
+    """Do what was asked for and queue the reply, in one transaction that is over by `ends`.
+
+    A button we don't have, such as a link, means nothing. A request that was answered before does
+    nothing; a twin that comes at the same time waits for the first. Returns who pressed it, if that
+    is somebody. Raises what a slow database does.
+    """
+    carry_out = actions.find(pressed.name)
+    if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):
+        return None
+    with hurry.by(ends), transaction.atomic():
+        now = db_now()
+        if not _first_time(digest, now):
+            return None
+        user = User.objects.filter(slack_user_id=pressed.slack_user_id, is_active=True).first()
+        if user is None:
+            log.warning("slack.not_connected", slack_user_id=pressed.slack_user_id)
+            _reply(pressed, digest, NOT_CONNECTED, now)
+            return None
+        actor = people.actor_for(user, kind="slack", request_id=request_id, ip=ip)
+        _reply(pressed, digest, _outcome(carry_out, pressed, actor, now), now)
+        return actor
+
+
+def forget_old(now: datetime) -> int:
+    """Delete what is too old to be replayed; returns how much."""
+    old = AnsweredRequest.objects.filter(at__lt=now - KEPT).values("pk")[:MOST_AT_ONCE]
+    return AnsweredRequest.objects.filter(pk__in=old).delete()[0]
+
+
+def _first_time(digest: str, now: datetime) -> bool:
+    """Take the request, in the transaction of its effect; waits while a twin is at work."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO core_answeredrequest (digest, at) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+            [digest, now],
+        )
+        return bool(cursor.rowcount)
+
+
+def _outcome(carry_out: Press, pressed: Pressed, actor: Actor, now: datetime) -> str:
+    """What came of it, in a sentence. What is refused leaves no trace but the sentence."""
+    try:
+        with transaction.atomic():
+            return carry_out(pressed.value, actor, now)
+    except Unavailable:
+        raise
+    except InvalidInput as error:
+        return " ".join(text for texts in error.errors.values() for text in texts)
+    except DomainError as error:
+        return error.detail
+
+
+def _reply(pressed: Pressed, digest: str, said: str, now: datetime) -> None:
+    """Queue the reply, if Slack gave an address to send it to."""
+    if not slack_reply.is_slacks(pressed.response_url):
+        log.warning("slack.no_address_to_answer")
+        return
+    outbox.announce(
+        event=slack_reply.EVENT,
+        event_key=f"slack:{digest}",
+        facts={"said": said, slack_reply.ADDRESS: pressed.response_url, "path": "/"},
+        to=[f"{slack_reply.DESTINATION}:{pressed.slack_user_id}"],
+        now=now,
+    )

@@ -1,0 +1,70 @@
+"""Slack waits for 3 s: whatever the database does it is answered, and nothing happens later."""
+
+import time
+
+import pytest
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit import services as audit
+from controlplane.core.http.tests.callers import person, signed_in
+from controlplane.core.http.tests.sessions import another_session
+from controlplane.core.interactions import services
+from controlplane.core.interactions.models import AnsweredRequest
+from controlplane.core.interactions.tests.pressing import send, signed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RELEASE = {"justification": "duplicate charges refunded, queue empty"}
+LOCKS = {
+    "publication": "SELECT * FROM switches_publication FOR UPDATE",
+    "approval": "SELECT * FROM core_approval FOR UPDATE",
+    "audit": f"SELECT pg_advisory_xact_lock({audit.CHAIN_LOCK})",
+}
+
+
+@pytest.fixture
+def waiting():
+    kim = signed_in(person("operator", "kim"))
+    kim.engage("global:all")
+    return kim.post("/switches/global/all/release", RELEASE).json()["approval"]["id"]
+
+
+def until(holds):
+    ends = time.monotonic() + 5
+    while not holds():
+        assert time.monotonic() < ends, "it never came"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, waiting, lock):
+    lee = in_slack("approver", "lee")
+    body = lee.body("approve", {"approval": waiting})
+
+    with another_session() as other:
+        other.execute(LOCKS[lock])
+        began = time.monotonic()
+        response = send(body, signed(body))
+        took = time.monotonic() - began
+        until(lambda: slack.requests)
+
+    assert (response.status_code, took < 3) == (200, True)
+    (said,) = slack.requests
+    assert said["path"] == f"/actions/T1/42/{lee.id}"
+    assert said["json"]["response_type"] == "ephemeral"
+    assert said["json"]["text"] == services.NOT_NOW
+    time.sleep(0.5)
+    assert Approval.objects.get().state == "pending"
+    assert not AnsweredRequest.objects.exists()
+
+
+def test_pressed_again_afterwards_it_works(in_slack, slack, waiting):
+    lee = in_slack("approver", "lee")
+    body = lee.body("approve", {"approval": waiting})
+    headers = signed(body)
+    with another_session() as other:
+        other.execute(LOCKS["publication"])
+        send(body, headers)
+
+    assert lee.press("approve", {"approval": waiting}).startswith("You approved")
+    assert Approval.objects.get().state == "approved"

@@ -1,0 +1,108 @@
+"""What waits for a person because messages did not go out."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+from django.db.models import Count, Max, Min
+
+from controlplane.core.durations import readable
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox import backlog, naming
+from controlplane.core.outbox.models import OutboxMessage, Pace
+from controlplane.core.outbox.naming import Named
+from controlplane.core.sections import Waiting
+
+LONG = timedelta(minutes=15)
+MOST = 100
+
+
+def failed(now: datetime) -> Sequence[Waiting]:
+    """Messages that were given up, by destination: one that was critical makes it critical."""
+    rows = (
+        OutboxMessage.objects.filter(state="failed")
+        .values("destination")
+        .annotate(count=Count("pk"), since=Min("finished_at"), last=Max("finished_at"))
+        .order_by("since")[:MOST]
+    )
+    names = naming.named(row["destination"] for row in rows)
+    loud = set(
+        OutboxMessage.objects.filter(state="failed", severity="critical")
+        .values_list("destination", flat=True)
+        .distinct()
+    )
+    return [
+        Waiting(
+            kind="delivery_failed",
+            severity="critical" if row["destination"] in loud else "warning",
+            title=f"{_messages(row['count'])} to {names[row['destination']].label} failed",
+            detail=f"The last one {readable(now - row['last'])} ago. Remove the cause, then retry.",
+            path=_path("failed", names[row["destination"]]),
+            since=row["since"],
+        )
+        for row in rows
+    ]
+
+
+def held_up(now: datetime) -> Sequence[Waiting]:
+    """Destinations at which messages wait for long, for example because it wants to be let be."""
+    rows = list(
+        OutboxMessage.objects.filter(state="pending")
+        .values("destination")
+        .annotate(count=Count("pk"), since=Min("created_at"))
+        .filter(since__lt=now - LONG)
+        .order_by("since")[:MOST]
+    )
+    places = [row["destination"] for row in rows]
+    names = naming.named(places)
+    away = dict(
+        Pace.objects.filter(destination__in=places, keep_away_until__gt=now).values_list(
+            "destination", "keep_away_until"
+        )
+    )
+    return [
+        Waiting(
+            kind="delivery_held_up",
+            severity="warning",
+            title=f"{_messages(row['count'])} to {names[row['destination']].label} can't go out",
+            detail=_why(away.get(row["destination"]), now),
+            path=_path("pending", names[row["destination"]]),
+            since=row["since"],
+        )
+        for row in rows
+    ]
+
+
+def backlogged(now: datetime) -> Sequence[Waiting]:
+    """The backlog that somebody has acknowledged; until then its escalation waits by itself."""
+    alarm = Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None).first()
+    if alarm is None or alarm.acknowledged_at is None:
+        return []
+    return [
+        Waiting(
+            kind="outbox_backlog",
+            severity="warning",
+            title=f"{backlog.waiting_count():,} messages wait to go out",
+            detail=f"Acknowledged by {alarm.acknowledged_by}; it is over below {backlog.FEW}.",
+            path="/deliveries/?state=pending",
+            since=alarm.opened_at,
+        )
+    ]
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} message" + ("" if count == 1 else "s")
+
+
+def _why(until: datetime | None, now: datetime) -> str:
+    if until is None:
+        return "Each is tried again, with longer and longer pauses."
+    return f"It asked to be left alone for another {readable(until - now)}."
+
+
+def _path(state: str, to: Named) -> str:
+    """The list of them; a person's address is in no link."""
+    narrowed = (
+        {"state": state} if to.is_personal else {"state": state, "destination": to.destination}
+    )
+    return f"/deliveries/?{urlencode(narrowed)}"

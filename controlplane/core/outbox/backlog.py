@@ -1,0 +1,65 @@
+"""The backlog alarm: when far too much waits to go out, people are told by what still works."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Min
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.escalation import services as escalation
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox import services
+from controlplane.core.outbox.models import OutboxMessage
+
+SUBJECT, EVENT, OVER = "outbox:backlog", "outbox.backlog", "outbox.drained"
+MANY, FEW = 1000, 500
+"""Above the first it alarms, below the second it is over: in between it stays as it is."""
+
+
+@transaction.atomic
+def look(now: datetime) -> int:
+    """Begin or end the alarm; returns how many messages wait."""
+    pending = waiting_count()
+    if pending > MANY:
+        _begin(pending, now)
+    elif pending < FEW:
+        _end(pending, now)
+    return pending
+
+
+def waiting_count() -> int:
+    return OutboxMessage.objects.filter(state="pending").count()
+
+
+def _begin(pending: int, now: datetime) -> None:
+    waiting = OutboxMessage.objects.filter(state="pending")
+    oldest = waiting.aggregate(oldest=Min("created_at"))["oldest"] or now
+    escalation.open_escalation(
+        subject=SUBJECT,
+        event=EVENT,
+        severity="critical",
+        facts={
+            "pending": pending,
+            "waiting_since_at": timestamp(oldest),
+            "said": "Look which destination holds them up, and whether the worker runs.",
+            "path": "/deliveries/?state=pending",
+        },
+        now=now,
+    )
+
+
+def _end(pending: int, now: datetime) -> None:
+    alarm = Escalation.objects.filter(subject=SUBJECT, closed_at=None).first()
+    if alarm is None:
+        return
+    escalation.close(subject=SUBJECT, now=now)
+    services.announce(
+        event=OVER,
+        event_key=f"escalation:{alarm.pk}:over",
+        facts={
+            "pending": pending,
+            "since_at": timestamp(alarm.opened_at),
+            "path": "/deliveries/",
+        },
+        now=now,
+    )

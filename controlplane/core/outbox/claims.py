@@ -1,0 +1,188 @@
+"""Taking a message to be sent, and writing down how that went: the two short transactions.
+
+Whoever claims holds the destination's row of `Pace` for that moment, so claims of one destination
+follow each other: pace, order within a subject and the storm guard need no other lock. Locks are
+taken in the order pace → message.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from controlplane.core.clock import db_now
+from controlplane.core.outbox import digests, pacing
+from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
+
+LEASE_SECONDS = 30.0
+MOST_ATTEMPTS = 8
+LOOK_AFTER_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A message leased to us for one attempt.
+
+    `doubtful_since`: when the first attempt began of which nobody knows that it failed.
+    """
+
+    message: OutboxMessage
+    attempt: int
+    doubtful_since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended: a reason unless sent; a pause in seconds if it is worth another try.
+
+    `keep_away_seconds`: the destination wants to be left alone by every message. `in_doubt`: it
+    may have arrived. `note`: what is to be known of a message that was sent.
+    """
+
+    reason: str = ""
+    pause_seconds: float | None = None
+    keep_away_seconds: float = 0.0
+    in_doubt: bool = False
+    note: str = ""
+
+    @property
+    def state(self) -> str:
+        if not self.reason:
+            return OutboxMessage.State.SENT
+        if self.pause_seconds is None:
+            return OutboxMessage.State.FAILED
+        return OutboxMessage.State.PENDING
+
+    @property
+    def of_attempt(self) -> str:
+        if not self.reason:
+            return Attempt.Outcome.SENT
+        return Attempt.Outcome.UNKNOWN if self.in_doubt else Attempt.Outcome.REFUSED
+
+
+def due(now: datetime) -> QuerySet[OutboxMessage]:
+    """What waits to be sent and is not held up by an earlier message about the same subject."""
+    free = Q(lease_until__isnull=True) | Q(lease_until__lte=now)
+    return OutboxMessage.objects.filter(
+        free,
+        Q(subject="") | ~Exists(_earlier()),
+        state="pending",
+        next_attempt_at__lte=now,
+        attempts__lt=MOST_ATTEMPTS,
+    )
+
+
+def destinations(now: datetime) -> list[str]:
+    """Every destination with something due that does not want to be left alone."""
+    alone = Pace.objects.filter(keep_away_until__gt=now).values("destination")
+    waiting = due(now).exclude(destination__in=alone).order_by("destination")
+    return list(waiting.values_list("destination", flat=True).distinct())
+
+
+def exhausted(now: datetime) -> list[Claim]:
+    """Messages whose sender died in the last attempt they had."""
+    dead = OutboxMessage.objects.filter(
+        state="pending", attempts__gte=MOST_ATTEMPTS, lease_until__lte=now
+    )
+    return [Claim(message, message.tries.count()) for message in dead]
+
+
+@transaction.atomic
+def claim(destination: str) -> Claim | float | None:
+    """The message that waited longest, leased to us, with its attempt begun.
+
+    A number of seconds if the destination's pace has to be waited for; None if nothing is due.
+    """
+    pace = _pace(destination)
+    now = db_now()
+    if not due(now).filter(destination=destination).exists():
+        return None
+    limit = pacing.limit_of(destination)
+    wait = pacing.wait_seconds(limit, pace.paced_until, now)
+    if pace.keep_away_until is not None:
+        wait = max(wait, (pace.keep_away_until - now).total_seconds())
+    if wait > 0:
+        return wait
+    message = digests.gather(destination, now) or _longest_waiting(destination, now)
+    if message is None:
+        return None
+    pace.paced_until = pacing.advanced(limit, pace.paced_until, now)
+    pace.save(update_fields=["paced_until"])
+    return _lease(message, now)
+
+
+@transaction.atomic
+def record(claimed: Claim, outcome: Outcome) -> bool:
+    """Compare and set on the fence; False if the lease was lost to another sender.
+
+    The attempt is ours either way: how it ended is worth knowing.
+    """
+    message = claimed.message
+    if outcome.keep_away_seconds:
+        _keep_away(message.destination, outcome.keep_away_seconds)
+    now = db_now()
+    held = OutboxMessage.objects.filter(pk=message.pk, fence=message.fence, state="pending")
+    recorded = held.update(
+        state=outcome.state,
+        last_error=outcome.reason,
+        lease_until=None,
+        next_attempt_at=now + timedelta(seconds=_pause(outcome)),
+        finished_at=None if outcome.state == OutboxMessage.State.PENDING else now,
+    )
+    Attempt.objects.filter(message=message, number=claimed.attempt, outcome="started").update(
+        outcome=outcome.of_attempt, finished_at=now, error=outcome.reason or outcome.note
+    )
+    if recorded:
+        digests.end_members(message, outcome.state, outcome.reason, now)
+    return bool(recorded)
+
+
+def _earlier() -> QuerySet[OutboxMessage]:
+    return OutboxMessage.objects.filter(
+        state="pending",
+        destination=OuterRef("destination"),
+        subject=OuterRef("subject"),
+        id__lt=OuterRef("id"),
+    )
+
+
+def _pace(destination: str) -> Pace:
+    """The destination's pace, locked."""
+    locked = Pace.objects.select_for_update().filter(pk=destination)
+    pace = locked.first()
+    if pace is None:
+        first = Pace(destination=destination, paced_until=db_now())
+        Pace.objects.bulk_create([first], ignore_conflicts=True)
+        pace = locked.get()
+    return pace
+
+
+def _keep_away(destination: str, seconds: float) -> None:
+    pace = _pace(destination)
+    until = db_now() + timedelta(seconds=seconds)
+    pace.keep_away_until = max(pace.keep_away_until or until, until)
+    pace.save(update_fields=["keep_away_until"])
+
+
+def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
+    waiting = due(now).filter(destination=destination).select_for_update(skip_locked=True)
+    return waiting.order_by("next_attempt_at", "id").first()
+
+
+def _lease(message: OutboxMessage, now: datetime) -> Claim:
+    message.lease_until = now + timedelta(seconds=LEASE_SECONDS)
+    message.fence += 1
+    message.attempts += 1
+    message.save(update_fields=["lease_until", "fence", "attempts"])
+    tries = list(message.tries.order_by("number"))
+    in_doubt = [one.started_at for one in tries if one.outcome != Attempt.Outcome.REFUSED]
+    number = tries[-1].number + 1 if tries else 1
+    Attempt.objects.create(message=message, number=number, started_at=now)
+    return Claim(message, number, in_doubt[0] if in_doubt else None)
+
+
+def _pause(outcome: Outcome) -> float:
+    """In doubt, what was sent gets a moment to appear before it is looked for."""
+    pause = outcome.pause_seconds or 0.0
+    return max(pause, LOOK_AFTER_SECONDS) if outcome.in_doubt else pause

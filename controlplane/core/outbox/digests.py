@@ -1,0 +1,108 @@
+"""The storm guard: many reminders waiting for one destination are told together, in one message.
+
+A digest is a message like any other, with attempts, retries and a state of its own; its payload
+names its members. They are leased to it, so nobody else sends them, and they end as it ends.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from controlplane.core.outbox import wordings
+from controlplane.core.outbox.models import Attempt, OutboxMessage
+
+EVENT = "outbox.digest"
+MOST_ALONE = 10
+MOST_TOGETHER = 1000
+MEMBER_LEASE = timedelta(days=30)
+"""Far longer than a digest can take: after it a member would go out by itself."""
+
+
+def gather(destination: str, now: datetime) -> OutboxMessage | None:
+    """If too many reminders wait that nobody has tried to send, one digest in their place.
+
+    In the transaction of a claim, which holds the destination's pace: nobody else gathers here.
+    """
+    waiting = _fresh().filter(destination=destination, lease_until__isnull=True)
+    members = list(
+        waiting.filter(~Exists(_in_the_way()))
+        .select_for_update(skip_locked=True)
+        .order_by("id")[:MOST_TOGETHER]
+    )
+    if len(members) <= MOST_ALONE:
+        return None
+    first = members[0]
+    digest = OutboxMessage.objects.create(
+        event=EVENT,
+        event_key=f"digest:{first.pk}.{first.fence + 1}",
+        destination=destination,
+        subject="",
+        severity=_worst(members),
+        payload=_facts(members),
+        next_attempt_at=now,
+        created_at=now,
+    )
+    for member in members:
+        member.fence += 1
+        member.lease_until = now + MEMBER_LEASE
+        member.last_error = f"told together with others, in message {digest.pk}"
+    OutboxMessage.objects.bulk_update(members, ["fence", "lease_until", "last_error"])
+    return digest
+
+
+def members(message: OutboxMessage) -> Sequence[int]:
+    """The ids of the messages that a digest tells; none of any other message."""
+    return message.payload.get("messages", []) if message.event == EVENT else []
+
+
+def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -> None:
+    """The members end as their digest did. One that was put back by hand goes its own way."""
+    if digest.event != EVENT or state == OutboxMessage.State.PENDING:
+        return
+    held = Q(state="pending", lease_until__isnull=False) | Q(state="failed")
+    note = f"told together with others, in message {digest.pk}"
+    OutboxMessage.objects.filter(held, pk__in=digest.payload["messages"]).update(
+        state=state,
+        last_error="" if state == OutboxMessage.State.SENT else f"{note}: {reason}",
+        lease_until=None,
+        finished_at=now,
+    )
+
+
+def _fresh() -> QuerySet[OutboxMessage]:
+    named = Q(pk__in=[])
+    for beginning in wordings.DIGESTIBLE:
+        named |= Q(event__startswith=beginning)
+    tried = Attempt.objects.filter(message=OuterRef("pk"))
+    return OutboxMessage.objects.filter(named, ~Exists(tried), state="pending", attempts=0)
+
+
+def _in_the_way() -> QuerySet[OutboxMessage]:
+    """What has to arrive before a member, and is no member itself."""
+    return OutboxMessage.objects.filter(
+        state="pending",
+        destination=OuterRef("destination"),
+        subject=OuterRef("subject"),
+        id__lt=OuterRef("id"),
+    ).exclude(Q(subject="") | Q(pk__in=_fresh().filter(lease_until__isnull=True).values("pk")))
+
+
+def _worst(members: Sequence[OutboxMessage]) -> str:
+    severities = {member.severity for member in members}
+    return next((one for one in ("critical", "warning") if one in severities), "info")
+
+
+def _facts(members: Sequence[OutboxMessage]) -> dict[str, object]:
+    notices = [wordings.notice(one.event, one.payload) for one in members[: wordings.MOST_LISTED]]
+    listed = {
+        f"told_{number}": f"{notice.icon} {notice.title}" for number, notice in enumerate(notices)
+    }
+    more = len(members) - len(notices)
+    return {
+        "count": len(members),
+        **listed,
+        "more": f"{more} more" if more else None,
+        "path": "/attention/",
+        "messages": [member.pk for member in members],
+    }

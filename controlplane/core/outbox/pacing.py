@@ -1,0 +1,41 @@
+"""How fast a destination is sent to: a table by kind, and the arithmetic of its pace.
+
+The generic cell rate algorithm (ITU-T I.371): one moment a destination says it all, the
+theoretical arrival time of the next message. A burst is let through as long as that moment is not
+too far ahead. Pure: the clock is an argument.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One message every `seconds` in the long run, `burst` at once after a rest."""
+
+    seconds: float
+    burst: int
+
+
+LIMITS = {
+    "slack": Limit(1.0, 10),  # Slack: one message a second and channel, short bursts allowed.
+    "email": Limit(1.0, 20),
+    "webhook": Limit(0.2, 20),
+}
+OTHERS = Limit(0.2, 20)
+
+
+def limit_of(destination: str) -> Limit:
+    """The limit of a destination, by its kind (what stands before the colon)."""
+    return LIMITS.get(destination.partition(":")[0], OTHERS)
+
+
+def wait_seconds(limit: Limit, paced_until: datetime, now: datetime) -> float:
+    """How long the next message has to wait; 0 if it may go now."""
+    ahead = (paced_until - now).total_seconds()
+    return max(0.0, ahead - limit.seconds * (limit.burst - 1))
+
+
+def advanced(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
+    """`paced_until` after one more message goes at `now`."""
+    return max(paced_until, now) + timedelta(seconds=limit.seconds)

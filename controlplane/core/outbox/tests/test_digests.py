@@ -1,0 +1,124 @@
+"""The storm guard: many reminders become one message, and nothing else does."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.actors import system
+from controlplane.core.clock import db_now
+from controlplane.core.outbox import claims, digests, retries
+from controlplane.core.outbox.models import Attempt, OutboxMessage
+from controlplane.core.outbox.tests.sending import announce, deliver, states, sweep, until
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("no_pace", "impatient", "ended"),
+]
+
+
+def remind(count, **more):
+    announce(count, event="episode.expires_soon", **more)
+
+
+def test_a_storm_of_reminders_is_one_message_that_lists_them(by_bot, settings):
+    settings.PUBLIC_URL = "https://console.example"
+    remind(37)
+
+    deliver()
+
+    (said,) = by_bot.messages
+    assert "37 reminders at once" in said["text"]
+    assert "segment:s1" in said["text"] or "episode.expires_soon" in said["text"]
+    assert "17 more" in said["text"]
+    assert "https://console.example/attention/" in said["blocks"][-1]["elements"][0]["text"]
+    assert states() == ["sent"] * 38
+    assert Attempt.objects.count() == 1
+
+
+def test_ten_reminders_are_no_storm(by_bot):
+    remind(10)
+
+    deliver()
+
+    assert len(by_bot.messages) == 10
+
+
+def test_other_messages_are_never_told_together(by_bot):
+    announce(12)
+    remind(12, first=13)
+
+    deliver()
+
+    assert len(by_bot.messages) == 13
+
+
+@pytest.mark.parametrize("step", ["429 1", "500", "accepted 500", "accepted hang", "reset"])
+def test_a_storm_is_one_message_whatever_slack_does(by_bot, step):
+    by_bot.script = [step]
+    remind(20)
+
+    deliver()
+
+    assert len(by_bot.messages) == 1
+    assert set(states()) == {"sent"}
+
+
+def test_two_senders_gather_one_digest(by_bot):
+    remind(20)
+    first, second = claims.claim("slack"), claims.claim("slack")
+
+    assert first.message.event == digests.EVENT
+    assert second is None
+    claims.record(first, claims.Outcome())
+    assert set(states()) == {"sent"}
+
+
+def test_what_comes_after_waits_for_the_reminder_of_its_subject(by_bot):
+    remind(12, subject="episode:1")
+    announce(first=13, event="switch.released", subject="episode:1")
+
+    digest = claims.claim("slack")
+
+    assert claims.claim("slack") is None
+    claims.record(digest, claims.Outcome())
+    assert claims.claim("slack").message.event == "switch.released"
+    OutboxMessage.objects.update(state="failed")
+
+
+def test_a_reminder_does_not_overtake_what_it_is_about(by_bot):
+    announce(event="switch.engaged", subject="episode:1")
+    remind(12, first=2, subject="episode:1")
+    remind(11, first=14, subject="episode:2")
+
+    digest = claims.claim("slack")
+
+    assert digest.message.payload["count"] == 11
+    OutboxMessage.objects.update(state="failed")
+
+
+def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by_bot):
+    by_bot.always = "ok:false invalid_auth"
+    remind(12)
+    sweep()
+    until(lambda: set(states()) == {"failed"})
+    digest = OutboxMessage.objects.get(event=digests.EVENT)
+    member = OutboxMessage.objects.exclude(pk=digest.pk).first()
+    assert f"message {digest.pk}" in member.last_error
+    by_bot.always = "ok"
+
+    retries.retry(message_id=digest.pk, actor=system("test"), now=db_now())
+    deliver()
+
+    assert set(states()) == {"sent"}
+    assert len(by_bot.messages) == 1
+
+
+def test_a_sender_that_died_with_a_digest_loses_no_member(by_bot):
+    remind(12)
+    digest = claims.claim("slack").message
+    OutboxMessage.objects.filter(pk=digest.pk).update(lease_until=db_now() - timedelta(seconds=1))
+
+    deliver()
+
+    assert set(states()) == {"sent"}
+    assert len(by_bot.messages) == 1

@@ -1,0 +1,153 @@
+"""E-mail, through the mail server that the environment names.
+
+Nothing can be done from a mail but open a page behind the sign-in. Every attempt at a message has
+the same Message-ID, so that a repeat can be dropped, and all messages about one subject refer to
+the same (never sent) beginning, so that mail programs show them together.
+"""
+
+import re
+from email import policy
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import format_datetime, parseaddr
+
+from django.conf import settings
+from django.utils.html import format_html, format_html_join
+
+from controlplane.core.outbox import wordings
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports import smtp
+from controlplane.core.outbox.transports.failures import PermanentFailure
+from controlplane.core.outbox.transports.identity import console_url, stable_id, subject_id
+from controlplane.core.outbox.wordings import Notice
+
+LONGEST_SUBJECT = 150
+LONGEST_ADDRESS = 254
+TO_DECIDE = "Decide on a page of the console, signed in"
+TO_OPEN = "Open the console"
+
+_ADDRESS = re.compile(r"[^\s@<>\",;:\\()\[\]]{1,64}@[^\s@<>\",;:\\()\[\]]{1,190}")
+
+
+def reaches(destination: str) -> bool:
+    """Whether there is a mail server, and this is an address."""
+    return bool(settings.EMAIL.host) and _address(destination) is not None
+
+
+def secrets() -> list[str]:
+    return [settings.EMAIL.password] if settings.EMAIL.password else []
+
+
+def send(message: OutboxMessage) -> None:
+    """Hand in one mail. Raises a failure that says whether a repeat can help."""
+    recipient = _address(message.destination)
+    if recipient is None:
+        raise PermanentFailure("that is not an e-mail address")
+    sender = _idna(parseaddr(settings.EMAIL.sender)[1])
+    envelope = smtp.Envelope(sender, recipient, not (sender + recipient).isascii())
+    email = settings.EMAIL
+    server = smtp.Server(email.host, email.port, email.user, email.password, email.security)
+    smtp.hand_in(server, envelope, as_bytes(message, envelope))
+
+
+def as_bytes(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
+    """The mail as it goes over the wire."""
+    chosen = policy.SMTPUTF8 if envelope.international else policy.SMTP
+    try:
+        return written(message, envelope.recipient).as_bytes(policy=chosen)
+    except (MessageError, ValueError, UnicodeError) as error:
+        raise PermanentFailure(f"the mail can't be written ({type(error).__name__})") from error
+
+
+def written(message: OutboxMessage, recipient: str) -> EmailMessage:
+    """The mail: plain text, and the same as simple HTML."""
+    notice = wordings.notice(message.event, message.payload)
+    name, sender = parseaddr(settings.EMAIL.sender)
+    host = _idna(sender).rpartition("@")[2]
+    mail = EmailMessage(policy=policy.SMTP)
+    mail["Subject"] = _one_line(f"[{_loud()}] {notice.icon} {notice.title}")
+    mail["From"] = _who(_one_line(name) or "Switchgear", _idna(sender))
+    mail["To"] = _who("", recipient)
+    mail["Date"] = format_datetime(message.created_at)
+    mail["Message-ID"] = f"<{stable_id(message)}@{host}>"
+    if about := subject_id(message):
+        mail["In-Reply-To"] = mail["References"] = f"<{about}@{host}>"
+    mail["Auto-Submitted"] = "auto-generated"  # So that nobody's absence note answers it.
+    mail["X-Auto-Response-Suppress"] = "All"
+    mail.set_content(_plain(notice, _small(message), _link(message, notice)))
+    mail.add_alternative(_html(notice, _small(message), _link(message, notice)), subtype="html")
+    return mail
+
+
+def _plain(notice: Notice, small: str, link: tuple[str, str]) -> str:
+    lines = [f"{notice.icon} {notice.title}", ""]
+    lines += [f"{label}: {text}" for label, text in notice.lines]
+    label, url = link
+    if url:
+        lines += ["", f"{label}:", url]
+    return "\n".join([*lines, "", "-- ", small, ""])
+
+
+def _html(notice: Notice, small: str, link: tuple[str, str]) -> str:
+    rows = format_html_join(
+        "",
+        '<tr><th align="left" valign="top" style="padding:4px 16px 4px 0">{}</th>'
+        '<td dir="auto" style="padding:4px 0">{}</td></tr>',
+        notice.lines,
+    )
+    label, url = link
+    button = format_html('<p><a href="{}">{}</a></p>', url, label) if url else ""
+    return format_html(
+        '<!doctype html><html lang="en"><body style="font-family:sans-serif;line-height:1.5">'
+        '<h1 dir="auto" style="font-size:18px">{} {}</h1><table style="border-collapse:collapse">'
+        '{}</table>{}<p style="font-size:13px;opacity:.75">{}</p></body></html>',
+        notice.icon,
+        notice.title,
+        rows,
+        button,
+        small,
+    )
+
+
+def _who(name: str, address: str) -> Address:
+    local, _, domain = address.rpartition("@")
+    return Address(name, local, domain)
+
+
+def _link(message: OutboxMessage, notice: Notice) -> tuple[str, str]:
+    wording = wordings.WORDINGS.get(message.event)
+    decides = wording is not None and "approve" in wording.buttons
+    return TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
+
+
+def _small(message: OutboxMessage) -> str:
+    return f"Switchgear · {_loud()} · {message.created_at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _loud() -> str:
+    name = str(settings.ENVIRONMENT_NAME)
+    return name.upper() if name == "production" else name
+
+
+def _one_line(text: str) -> str:
+    """A header's text: nothing in it can end the line."""
+    shown = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return shown if len(shown) <= LONGEST_SUBJECT else f"{shown[: LONGEST_SUBJECT - 1]}…"
+
+
+def _address(destination: str) -> str | None:
+    """The address of `email:…` as servers take it; None if it is none."""
+    given = destination.removeprefix("email:")
+    if given == destination or not given.isprintable() or len(given) > LONGEST_ADDRESS:
+        return None
+    return _idna(given) if _ADDRESS.fullmatch(given) else None
+
+
+def _idna(address: str) -> str:
+    """The domain in ASCII; the part before the @ as it is."""
+    local, _, domain = address.rpartition("@")
+    try:
+        return f"{local}@{domain.encode('idna').decode()}" if not domain.isascii() else address
+    except UnicodeError:
+        return address

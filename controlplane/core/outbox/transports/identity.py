@@ -1,0 +1,41 @@
+"""One name for a message, the same at every attempt, by which receivers drop a repeat."""
+
+import hashlib
+
+from django.conf import settings
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.outbox.models import OutboxMessage
+
+
+def stable_id(message: OutboxMessage) -> str:
+    """`msg_…`: no other message has it, also not one of another installation or after a restore."""
+    parts = (
+        settings.ENVIRONMENT_NAME,
+        str(message.pk),
+        message.destination,
+        message.event_key,
+        timestamp(message.created_at),
+    )
+    return f"msg_{_digest(*parts)}"
+
+
+def subject_id(message: OutboxMessage) -> str:
+    """The same for all messages about one subject at one destination; empty without a subject."""
+    if not message.subject:
+        return ""
+    return f"about_{_digest(settings.ENVIRONMENT_NAME, message.destination, message.subject)}"
+
+
+def console_url(path: str) -> str:
+    """The address of a page of the console; empty if nobody said where the console is."""
+    return f"{settings.PUBLIC_URL.rstrip('/')}{inside(path)}" if settings.PUBLIC_URL else ""
+
+
+def inside(path: str) -> str:
+    """The path if it is one of the console; else its first page. Browsers read `/\\` as `//`."""
+    return path if path.startswith("/") and path[1:2] not in ("/", "\\") else "/"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

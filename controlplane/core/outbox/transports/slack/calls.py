@@ -1,0 +1,114 @@
+"""Calls to Slack, within one deadline for all that an attempt needs, and what an answer means."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.conf import settings
+
+from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.core.outbox.transports.outbound import Answer, post, post_form
+from controlplane.core.outbox.transports.slack.codes import IN_DOUBT, PERMANENT, TRANSIENT
+
+SHORTEST_CALL_SECONDS = 1.0
+
+_CODE = re.compile(r"[a-z][a-z_]{1,60}")
+_TRANSIENT_STATUSES = {408, 425, 429}
+
+
+class Refused(PermanentFailure):
+    """Slack says no, with a code that some callers can do something about."""
+
+    def __init__(self, reason: str, code: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Calls:
+    """Slack's web API for one attempt: no call begins without time left to end."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends = time.monotonic() + seconds
+
+    def write(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a method that changes something; raises a `DeliveryFailure` unless Slack took it."""
+        return self._call(method, lambda url, auth, left: post(url, said, auth, whole_seconds=left))
+
+    def write_again(self, method: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same for what may be done twice: its failure leaves nothing in doubt."""
+        return self._without_doubt(lambda: self.write(method, said))
+
+    def read(self, method: str, form: Mapping[str, str]) -> Mapping[str, Any]:
+        """Call a method that only tells something. A code we don't know is taken for a no."""
+        return self._without_doubt(
+            lambda: self._call(
+                method,
+                lambda url, auth, left: post_form(url, form, auth, whole_seconds=left),
+                reading=True,
+            )
+        )
+
+    def _call(
+        self,
+        method: str,
+        ask: Callable[[str, Mapping[str, str], float], Answer],
+        *,
+        reading: bool = False,
+    ) -> Mapping[str, Any]:
+        left = self._ends - time.monotonic()
+        if left < SHORTEST_CALL_SECONDS:
+            raise TransientFailure(f"no time was left for {method}")
+        slack = settings.SLACK
+        auth = {"Authorization": f"Bearer {slack.bot_token}"}
+        answer = ask(f"{slack.api_url.rstrip('/')}/{method}", auth, left)
+        return judge(answer, must_say_ok=True, reading=reading)
+
+    def _without_doubt(self, ask: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        try:
+            return ask()
+        except TransientFailure as failure:
+            raise TransientFailure(
+                failure.reason, retry_after_seconds=failure.retry_after_seconds
+            ) from failure
+
+
+def by_webhook(said: Mapping[str, Any]) -> None:
+    """Post to the incoming webhook."""
+    judge(post(settings.SLACK.webhook_url, said, {}), must_say_ok=False)
+
+
+def judge(answer: Answer, *, must_say_ok: bool, reading: bool = False) -> Mapping[str, Any]:
+    """What Slack said, if it took it; else raise. The API says `ok`, a webhook with its status."""
+    said = _json(answer.body)
+    ok = said.get("ok", None if must_say_ok else True)
+    if 200 <= answer.status < 300 and ok is True:
+        return said
+    code = _code(said, answer.body)
+    if code in PERMANENT:
+        raise Refused(f"Slack says {code}: {PERMANENT[code]}", code)
+    reason = f"HTTP {answer.status} from Slack, {code or 'without an error code'}"
+    if reading and ok is False and code not in TRANSIENT:
+        raise Refused(reason, code)
+    if answer.status in _TRANSIENT_STATUSES or answer.status >= 500 or answer.status < 300:
+        says_nothing = answer.status < 300 and ok is None
+        doubt = answer.status >= 500 or code in IN_DOUBT or says_nothing
+        raise TransientFailure(
+            reason, retry_after_seconds=answer.retry_after_seconds, in_doubt=doubt
+        )
+    raise PermanentFailure(reason)
+
+
+def _json(body: bytes) -> Mapping[str, Any]:
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _code(said: Mapping[str, Any], body: bytes) -> str:
+    """Slack's own error code, if the answer holds one; nothing else of the answer is repeated."""
+    code = said.get("error", body.decode("utf-8", "replace").strip())
+    return code if isinstance(code, str) and _CODE.fullmatch(code) else ""

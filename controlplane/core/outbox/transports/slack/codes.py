@@ -1,0 +1,56 @@
+"""Slack's error codes: which a repeat can't help, and which leave open what has happened."""
+
+PERMANENT = {
+    "account_inactive": "the bot's account is deactivated; make a new token",
+    "action_prohibited": "an administrator of the workspace forbids it",
+    "cannot_reply_to_message": "the message to reply to takes no replies",
+    "cant_update_message": "the message to update is not the bot's",
+    "channel_is_archived": "unarchive the channel or name another one",
+    "channel_not_found": "set SLACK_CHANNEL to a channel the bot can see",
+    "edit_window_closed": "the message is too old to be updated",
+    "invalid_auth": "set SLACK_BOT_TOKEN to a valid token",
+    "invalid_blocks": "Slack does not accept the message's layout",
+    "invalid_blocks_format": "Slack does not accept the message's layout",
+    "invalid_payload": "Slack does not accept the message",
+    "invalid_token": "set SLACK_WEBHOOK_URL to a valid webhook",
+    "is_archived": "unarchive the channel or name another one",
+    "message_not_found": "the message to update is gone",
+    "missing_scope": "give the bot the scope chat:write",
+    "msg_too_long": "the message is too long for Slack",
+    "no_active_hooks": "the webhook is disabled; make a new one",
+    "no_permission": "give the bot the scope chat:write",
+    "no_service": "the webhook is disabled or removed; make a new one",
+    "no_service_id": "set SLACK_WEBHOOK_URL to a valid webhook",
+    "no_team": "set SLACK_WEBHOOK_URL to a valid webhook",
+    "no_text": "Slack does not accept the message",
+    "not_authed": "set SLACK_BOT_TOKEN",
+    "not_in_channel": "invite the bot to the channel",
+    "org_login_required": "the workspace is being moved; make a new token afterwards",
+    "posting_to_general_channel_denied": "name another channel",
+    "restricted_action": "an administrator of the workspace forbids it",
+    "team_disabled": "the workspace is disabled",
+    "team_not_found": "set SLACK_WEBHOOK_URL to a valid webhook",
+    "token_expired": "set SLACK_BOT_TOKEN to a new token",
+    "token_revoked": "set SLACK_BOT_TOKEN to a new token",
+    "user_not_found": "set SLACK_WEBHOOK_URL to a valid webhook",
+}
+"""Slack's codes that a repeat can't help, and what to do. Codes not known here are tried again."""
+
+IN_DOUBT = {"fatal_error", "internal_error", "request_timeout", "service_unavailable"}
+"""Slack documents that some of the operation may have succeeded before these."""
+
+TRANSIENT = {*IN_DOUBT, "ratelimited", "rate_limited", "team_added_to_org"}
+"""After these a search works later. After any other code there is no use in waiting for it."""
+
+THREAD_IS_GONE = "thread_not_found"
+
+ROOT_IS_LOST = {
+    "cannot_reply_to_message",
+    "cant_update_message",
+    "channel_not_found",
+    "edit_window_closed",
+    "is_archived",
+    "message_not_found",
+    "not_in_channel",
+}
+"""The head of a thread can't be updated or replied to any more: a new one takes its place."""

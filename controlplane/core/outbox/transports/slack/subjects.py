@@ -1,0 +1,98 @@
+"""One message per subject and channel: updated in place, with the rest in its thread."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from controlplane.core.outbox import wordings
+from controlplane.core.outbox.models import OutboxMessage, Thread
+from controlplane.core.outbox.transports.identity import stable_id
+from controlplane.core.outbox.transports.slack import blocks
+from controlplane.core.outbox.transports.slack.calls import Calls, Refused
+from controlplane.core.outbox.transports.slack.codes import ROOT_IS_LOST
+
+EVENT_TYPE = "switchgear_message"
+
+
+def say(message: OutboxMessage, calls: Calls) -> None:
+    """Post a message of its own, head a thread with it, or update its thread and reply there.
+
+    A sender that dies between the update and the reply repeats the update, which changes nothing.
+    """
+    thread = thread_of(message)
+    if thread is None:
+        _post_head(message, calls)
+        return
+    at = {"channel": thread.channel, "ts": thread.ts}
+    answer = {"channel": thread.channel, "thread_ts": thread.ts}
+    try:
+        calls.write_again("chat.update", {**at, **_head(message)})
+        calls.write("chat.postMessage", _said(message, {**answer, **blocks.reply(message)}))
+    except Refused as refused:
+        if refused.code not in ROOT_IS_LOST:
+            raise
+        _post_head(message, calls)
+
+
+def thread_of(message: OutboxMessage) -> Thread | None:
+    """The thread that a message belongs to, if it has begun."""
+    if not message.subject:
+        return None
+    return Thread.objects.filter(destination=message.destination, subject=message.subject).first()
+
+
+def last_channel(destination: str) -> str:
+    """The id of the channel that the latest thread at this destination is in; empty without one."""
+    latest = Thread.objects.filter(destination=destination).order_by("-id").first()
+    return latest.channel if latest else ""
+
+
+def remember(message: OutboxMessage, channel: str, ts: str) -> None:
+    """This message is at the head of its subject's thread from now on."""
+    Thread.objects.update_or_create(
+        destination=message.destination,
+        subject=message.subject,
+        defaults={"channel": channel, "ts": ts},
+        create_defaults={"channel": channel, "ts": ts, "created_at": message.created_at},
+    )
+
+
+def address(destination: str) -> str:
+    """The channel of a destination: the one it names (or a person's id), or the configured one."""
+    channel: str = destination.partition(":")[2] or settings.SLACK.channel
+    return channel
+
+
+def mark(message: OutboxMessage) -> dict[str, Any]:
+    """The metadata that a message is known by in the channel's history."""
+    payload = {"message": message.pk, "key": message.event_key, "id": stable_id(message)}
+    return {"event_type": EVENT_TYPE, "event_payload": payload}
+
+
+def _post_head(message: OutboxMessage, calls: Calls) -> None:
+    to = {"channel": address(message.destination)}
+    shown = _head(message) if message.subject else blocks.render(message)
+    answered = calls.write("chat.postMessage", _said(message, {**to, **shown}))
+    channel, ts = answered.get("channel"), answered.get("ts")
+    if message.subject and isinstance(channel, str) and isinstance(ts, str):
+        remember(message, channel, ts)
+
+
+def _said(message: OutboxMessage, what: Mapping[str, Any]) -> dict[str, Any]:
+    return {**what, "metadata": mark(message), "unfurl_links": False}
+
+
+def _head(message: OutboxMessage) -> dict[str, Any]:
+    """The newest of this message and of those that went out: one that was held up is not it."""
+    told = OutboxMessage.objects.filter(
+        destination=message.destination, subject=message.subject, state=OutboxMessage.State.SENT
+    )
+    latest = told.filter(id__gt=message.pk).order_by("-id").first() or message
+    if not latest.event.startswith(wordings.ASIDES):
+        return blocks.head(latest, latest)
+    for beginning in wordings.ASIDES:
+        told = told.exclude(event__startswith=beginning)
+    states = [message, *told.order_by("-id")[:1]]
+    states = [one for one in states if not one.event.startswith(wordings.ASIDES)]
+    return blocks.head(max(states, key=lambda one: one.pk, default=latest), latest)

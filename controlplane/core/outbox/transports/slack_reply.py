@@ -1,0 +1,84 @@
+"""Answering whoever pressed a button in Slack, at the address that came with the press.
+
+Only they see it. The address is a secret that works for half an hour: it is in the message's
+payload, but in no log, error or page.
+"""
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from controlplane.core.clock import db_now
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports.failures import (
+    DeliveryFailure,
+    PermanentFailure,
+    TransientFailure,
+)
+from controlplane.core.outbox.transports.outbound import Answer, post
+from controlplane.core.outbox.transports.slack.blocks import escape
+
+DESTINATION = "slack_reply"
+EVENT = "interaction.answered"
+ADDRESS = "response_url"
+"""The payload's field with the secret address."""
+HOOKS = ("https", "hooks.slack.com")
+GOOD_FOR = timedelta(minutes=25)
+LONGEST = 2000
+_TRANSIENT_STATUSES = {408, 425, 429}
+
+
+def reaches(destination: str) -> bool:
+    """Clicks are taken only with a signing secret, so there is nobody to answer without one."""
+    return bool(settings.SLACK.signing_secret)
+
+
+def secrets() -> list[str]:
+    """None of its own: addresses are never part of a reason."""
+    return []
+
+
+def send(message: OutboxMessage) -> None:
+    """Post one reply. Raises a failure that says whether a repeat can help."""
+    if db_now() - message.created_at > GOOD_FOR:
+        raise PermanentFailure("too late: Slack takes an answer for half an hour")
+    _judge(_say(str(message.payload.get(ADDRESS, "")), str(message.payload.get("said", ""))))
+
+
+def try_once(address: str, text: str) -> None:
+    """Say it at once and only once; whether it arrives is not known."""
+    try:
+        _say(address, text)
+    except DeliveryFailure:
+        return
+
+
+def is_slacks(address: str) -> bool:
+    """Whether it leads to Slack, or to what the settings say is Slack's API: nowhere else."""
+    try:
+        parts, api = urlsplit(address), urlsplit(settings.SLACK.api_url)
+        port, api_port = parts.port, api.port
+    except ValueError:
+        return False
+    if parts.username is not None or parts.password is not None:
+        return False
+    if (parts.scheme, parts.hostname) == HOOKS and port in (None, 443):
+        return True
+    return (parts.scheme, parts.hostname, port) == (api.scheme, api.hostname, api_port)
+
+
+def _say(address: str, text: str) -> Answer:
+    if not is_slacks(address):
+        raise PermanentFailure("the address to answer at is not Slack's")
+    said = {"response_type": "ephemeral", "replace_original": False, "text": escape(text[:LONGEST])}
+    return post(address, said, {})
+
+
+def _judge(answer: Answer) -> None:
+    if 200 <= answer.status < 300:
+        return
+    reason = f"HTTP {answer.status} from Slack"
+    if answer.status in _TRANSIENT_STATUSES or answer.status >= 500:
+        raise TransientFailure(reason, retry_after_seconds=answer.retry_after_seconds)
+    raise PermanentFailure(reason)

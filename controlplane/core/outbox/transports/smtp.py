@@ -1,0 +1,197 @@
+"""One mail to a mail server: within a deadline for the whole of it, and with a clear verdict.
+
+Once the server has said that it takes the mail, it is responsible for it. A connection that breaks
+between the mail's end and that answer leaves a doubt; before, nothing was accepted.
+"""
+
+import re
+import smtplib
+import socket
+import ssl
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.core.outbox.transports import names
+from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 8.0
+WHOLE_SECONDS = 15.0
+MOST_ADDRESSES_TRIED = 3
+LONGEST_REPLY = 200
+
+_DOT_AT_START = re.compile(rb"^\.", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where mail is handed in; `security` is "" (in the clear), "starttls" or "tls"."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    security: str
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """From whom and to whom; `international` if one of the addresses is not ASCII."""
+
+    sender: str
+    recipient: str
+    international: bool
+
+
+class _Connection(smtplib.SMTP):
+    """A connection that ends at a deadline, whatever the server does."""
+
+    def __init__(self, server: Server, seconds: float) -> None:
+        self._server = server
+        self._line: socket.socket | None = None
+        self._was_cut = False
+        self._deadline = threading.Timer(seconds, self._cut)
+        self._deadline.daemon = True
+        super().__init__(server.host, server.port, local_hostname=_own_name(), timeout=READ_SECONDS)
+
+    def connect(
+        self, host: str = "", port: int = 0, source_address: Any = None
+    ) -> tuple[int, bytes]:
+        self._deadline.start()
+        line = _connected(host, port)
+        # The same connection under another handle: TLS takes the first one over.
+        self._line = line.dup()
+        line.settimeout(READ_SECONDS)
+        self.sock = _trust().wrap_socket(line, server_hostname=host) if self._by_tls else line
+        self.file = None
+        return self.getreply()
+
+    def getreply(self) -> tuple[int, bytes]:
+        """What was cut off in the middle of a line is no answer, whatever it begins with."""
+        answer = super().getreply()
+        if self._was_cut:
+            raise smtplib.SMTPServerDisconnected("out of time")
+        return answer
+
+    def close(self) -> None:
+        self._deadline.cancel()
+        super().close()
+        if self._line is not None:
+            self._line.close()
+
+    @property
+    def _by_tls(self) -> bool:
+        return self._server.security == "tls"
+
+    def _cut(self) -> None:
+        self._was_cut = True
+        if self._line is not None:
+            try:
+                self._line.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return  # It has ended by itself.
+
+
+def hand_in(
+    server: Server, envelope: Envelope, mail: bytes, *, seconds: float = WHOLE_SECONDS
+) -> None:
+    """Give one mail to the server. Raises a failure that says whether a repeat can help."""
+    try:
+        with_server = _Connection(server, seconds)
+    except smtplib.SMTPResponseException as refusal:
+        raise _failure(refusal.smtp_code, refusal.smtp_error, "at the greeting") from refusal
+    except ssl.SSLError as error:
+        raise TransientFailure(f"no trust in the mail server: {_why(error)}") from error
+    except (OSError, smtplib.SMTPException) as error:
+        raise TransientFailure(f"no connection to the mail server ({_why(error)})") from error
+    try:
+        _prepare(with_server, server, envelope)
+        _deliver(with_server, mail)
+    finally:
+        with_server.close()
+
+
+def _prepare(connection: _Connection, server: Server, envelope: Envelope) -> None:
+    """Everything up to the mail itself: whatever breaks here, nothing was accepted."""
+    try:
+        connection.ehlo_or_helo_if_needed()
+        if server.security == "starttls":
+            connection.starttls(context=_trust())
+            connection.ehlo()
+        if server.user:
+            connection.login(server.user, server.password)
+        options = _options(connection, envelope)
+        _expect(connection.mail(envelope.sender, options), "for the sender")
+        _expect(connection.rcpt(envelope.recipient), "for the recipient")
+        _expect(connection.docmd("DATA"), "before the mail", wanted=354)
+    except smtplib.SMTPResponseException as refusal:
+        raise _failure(refusal.smtp_code, refusal.smtp_error, "") from refusal
+    except smtplib.SMTPNotSupportedError as error:
+        raise PermanentFailure(f"the mail server lacks what is needed: {_why(error)}") from error
+    except ssl.SSLError as error:
+        raise TransientFailure(f"no trust in the mail server: {_why(error)}") from error
+    except (OSError, smtplib.SMTPException) as error:
+        raise TransientFailure(f"the mail server went away ({_why(error)})") from error
+
+
+def _deliver(connection: _Connection, mail: bytes) -> None:
+    try:
+        connection.send(_DOT_AT_START.sub(b"..", mail) + b".\r\n")
+    except (OSError, smtplib.SMTPException) as error:
+        raise TransientFailure(f"the mail server went away ({_why(error)})") from error
+    doubt = TransientFailure("no answer after the mail; it may have arrived", in_doubt=True)
+    try:
+        answer = connection.getreply()
+    except (OSError, smtplib.SMTPException) as error:
+        raise doubt from error
+    if not 200 <= answer[0] < 600:
+        raise doubt  # Half a line, as of a server that is ending.
+    _expect(answer, "for the mail")
+
+
+def _options(connection: _Connection, envelope: Envelope) -> list[str]:
+    if not envelope.international:
+        return []
+    if not connection.has_extn("smtputf8"):
+        raise PermanentFailure("the mail server takes no addresses with letters beyond ASCII")
+    return ["SMTPUTF8", "BODY=8BITMIME"]
+
+
+def _expect(answer: tuple[int, bytes], where: str, *, wanted: int = 250) -> None:
+    code, text = answer
+    if code != wanted and not (wanted == 250 and code == 251):
+        raise _failure(code, text, where)
+
+
+def _failure(code: int, text: bytes | str, where: str) -> Exception:
+    """4xx may work later, anything else won't: the codes' own meaning (RFC 5321, 4.2.1)."""
+    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    said = " ".join("".join(c if c.isprintable() else " " for c in said).split())[:LONGEST_REPLY]
+    reason = f"the mail server says {code} {where}".rstrip() + (f": {said}" if said else "")
+    return TransientFailure(reason) if code < 500 else PermanentFailure(reason)
+
+
+def _connected(host: str, port: int) -> socket.socket:
+    addresses = names.look_up(host, port)[:MOST_ADDRESSES_TRIED]
+    for address in addresses[:-1]:
+        try:
+            return socket.create_connection((address, port), CONNECT_SECONDS)
+        except OSError:
+            continue
+    return socket.create_connection((addresses[-1], port), CONNECT_SECONDS)
+
+
+def _trust() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _own_name() -> str:
+    """For EHLO. Not the fully qualified name: looking that up may take as long as it likes."""
+    return socket.gethostname() or "localhost"
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,135 @@
+"""Webhooks: JSON to a target's URL, signed after Standard Webhooks.
+
+The receiver verifies `webhook-signature`, refuses an old `webhook-timestamp` and drops what it has
+seen by `webhook-id`, which is the same at every attempt. https://www.standardwebhooks.com
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import time
+from typing import Any
+
+import httpx
+import orjson
+from django.conf import settings
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.outbox import wordings
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.core.outbox.transports.guarded import GuardedTransport
+from controlplane.core.outbox.transports.identity import console_url, stable_id
+from controlplane.core.outbox.transports.outbound import Answer, post
+from controlplane.core.targets.models import Target
+
+ADDRESS = "webhook"
+SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
+SHORTEST_SECRET_BYTES = 16
+
+_TRANSIENT_STATUSES = {408, 425, 429}
+_read: set[str] = set()
+"""The URLs and secrets that this process has read: nothing else of them can slip into a text."""
+
+
+def reaches(destination: str) -> bool:
+    """Whether it names a target that still is a webhook."""
+    return _target(destination) is not None
+
+
+def secrets() -> list[str]:
+    return sorted(_read, key=len, reverse=True)
+
+
+def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    """Post one message. Raises a failure that says whether a repeat can help."""
+    target = _target(message.destination)
+    if target is None:
+        raise PermanentFailure(f"{message.destination} is not a webhook any more")
+    body = orjson.dumps(content(message))
+    headers = signed(stable_id(message), int(time.time()), body, target.webhook_secret)
+    answer = post(target.webhook_url, body, headers, transport=transport or GuardedTransport())
+    _judge(answer)
+
+
+def content(message: OutboxMessage) -> dict[str, Any]:
+    """What a receiver gets: the notice in words, and the facts it was made from."""
+    notice = wordings.notice(message.event, message.payload)
+    return {
+        "id": stable_id(message),
+        "event": message.event,
+        "severity": message.severity,
+        "subject": message.subject,
+        "at": timestamp(message.created_at),
+        "environment": settings.ENVIRONMENT_NAME,
+        "title": notice.title,
+        "lines": [{"label": label, "text": text} for label, text in notice.lines],
+        "facts": message.payload,
+        "url": console_url(notice.path),
+    }
+
+
+def signed(message_id: str, at: int, body: bytes, secret: str) -> dict[str, str]:
+    """The headers of a request at `at` (seconds since 1970); raises for a secret that is none."""
+    key = _key(secret)
+    if key is None:
+        raise PermanentFailure("the target has no usable secret; give it a new one")
+    to_sign = b"%s.%d.%s" % (message_id.encode(), at, body)
+    signature = base64.b64encode(hmac.digest(key, to_sign, hashlib.sha256)).decode()
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "Switchgear",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(at),
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+def _key(secret: str) -> bytes | None:
+    if not secret.startswith(SECRET_PREFIX):
+        return None
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return key if len(key) >= SHORTEST_SECRET_BYTES else None
+
+
+def _target(destination: str) -> Target | None:
+    _, _, number = destination.partition(":")
+    if not (number.isascii() and number.isdigit() and len(number) < 19):
+        return None
+    target = Target.objects.filter(pk=int(number), address=ADDRESS).first()
+    if target is None or not target.webhook_url:
+        return None
+    _remember(target)
+    return target
+
+
+def _remember(target: Target) -> None:
+    # A URL often carries a secret in its path, and an error may name that alone.
+    _, _, path = target.webhook_url.partition("://")[2].partition("/")
+    secret = target.webhook_secret
+    for text in (target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX)):
+        if len(text) >= 8:
+            _read.add(text)
+
+
+def _judge(answer: Answer) -> None:
+    """Return if the receiver took it, else raise. Nothing of its answer is repeated."""
+    if 200 <= answer.status < 300:
+        return
+    if answer.status in _TRANSIENT_STATUSES or answer.status >= 500:
+        raise TransientFailure(
+            f"HTTP {answer.status} from the receiver",
+            retry_after_seconds=answer.retry_after_seconds,
+            in_doubt=answer.status >= 500,
+        )
+    if 300 <= answer.status < 400:
+        raise PermanentFailure(
+            f"HTTP {answer.status} from the receiver: redirects are not followed; give its own URL"
+        )
+    if answer.status == 410:
+        raise PermanentFailure("HTTP 410 from the receiver: it wants no more; remove the target")
+    raise PermanentFailure(f"HTTP {answer.status} from the receiver")

@@ -1,0 +1,244 @@
+"""What the Targets page asks. The rules are the services'; here a form becomes :class:`Asked`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+from zoneinfo import ZoneInfo, available_timezones
+
+from django import forms
+from django.utils import timezone
+
+from controlplane.core.outbox import wordings
+from controlplane.core.people.forms import zone_choices
+from controlplane.core.people.models import User
+from controlplane.core.targets.fields import MOST_MEMBERS, MOST_STEPS, Asked
+from controlplane.core.targets.models import Target
+from controlplane.core.targets.reach import SEVERITIES
+from controlplane.core.targets.services import SCOPES
+
+BLANK_ROWS = 2
+Choices = list[tuple[str, str]]
+
+
+class AskForm(forms.Form):
+    """A form whose fields a service has the last word on."""
+
+    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
+        """Show a rule's complaints beside the fields they are about."""
+        for name, texts in errors.items():
+            self.add_error(name if name in self.fields else None, list(texts))
+
+    def text(self, name: str) -> str:
+        return str(self.cleaned_data.get(name) or "")
+
+
+class TargetForm(AskForm):
+    """What every target has."""
+
+    name = forms.CharField(max_length=80)
+    description = forms.CharField(max_length=300, required=False)
+
+    def asked(self, kind: str) -> Asked:
+        return Asked(name=self.text("name"), kind=kind, description=self.text("description"))
+
+
+class PersonForm(TargetForm):
+    user = forms.ChoiceField(required=False)
+    email = forms.CharField(max_length=254, required=False)
+    slack_user_id = forms.CharField(max_length=40, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = list(User.objects.order_by("username").values_list("username", flat=True))
+        _choices(self, "user", [("", "nobody's: only what is written here"), *_same(names)])
+
+    def asked(self, kind: str) -> Asked:
+        return Asked(
+            name=self.text("name"),
+            kind=kind,
+            description=self.text("description"),
+            user=self.text("user"),
+            email=self.text("email"),
+            slack_user_id=self.text("slack_user_id"),
+        )
+
+
+class ChannelForm(TargetForm):
+    address = forms.CharField(max_length=200, required=False)
+    webhook_url = forms.CharField(max_length=2000, required=False)
+    new_secret = forms.BooleanField(required=False)
+
+    def asked(self, kind: str) -> Asked:
+        return Asked(
+            name=self.text("name"),
+            kind=kind,
+            description=self.text("description"),
+            address=self.text("address"),
+            webhook_url=self.text("webhook_url") or None,
+            new_secret=bool(self.cleaned_data.get("new_secret")),
+        )
+
+
+class OnCallForm(TargetForm):
+    """A rotation: its people in order, as many rows as there are and two to add."""
+
+    rotation_days = forms.IntegerField(min_value=1, max_value=366, required=False)
+    rotation_starts_at = forms.CharField(max_length=40, required=False)
+    time_zone = forms.ChoiceField(required=False)
+    members = forms.CharField(required=False)  # The rows' complaints stand here.
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _choices(self, "time_zone", zone_choices(str(self.initial.get("time_zone", "UTC"))))
+        people = Target.objects.filter(kind=Target.Kind.PERSON).order_by("name")
+        choices = [("", "–"), *((str(one.pk), one.name) for one in people)]
+        present = [str(pk) for pk in self.initial.get("member_ids", [])]
+        rows = min(_rows(self, "member", len(present)), MOST_MEMBERS)
+        for row in range(rows):
+            first = present[row] if row < len(present) else ""
+            self.fields[f"member_{row}"] = forms.ChoiceField(
+                choices=choices, required=False, initial=first
+            )
+
+    @property
+    def member_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name.startswith("member_")]
+
+    def clean_rotation_starts_at(self) -> datetime | None:
+        """A time on the wall in the rotation's zone, which is chosen beside it."""
+        return _local(self.text("rotation_starts_at"), str(self.data.get("time_zone", "UTC")))
+
+    def asked(self, kind: str) -> Asked:
+        chosen = [self.text(field.name) for field in self.member_fields]
+        return Asked(
+            name=self.text("name"),
+            kind=kind,
+            description=self.text("description"),
+            members=[int(pk) for pk in chosen if pk],
+            rotation_days=self.cleaned_data.get("rotation_days"),
+            rotation_starts_at=self.cleaned_data.get("rotation_starts_at"),
+            time_zone=self.text("time_zone"),
+        )
+
+
+class EscalationForm(TargetForm):
+    """Steps: after how many minutes, and whom."""
+
+    steps = forms.CharField(required=False)  # The rows' complaints stand here.
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        others = Target.objects.exclude(kind=Target.Kind.ESCALATION).order_by("name")
+        choices = [("", "–"), *((str(one.pk), one.name) for one in others)]
+        present = list(self.initial.get("step_rows", []))
+        self.row_count = min(_rows(self, "target", len(present)), MOST_STEPS)
+        for row in range(self.row_count):
+            after, target = present[row] if row < len(present) else (None, "")
+            self.fields[f"after_{row}"] = forms.IntegerField(
+                min_value=0, max_value=100_000, required=False, initial=after
+            )
+            self.fields[f"target_{row}"] = forms.ChoiceField(
+                choices=choices, required=False, initial=str(target)
+            )
+
+    @property
+    def step_fields(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
+        return [(self[f"after_{row}"], self[f"target_{row}"]) for row in range(self.row_count)]
+
+    def clean(self) -> dict[str, Any]:
+        for after, target in self.step_fields:
+            given = self.cleaned_data.get(after.name) is not None
+            if after.name not in self.errors and given != bool(self.text(target.name)):
+                self.add_error("steps", "A step has both: after how many minutes, and whom.")
+        return self.cleaned_data
+
+    def asked(self, kind: str) -> Asked:
+        steps = [
+            (self.cleaned_data[after.name], int(self.text(target.name)))
+            for after, target in self.step_fields
+            if self.text(target.name)
+        ]
+        return Asked(
+            name=self.text("name"),
+            kind=kind,
+            description=self.text("description"),
+            steps=sorted(steps, key=lambda step: step[0]),
+        )
+
+
+class RouteForm(AskForm):
+    event = forms.CharField(max_length=64, required=False)
+    scope = forms.ChoiceField(required=False)
+    severity = forms.ChoiceField(required=False)
+    target = forms.ChoiceField()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _choices(self, "scope", [("", "any scope"), *_same(SCOPES)])
+        _choices(self, "severity", [("", "any severity"), *_same(SEVERITIES)])
+        targets = Target.objects.order_by("name")
+        _choices(self, "target", [(str(one.pk), one.name) for one in targets])
+
+    @property
+    def events(self) -> list[str]:
+        """What there is to choose from today, with the pattern of each family."""
+        families = {f"{event.partition('.')[0]}.*" for event in wordings.WORDINGS}
+        return ["*", *sorted({*families, *wordings.WORDINGS})]
+
+
+FORMS: Mapping[str, type[TargetForm]] = {
+    "person": PersonForm,
+    "channel": ChannelForm,
+    "on_call": OnCallForm,
+    "escalation": EscalationForm,
+}
+
+
+def initial(target: Target) -> dict[str, Any]:
+    """What the form of a target begins with."""
+    known = {
+        "name": target.name,
+        "description": target.description,
+        "user": target.user.username if target.user else "",
+        "email": target.email,
+        "slack_user_id": target.slack_user_id,
+        "address": target.address,
+        "rotation_days": target.rotation_days or 7,
+        "time_zone": target.time_zone,
+        "member_ids": [row.person_id for row in target.members.order_by("position")],
+        "step_rows": [
+            (row.after_minutes, row.target_id) for row in target.steps.order_by("position")
+        ],
+    }
+    if target.rotation_starts_at is not None:
+        local = timezone.localtime(target.rotation_starts_at, _zone(target.time_zone))
+        known["rotation_starts_at"] = f"{local:%Y-%m-%dT%H:%M}"
+    return known
+
+
+def _same(names: Sequence[str]) -> Choices:
+    return [(name, name) for name in names]
+
+
+def _choices(form: forms.Form, name: str, choices: Choices) -> None:
+    cast(forms.ChoiceField, form.fields[name]).choices = choices
+
+
+def _rows(form: forms.Form, prefix: str, present: int) -> int:
+    """How many rows to show: what there is and two more, or what was sent."""
+    sent = [name for name in form.data if name.startswith(f"{prefix}_")]
+    return max(present + BLANK_ROWS, len(sent), 3)
+
+
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name if name in available_timezones() else "UTC")
+
+
+def _local(text: str, zone: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        naive = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise forms.ValidationError("A day and a time, as 2026-11-23T09:00.") from error
+    return naive.replace(tzinfo=_zone(zone)) if naive.tzinfo is None else naive

@@ -1,0 +1,231 @@
+"""Every write to targets and routes. Admins only; all of it audited, without the secrets."""
+
+import base64
+import re
+import secrets
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.transports import guarded
+from controlplane.core.people.roles import Power
+from controlplane.core.targets import fields, reach
+from controlplane.core.targets.fields import Asked
+from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
+from controlplane.core.targets.resources import route_resource, target_settings
+
+TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
+SCOPES = ("global", "segment", "feature", "experiment")
+EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
+
+
+@transaction.atomic
+def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, str | None]:
+    """Make a target; returns it with its webhook's secret, which can't be had again.
+
+    Raises :class:`InvalidInput` with all that is wrong, :class:`Forbidden` for anybody but an
+    admin who is signed in.
+    """
+    _lock(actor, asked)
+    checked = fields.check(asked, None)
+    target = Target(created_at=now)
+    secret = _write(target, checked, asked)
+    _note("target.created", target, actor, now, after=target_settings(target))
+    return target, secret
+
+
+@transaction.atomic
+def change(
+    *, target_id: int, asked: Asked, actor: Actor, now: datetime
+) -> tuple[Target, str | None]:
+    """Make a target what is asked; what was left out is emptied, but a webhook keeps its URL.
+
+    Whoever is being told by it already is judged anew at the next turn. The secret is returned
+    only if there is a new one.
+    """
+    _lock(actor, asked)
+    target = one(target_id)
+    before, url = target_settings(target), target.webhook_url
+    checked = fields.check(asked, target)
+    secret = _write(target, checked, asked)
+    after = target_settings(target)
+    if before == after and url == target.webhook_url and secret is None:
+        return target, None
+    if url != target.webhook_url:
+        after["webhook_url_changed"] = True
+    if secret is not None:
+        after["webhook_secret_changed"] = True
+    Escalation.objects.filter(closed_at=None, acknowledged_at=None).update(next_at=now)
+    _note("target.changed", target, actor, now, before=before, after=after)
+    return target, secret
+
+
+@transaction.atomic
+def remove(*, target_id: int, actor: Actor, now: datetime) -> None:
+    """Remove a target that nothing leads to; raises :class:`Conflict` naming what does."""
+    _lock(actor)
+    target = one(target_id)
+    if target.name in reach.SEVERITIES and target.kind == Target.Kind.ESCALATION:
+        raise Conflict(f"{target.name} is what {target.name} messages climb; it can be changed.")
+    users = used_by(target)
+    if users:
+        raise Conflict(
+            f"{target.name} is used by {', '.join(users)}. Take it out there first.", used_by=users
+        )
+    before = target_settings(target)
+    target.delete()
+    _note("target.removed", target, actor, now, before=before)
+
+
+@transaction.atomic
+def test(*, target_id: int, actor: Actor, now: datetime) -> tuple[Target, reach.Reach]:
+    """Send a message that says it is a test; raises :class:`Conflict` if it would reach nobody."""
+    actor.require_power(Power.ADMINISTER)
+    target = one(target_id)
+    reached = reach.reach(target, now)
+    if not reached.to:
+        raise Conflict(f"{target.name} reaches nobody: {reached.why}.")
+    entry = _note("target.tested", target, actor, now, after={"to": reach.masked(reached.to)})
+    outbox.announce(
+        event="target.test",
+        event_key=f"audit:{entry.pk}",
+        facts={
+            "target": target.name,
+            "by": actor.label,
+            "said": "Nothing. Nothing has happened.",
+            "path": "/targets/",
+        },
+        to=reached.to,
+        now=now,
+    )
+    return target, reached
+
+
+@transaction.atomic
+def add_route(
+    *,
+    event: str,
+    scope: str,
+    severity: str,
+    target: fields.Reference,
+    actor: Actor,
+    now: datetime,
+) -> Route:
+    """Lead messages of an event (`switch.*`), scope and severity, empty meaning any, to a target.
+
+    Raises :class:`InvalidInput`, and :class:`Conflict` if there is such a route already.
+    """
+    _lock(actor)
+    event = event.strip() or "*"
+    errors = fields.Errors()
+    if not EVENT_PATTERN.fullmatch(event):
+        errors.add("event", "As switch.engaged, switch.* or *: small letters, dots, * and ?.")
+    if scope and scope not in SCOPES:
+        errors.add("scope", f"Empty for any, or one of: {', '.join(SCOPES)}.")
+    if severity and severity not in reach.SEVERITIES:
+        errors.add("severity", f"Empty for any, or one of: {', '.join(reach.SEVERITIES)}.")
+    found = fields.find(target)
+    if found is None:
+        errors.add("target", f"There is no target {target}.")
+    if errors or found is None:
+        raise InvalidInput(errors)
+    where = {"event": event, "scope": scope, "severity": severity, "target": found}
+    if Route.objects.filter(**where).exists():
+        raise Conflict(f"These messages go to {found.name} already.")
+    route = Route.objects.create(**where, created_at=now)
+    _note("route.created", found, actor, now, after=route_resource(route))
+    return route
+
+
+@transaction.atomic
+def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
+    """End a route; messages that are on their way still arrive."""
+    _lock(actor)
+    route = Route.objects.select_related("target").filter(pk=route_id).first()
+    if route is None:
+        raise NotFound(f"There is no route {route_id}.")
+    before, target = route_resource(route), route.target
+    route.delete()
+    _note("route.removed", target, actor, now, before=before)
+
+
+def one(target_id: int) -> Target:
+    """The target; raises :class:`NotFound`."""
+    target = Target.objects.select_related("user").filter(pk=target_id).first()
+    if target is None:
+        raise NotFound(f"There is no target {target_id}.")
+    return target
+
+
+def used_by(target: Target) -> list[str]:
+    """What leads to a target, in words: steps, rotations and routes."""
+    steps = target.used_in_steps.select_related("escalation").order_by("after_minutes")
+    found = [f"{step.escalation.name} after {step.after_minutes} min" for step in steps]
+    found += [f"the rotation {row.rotation.name}" for row in target.rotations.all()]
+    found += [f"the route for {route.event}" for route in target.routes.order_by("id")]
+    return list(dict.fromkeys(found))
+
+
+def _lock(actor: Actor, asked: Asked | None = None) -> None:
+    """Admins change targets one at a time, so that a check still holds when it is acted upon."""
+    actor.require_power(Power.ADMINISTER)
+    if asked is not None:
+        _check_url(asked)  # It looks up a name, for which nobody should have to wait.
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])
+
+
+def _write(target: Target, checked: fields.Checked, asked: Asked) -> str | None:
+    for name, value in checked.columns.items():
+        setattr(target, name, value)
+    secret = _webhook(target, asked)
+    target.save()
+    OnCallMember.objects.filter(rotation=target).delete()
+    OnCallMember.objects.bulk_create(
+        OnCallMember(rotation=target, position=position, person=person)
+        for position, person in enumerate(checked.members)
+    )
+    EscalationStep.objects.filter(escalation=target).delete()
+    EscalationStep.objects.bulk_create(
+        EscalationStep(escalation=target, position=position, after_minutes=after, target=to)
+        for position, (after, to) in enumerate(checked.steps)
+    )
+    return secret
+
+
+def _webhook(target: Target, asked: Asked) -> str | None:
+    """Set its URL and its secret; returns the secret if there is a new one."""
+    if target.address != "webhook":
+        target.webhook_url = target.webhook_secret = ""
+        return None
+    if asked.webhook_url:
+        target.webhook_url = asked.webhook_url.strip()
+    if target.webhook_secret and not asked.new_secret:
+        return None
+    target.webhook_secret = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
+    return target.webhook_secret
+
+
+def _check_url(asked: Asked) -> None:
+    """Raise :class:`InvalidInput` for a URL that leads where nobody may send."""
+    url = (asked.webhook_url or "").strip()
+    if not url or asked.address.strip() != "webhook":
+        return
+    if len(url) > fields.LONGEST_URL:
+        raise InvalidInput({"webhook_url": [f"At most {fields.LONGEST_URL} characters."]})
+    try:
+        guarded.check_url(url)
+    except ValueError as error:
+        raise InvalidInput({"webhook_url": [str(error)]}) from error
+
+
+def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: Any) -> Any:
+    return audit.record(
+        actor=actor, action=action, target=f"target:{target.name}", now=now, **changed
+    )

@@ -1,0 +1,32 @@
+"""Targets that tests build in sight, and places of the matrix with somebody in them."""
+
+from typing import Any
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people import services as people
+from controlplane.core.targets import services
+from controlplane.core.targets.fields import Asked
+from controlplane.core.targets.models import Target
+
+
+def an_admin(name: str = "root") -> Any:
+    return people.actor_for(person("admin", name))
+
+
+def add(name: str, kind: str = "person", **more: Any) -> Target:
+    """A target made by an admin; a person gets an address of their own."""
+    if kind == "person" and not {"email", "user", "slack_user_id"} & more.keys():
+        more["email"] = f"{abs(hash(name))}@example.org"
+    asked = Asked(name=name, kind=kind, **more)
+    admin = an_admin(f"admin-{Target.objects.count()}")
+    target, _ = services.create(asked=asked, actor=admin, now=db_now())
+    return target
+
+
+def fill(name: str, email: str) -> Target:
+    """Put somebody with an e-mail address behind a place of the matrix."""
+    place = Target.objects.get(name=name)
+    place.kind, place.email = Target.Kind.PERSON, email
+    place.save()
+    return place

@@ -1,0 +1,240 @@
+"""Making, changing and removing targets: what is refused, what is kept, what the trail says."""
+
+import json
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from controlplane.core.actors import system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.escalation import services as escalation
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.http.tests.callers import person
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.people import services as people
+from controlplane.core.people.models import User
+from controlplane.core.targets import reach, routing, services
+from controlplane.core.targets.fields import Asked
+from controlplane.core.targets.models import Target
+from controlplane.core.targets.tests.people import add, an_admin
+
+pytestmark = pytest.mark.django_db
+
+HOOK = "https://1.1.1.1/hooks/verysecretpath?key=alsosecret"
+
+
+@pytest.fixture
+def now():
+    return db_now()
+
+
+def wrong(asked, target=None):
+    """The fields that are refused."""
+    write = {"asked": asked, "actor": an_admin(f"a{User.objects.count()}"), "now": db_now()}
+    change = partial(services.change, target_id=target.pk) if target else services.create
+    with pytest.raises(InvalidInput) as refused:
+        change(**write)
+    return set(refused.value.errors)
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
+def test_only_an_admin_changes_anything(role, now):
+    actor = people.actor_for(person(role))
+    slack = Target.objects.get(name="slack")
+
+    for call in (
+        lambda: services.create(asked=Asked("x", "person"), actor=actor, now=now),
+        lambda: services.change(
+            target_id=slack.pk, asked=Asked("x", "channel"), actor=actor, now=now
+        ),
+        lambda: services.remove(target_id=slack.pk, actor=actor, now=now),
+        lambda: services.test(target_id=slack.pk, actor=actor, now=now),
+        lambda: services.add_route(
+            event="*", scope="", severity="", target="slack", actor=actor, now=now
+        ),
+        lambda: services.remove_route(route_id=1, actor=actor, now=now),
+    ):
+        with pytest.raises(Forbidden):
+            call()
+    with pytest.raises(Forbidden):
+        services.create(asked=Asked("x", "person"), actor=system("x"), now=now)
+
+
+def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
+    target = add("  당직 엔지니어 🌙 ")
+
+    assert target.name == "당직 엔지니어 🌙"
+    assert wrong(Asked("당직 엔지니어 🌙", "person")) == {"name"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields"),
+    [
+        (Asked("", "person"), {"name"}),
+        (Asked("x" * 81, "person"), {"name"}),
+        (Asked("a\nb", "person"), {"name"}),
+        (Asked("a", "robot"), {"kind"}),
+        (Asked("a", "person", email="no"), {"email"}),
+        (Asked("a", "person", user="nobody"), {"user"}),
+        (Asked("a", "person", slack_user_id="@kim"), {"slack_user_id"}),
+        (Asked("a", "channel", address="pager:7"), {"address"}),
+        (Asked("a", "channel", address="slack:ops"), {"address"}),
+        (Asked("a", "channel", address="email:no"), {"address"}),
+        (Asked("a", "channel", address="webhook"), {"webhook_url"}),
+        (Asked("a", "channel", address="slack", webhook_url=HOOK), {"webhook_url"}),
+        (
+            Asked("a", "channel", address="webhook", webhook_url="http://169.254.169.254/"),
+            {"webhook_url"},
+        ),
+        (Asked("a", "on_call", members=["nobody"]), {"members", "rotation_starts_at"}),
+        (Asked("a", "on_call", time_zone="Mars/Base"), {"time_zone"}),
+        (Asked("a", "on_call", rotation_days=999), {"rotation_days"}),
+        (Asked("a", "escalation"), {"steps"}),
+        (Asked("a", "escalation", steps=[(5, "slack"), (5, "slack")]), {"steps"}),
+        (Asked("a", "escalation", steps=[(0, "critical")]), {"steps"}),
+        (Asked("a", "escalation", steps=[(0, 999_999)]), {"steps"}),
+    ],
+)
+def test_wrong_field_is_named(asked, fields):
+    assert wrong(asked) == fields
+
+
+def test_webhook_secret_is_returned_once_and_never_told_again(now):
+    admin = an_admin()
+    asked = Asked("receiver", "channel", address="webhook", webhook_url=HOOK)
+
+    target, secret = services.create(asked=asked, actor=admin, now=now)
+    kept, none = services.change(
+        target_id=target.pk,
+        asked=Asked("receiver", "channel", description="moved", address="webhook"),
+        actor=admin,
+        now=now,
+    )
+    _, another = services.change(
+        target_id=target.pk,
+        asked=Asked("receiver", "channel", address="webhook", new_secret=True),
+        actor=admin,
+        now=now,
+    )
+
+    assert secret.startswith("whsec_")
+    assert none is None
+    assert kept.webhook_url == HOOK
+    assert another not in (None, secret)
+    trail = json.dumps(list(AuditEntry.objects.values("action", "before", "after")))
+    assert "secretpath" not in trail
+    assert "alsosecret" not in trail
+    assert secret not in trail
+    assert another not in trail
+    assert "https://1.1.1.1/" in trail
+
+
+def test_what_is_used_stays_and_says_by_what(now):
+    for name, user in (("on-call", "critical"), ("slack", "the route for *")):
+        with pytest.raises(Conflict, match=user.replace("*", r"\*")):
+            services.remove(
+                target_id=Target.objects.get(name=name).pk, actor=an_admin(name), now=now
+            )
+    with pytest.raises(Conflict):
+        services.remove(target_id=Target.objects.get(name="info").pk, actor=an_admin(), now=now)
+
+
+def test_unused_is_removed_and_the_trail_tells(now):
+    target = add("kim")
+
+    services.remove(target_id=target.pk, actor=an_admin(), now=now)
+
+    assert not Target.objects.filter(name="kim").exists()
+    assert AuditEntry.objects.latest("id").action == "target.removed"
+
+
+def test_place_of_the_matrix_becomes_whatever_stands_there(now):
+    place = Target.objects.get(name="responsible-team")
+    kim = add("kim")
+
+    services.change(
+        target_id=place.pk,
+        asked=Asked("payments", "person", email="team@example.org"),
+        actor=an_admin(),
+        now=now,
+    )
+
+    assert reach.ladder("info", now)[0].name == "payments"
+    add("night", "on_call", members=[kim.pk], rotation_starts_at=now)
+    assert wrong(Asked("kim", "channel", address="slack"), kim) == {"kind"}
+    critical = Target.objects.get(name="critical")
+    assert wrong(Asked("red", "escalation", steps=[(0, "slack")]), critical) == {"name"}
+    assert wrong(Asked("critical", "person"), critical) == {"kind"}
+
+
+def test_person_is_reached_by_their_own_and_their_accounts_addresses_until_it_closes(now):
+    account = person("operator", "kim")
+    account.email, account.slack_user_id = "kim@example.org", "U024BE7LH"
+    account.save()
+    target = add("Kim", user="kim", email="night@example.org")
+
+    assert routing.destinations(target, now) == ["slack:U024BE7LH", "email:night@example.org"]
+    account.is_active = False
+    account.save()
+    target = Target.objects.get(pk=target.pk)
+    assert routing.destinations(target, now) == []
+    assert reach.reach(target, now).why == "the account kim is closed"
+
+
+def test_rotation_and_escalation_lead_to_whoever_is_there_now(now):
+    kim, lee = add("kim", email="kim@example.org"), add("lee", email="lee@example.org")
+    monday = datetime(2026, 11, 16, 9, tzinfo=UTC)
+    rotation = add("night", "on_call", members=[kim.pk, "lee"], rotation_starts_at=monday)
+    escalation_ = add("mine", "escalation", steps=[(0, rotation.pk)])
+
+    def at(day):
+        return routing.destinations(escalation_, datetime(2026, 11, day, 10, tzinfo=UTC))
+
+    assert at(17) == ["email:kim@example.org"]
+    assert at(23) == ["email:lee@example.org"]
+    assert at(30) == ["email:kim@example.org"]
+    assert lee.rotations.count() == 1
+
+
+def test_change_has_what_is_open_looked_at_again(now):
+    escalation.open_escalation(
+        subject="episode:1", event="x", severity="critical", facts={}, now=now
+    )
+    Escalation.objects.update(next_at=None)
+
+    place = Target.objects.get(name="cto")
+    services.change(
+        target_id=place.pk,
+        asked=Asked("cto", "person", email="cto@example.org"),
+        actor=an_admin(),
+        now=now,
+    )
+
+    assert Escalation.objects.get().next_at == now
+
+
+def test_test_message_goes_there_and_to_nobody_else(now):
+    target = add("kim", email="kim@example.org")
+
+    services.test(target_id=target.pk, actor=an_admin(), now=now)
+
+    message = OutboxMessage.objects.get()
+    assert (message.event, message.destination) == ("target.test", "email:kim@example.org")
+    with pytest.raises(Conflict, match="nobody configured"):
+        services.test(target_id=Target.objects.get(name="cto").pk, actor=an_admin("b"), now=now)
+
+
+def test_route_is_checked_and_made_once(now):
+    admin = an_admin()
+    route = {"event": "switch.*", "scope": "global", "severity": "critical", "target": "slack"}
+
+    services.add_route(**route, actor=admin, now=now)
+
+    with pytest.raises(Conflict):
+        services.add_route(**route, actor=admin, now=now)
+    for wrong_one in ({"event": "a b"}, {"scope": "moon"}, {"severity": "x"}, {"target": "?"}):
+        with pytest.raises(InvalidInput):
+            services.add_route(**{**route, **wrong_one}, actor=admin, now=now)

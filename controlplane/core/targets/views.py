@@ -1,0 +1,180 @@
+"""The Targets page: who is told of what, who that is at this moment, and where nobody is."""
+
+from typing import Any
+
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people.roles import Power
+from controlplane.core.targets import matrix, reach, services
+from controlplane.core.targets.forms import FORMS, RouteForm, TargetForm, initial
+from controlplane.core.targets.models import Route, Target
+from controlplane.core.targets.resources import masked_url
+
+PAGE = "/targets/"
+TITLES = {
+    "person": "a person",
+    "channel": "a channel",
+    "on_call": "an on-call rotation",
+    "escalation": "an escalation",
+}
+
+
+@signed_in
+@require_GET
+def targets_page(request: PersonRequest) -> HttpResponse:
+    """The escalation matrix first: it is what somebody at 3 a.m. asks for."""
+    now = db_now()
+    return render(request, "core/targets.html", {"now": now, **matrix.everything(now)})
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def new(request: PersonRequest, kind: str) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    if kind not in FORMS:
+        raise Http404
+    start = {"time_zone": request.user.time_zone, "rotation_days": 7}
+    form = FORMS[kind](_posted(request), initial=start)
+    if form.is_valid():
+        try:
+            target, secret = services.create(asked=form.asked(kind), actor=actor, now=db_now())
+        except InvalidInput as error:
+            form.take(error.errors)
+        else:
+            return _saved(request, target, secret, f"{target.name} is there.")
+    return _form(request, form, {"kind": kind, "heading": f"Add {TITLES[kind]}"})
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def change(request: PersonRequest, target_id: int) -> HttpResponse:
+    """Change a target. A place that begins empty may become a person, a channel or a rotation."""
+    actor = actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    target = services.one(target_id)
+    kind = request.GET.get("kind", target.kind)
+    if kind not in FORMS:
+        raise Http404
+    form = FORMS[kind](_posted(request), initial=initial(target))
+    if form.is_valid():
+        try:
+            changed, secret = services.change(
+                target_id=target_id, asked=form.asked(kind), actor=actor, now=db_now()
+            )
+        except InvalidInput as error:
+            form.take(error.errors)
+        else:
+            return _saved(request, changed, secret, f"{changed.name} is changed.")
+    context = {
+        "target": target,
+        "kind": kind,
+        "kinds": _other_kinds(target),
+        "heading": f"Change {target.name}",
+        "masked_url": masked_url(target.webhook_url),
+    }
+    return _form(request, form, context)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def remove(request: PersonRequest, target_id: int) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    target = services.one(target_id)
+    if request.method == "POST":
+        try:
+            services.remove(target_id=target_id, actor=actor, now=db_now())
+        except Conflict as conflict:
+            return _refused(request, "Not removed", conflict)
+        return done(request, f"{target.name} is removed.", PAGE)
+    context = {"target": target, "users": services.used_by(target)}
+    return show(request, "core/targets_remove.html", context)
+
+
+@signed_in
+@require_POST
+def test(request: PersonRequest, target_id: int) -> HttpResponse:
+    try:
+        target, reached = services.test(target_id=target_id, actor=actor_of(request), now=db_now())
+    except Conflict as conflict:
+        return _refused(request, "Nothing was sent", conflict)
+    to = ", ".join(reach.masked(reached.to))
+    return done(request, f"A test for {target.name} is on its way to {to}.", PAGE)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def new_route(request: PersonRequest) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    form = RouteForm(_posted(request))
+    if form.is_valid():
+        try:
+            route = services.add_route(
+                event=form.text("event"),
+                scope=form.text("scope"),
+                severity=form.text("severity"),
+                target=int(form.text("target")),
+                actor=actor,
+                now=db_now(),
+            )
+        except InvalidInput as error:
+            form.take(error.errors)
+        except Conflict as conflict:
+            form.take({"target": [conflict.detail]})
+        else:
+            return done(request, f"{route.event} now goes to {route.target.name}.", PAGE)
+    status = 422 if form.is_bound else 200
+    return show(request, "core/targets_route.html", {"form": form}, status=status)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def remove_route(request: PersonRequest, route_id: int) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    route = Route.objects.select_related("target").filter(pk=route_id).first()
+    if route is None:
+        raise Http404
+    if request.method == "POST":
+        services.remove_route(route_id=route_id, actor=actor, now=db_now())
+        return done(request, f"{route.event} no longer goes to {route.target.name}.", PAGE)
+    return show(request, "core/targets_remove.html", {"route": route, "target": route.target})
+
+
+def _saved(
+    request: PersonRequest, target: Target, secret: str | None, message: str
+) -> HttpResponse:
+    """A webhook's secret is shown in this answer and never again."""
+    if secret is None:
+        return done(request, message, PAGE)
+    return show(request, "core/targets_secret.html", {"target": target, "secret": secret})
+
+
+def _form(request: PersonRequest, form: TargetForm, context: dict[str, Any]) -> HttpResponse:
+    status = 422 if form.is_bound else 200
+    return show(request, "core/targets_form.html", {"form": form, **context}, status=status)
+
+
+def _other_kinds(target: Target) -> list[tuple[str, str]]:
+    """What the target could become; an escalation stays one."""
+    if target.kind == Target.Kind.ESCALATION:
+        return []
+    kinds = ("person", "channel", "on_call")
+    return [(kind, TITLES[kind]) for kind in kinds]
+
+
+def _posted(request: PersonRequest) -> QueryDict | None:
+    return request.POST if request.method == "POST" else None
+
+
+def _refused(request: PersonRequest, heading: str, conflict: Conflict) -> HttpResponse:
+    context = {"heading": heading, "detail": conflict.detail, "back": "targets_page"}
+    return show(request, "core/notice.html", context, status=409)

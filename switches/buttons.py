@@ -1,0 +1,106 @@
+"""The buttons of messages about a switch: acknowledge, and extend by a day."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core import buttons
+from controlplane.core.actors import Actor
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.interactions.actions import button
+from switches import publication, services
+from switches.models import Episode, Switch
+from switches.services import changes
+from switches.services.register import lock
+
+EXTEND_BY = "24h"
+LONGER = timedelta(hours=24)
+WORTH_IT = timedelta(minutes=5)
+"""A gain smaller than this is no extension: the button was pressed twice."""
+
+
+@button("acknowledge")
+def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Somebody knows that the switch is engaged or overdue.
+
+    In place of core's button of that name, which stays there for what is not about a switch.
+    """
+    if "switch" not in value:
+        return buttons.acknowledge(value, actor, now)
+    actor.require("switches:write")
+    with transaction.atomic():
+        switch, episode = _of_the_message(value)
+        if _is_known_already(episode, now):
+            return f"{episode.acknowledged_by} has just acknowledged {switch.pk}."
+        services.acknowledge(scope=switch.scope, key=switch.key, actor=actor, now=now)
+        return f"You acknowledged {switch.pk}: nobody else is told of it for 24 hours."
+
+
+@button("extend")
+def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Keep it engaged until 24 hours from now, if that is later than its expiry."""
+    actor.require("switches:write")
+    with transaction.atomic():
+        switch, episode = _of_the_message(value)
+        until = now + LONGER
+        present = episode.expires_at
+        if present is not None and until - present < WORTH_IT:
+            return (
+                f"{switch.pk} is engaged until {_told(present)} already, which is 24 hours from "
+                "now or later. Nothing was changed."
+            )
+        services.extend(
+            scope=switch.scope,
+            key=switch.key,
+            expires_in=EXTEND_BY,
+            reason=f"{actor.name} pressed Extend in Slack: 24 hours longer.",
+            actor=actor,
+            now=now,
+        )
+        return f"{switch.pk} stays engaged until {_told(until)}."
+
+
+def _is_known_already(episode: Episode, now: datetime) -> bool:
+    """Whether somebody acknowledged it a moment ago, as it is now: overdue is news."""
+    known_at = episode.acknowledged_at
+    if known_at is None or now - known_at > buttons.JUST_NOW:
+        return False
+    return episode.overdue_at is None or known_at >= episode.overdue_at
+
+
+def _of_the_message(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
+    """The switch and its open episode, locked, if it is still the one the message tells of.
+
+    Raises :class:`Conflict` that says what has become of that.
+    """
+    publication.lock()
+    scope, _, key = str(value.get("switch")).partition(":")
+    switch = lock(scope, key)
+    if switch is None:
+        raise NotFound("This button names no switch. Open the console instead.")
+    told = buttons.number(value, "episode")
+    present = changes.open_episode(switch)
+    if present is not None and present.pk == told:
+        return switch, present
+    raise Conflict(f"{_what_became_of(switch, told)}{_what_is_now(present)}")
+
+
+def _what_became_of(switch: Switch, episode_id: int) -> str:
+    past = Episode.objects.filter(pk=episode_id, switch=switch, ended_at__isnull=False).first()
+    if past is None or past.ended_at is None:
+        return f"This message is not about {switch.pk} as it is now."
+    return f"{switch.pk} was {past.ended_how} at {_told(past.ended_at)} by {past.ended_by}."
+
+
+def _what_is_now(present: Episode | None) -> str:
+    if present is None:
+        return " There is nothing to do here any more."
+    who = f"{present.engaged_by_type}:{present.engaged_by_name}"
+    since = _told(present.engaged_at)
+    return f" {who} has engaged it again since, at {since}: use the message about that."
+
+
+def _told(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

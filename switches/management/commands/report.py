@@ -1,0 +1,66 @@
+"""`manage.py report weekly`: make the weekly report and print it; with `--send`, tell it too."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from controlplane.core.clock import db_now
+from controlplane.core.shell import ShellCommand, shell_actor
+from switches.models import WeeklyReport
+from switches.report import services, weeks
+from switches.report.compose import zone
+from switches.report.resources import full_resource
+from switches.report.text import lines_of
+from switches.report.weeks import Week
+
+WRONG_ARGUMENT = 2
+
+
+class Command(ShellCommand):
+    help = "Make, keep and print the weekly report; with --send also tell everybody, once."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        kinds = parser.add_subparsers(dest="kind", required=True)
+        weekly = kinds.add_parser("weekly", help="the report of an ISO week")
+        weekly.add_argument("--week", help="as 2026-W47; the last complete week unless told")
+        weekly.add_argument(
+            "--send", action="store_true", help="tell it as well, unless that was done"
+        )
+        weekly.add_argument("--json", action="store_true", help="print the API's resource")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        now = db_now()
+        week = self._week(options["week"], weeks.week_of(now, zone()))
+        report = services.generate(week=week, actor=shell_actor(), now=now)
+        sent = options["send"] and services.send(week=week, actor=shell_actor(), now=now)
+        report.refresh_from_db()
+        if options["json"]:
+            self.line(json.dumps(full_resource(report)))
+            return
+        for line in lines_of(report.content, zone(), settings.PUBLIC_URL.rstrip("/")):
+            self.line(line)
+        self.line()
+        self.line(_standing(report, told_now=sent))
+
+    def _week(self, written: str | None, running: Week) -> Week:
+        if written is None:
+            return running.later(-1)
+        try:
+            week = weeks.parse(written)
+        except ValueError as error:
+            raise CommandError(f"--week: {error}", returncode=WRONG_ARGUMENT) from error
+        if week > running:
+            raise CommandError(
+                f"--week: {week} has not begun; this is {running}.", returncode=WRONG_ARGUMENT
+            )
+        return week
+
+
+def _standing(report: WeeklyReport, *, told_now: bool) -> str:
+    """What was done about it, by now."""
+    signed = f"signed by {report.signed_by}" if report.signed_at else "not signed off"
+    told = "told now" if told_now else "told before" if report.sent_at else "kept, not told yet"
+    return f"{told}; {signed}; audit anchor {report.anchor_id}:{report.anchor_hash}"

@@ -1,0 +1,63 @@
+"""Weekly reports over HTTP."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches.models import WeeklyReport
+from switches.report import queries, services
+from switches.report.resources import (
+    FullReportShape,
+    ReportShape,
+    full_resource,
+    report_resource,
+)
+
+ONE_WEEK = (OpenApiParameter("week", str, OpenApiParameter.PATH, pattern="^[0-9]{4}-W[0-9]{2}$"),)
+
+
+class SignBody(MutationBody):
+    comment = Text(required=False, max_length=services.LONGEST_COMMENT)
+
+
+class ReportList(ListView[WeeklyReport]):
+    """The reports that are kept, the newest week first."""
+
+    queryset: QuerySet[WeeklyReport] = WeeklyReport.objects.defer("content")
+    serializer_class = ReportShape
+    ordering = "-week"
+    read_scope = "reports:read"
+
+
+class ReportDetail(ApiView):
+    path_parameters = ONE_WEEK
+    read_scope = "reports:read"
+    http_method_names = ["get", "head"]
+
+    @extend_schema(responses=FullReportShape)
+    def get(self, request: Request, week: str) -> Response:
+        """One report. The week that runs is told as it stands, whether or not it is kept."""
+        return Response(full_resource(queries.find(week, db_now())))
+
+
+class SignView(ApiView):
+    path_parameters = ONE_WEEK
+    write_scope = "reports:read"  # Whoever may read it may come this far; signing takes a power.
+    http_method_names = ["post"]
+
+    @extend_schema(request=SignBody, responses=ReportShape, auth=BY_SESSION)
+    @mutation(SignBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, week: str) -> Done:
+        """Sign off a final report. A signed-in approver; no token ever does."""
+        comment = body.get("comment", "")
+        signed = services.sign(week=queries.named(week), comment=comment, actor=actor, now=now)
+        return Done(report_resource(signed))

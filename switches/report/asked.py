@@ -1,0 +1,173 @@
+"""What machines asked for and people decided: trips, approvals, rules overridden and reviews."""
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.canonical import timestamp
+from controlplane.core.sections import ReportRow, ReportSection
+from switches.models import Episode, Trip
+from switches.report.words import MOST_ROWS, counted, first
+
+REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
+READ_AT_MOST = 1000
+
+
+def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """What machines wanted to stop, by the policy that decided and what came of it."""
+    rows = (
+        Trip.objects.filter(at__gte=start, at__lt=end)
+        .values("policy__trigger", "outcome")
+        .annotate(trips=Count("pk"), repeated=Coalesce(Sum("repeats"), 0))
+        .order_by("-trips", "policy__trigger", "outcome")
+    )
+    found = list(rows[:MOST_ROWS])
+    total = sum(row["trips"] for row in rows)
+    tripped = sum(row["trips"] for row in rows if row["outcome"] == Trip.Outcome.TRIPPED)
+    waiting = sum(row["trips"] for row in rows if row["outcome"] == Trip.Outcome.PERSON)
+    return ReportSection(
+        slug="trips",
+        title="Trips",
+        summary=(
+            f"Machines asked {counted(total, 'time')}; {tripped:,} engaged a switch, "
+            f"{waiting:,} were left to a person."
+            if total
+            else "No machine asked for anything to be stopped."
+        ),
+        tone="warn" if waiting else "good",
+        columns=("policy", "outcome", "trips", "repeated"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "policy": row["policy__trigger"] or "none matched",
+                    "outcome": Trip.Outcome(row["outcome"]).value,
+                    "trips": row["trips"],
+                    "repeated": row["repeated"],
+                },
+                "/trips/",
+            )
+            for row in found
+        ),
+        total=len(rows),
+    )
+
+
+def reviews(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Break-glass: reviews that nobody has signed, the oldest first, then those of the week."""
+    about = Approval.objects.filter(kind=REVIEW, requested_at__lt=min(end, now))
+    still_open = about.filter(state="pending")
+    found = about.filter(Q(state="pending") | Q(requested_at__gte=start))
+    unsigned, total = still_open.count(), found.count()
+    rows = [*still_open.order_by("requested_at", "pk")[:MOST_ROWS]]
+    rows += found.exclude(state="pending").order_by("requested_at", "pk")[: MOST_ROWS - len(rows)]
+    return ReportSection(
+        slug="break_glass",
+        title="Break-glass and reviews",
+        summary=_reviews_in_words(unsigned, total),
+        tone="bad" if unsigned else "warn" if total else "good",
+        columns=("switch", "what", "why", "by", "used_at", "review"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "switch": review.target,
+                    "what": review.summary,
+                    "why": first(review.reason),
+                    "by": review.requested_by,
+                    "used_at": timestamp(review.requested_at),
+                    "review": "not signed"
+                    if review.state == "pending"
+                    else f"{review.state} by {review.decided_by}",
+                },
+                "/approvals/",
+            )
+            for review in rows
+        ),
+        total=total,
+    )
+
+
+def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """What a second person was asked for: decided in the week, and what still waits."""
+    asked = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
+    waiting = asked.filter(state="pending")
+    decided = asked.filter(decided_at__gte=start, decided_at__lt=end)
+    found = asked.filter(Q(state="pending") | Q(decided_at__gte=start, decided_at__lt=end))
+    states = dict(decided.values_list("state").annotate(Count("pk")).order_by())
+    pending = waiting.count()
+    total = pending + sum(states.values())
+    told = [f"{count:,} {state}" for state, count in sorted(states.items())]
+    told += [f"{pending:,} waiting"] if pending else []
+    return ReportSection(
+        slug="approvals",
+        title="Approvals",
+        summary=f"{', '.join(told)}." if total else "Nobody had to be asked.",
+        tone="warn" if pending or states.get("expired") else "good",
+        columns=("about", "what", "state", "asked_by", "asked_at", "decided_by", "comment"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "about": approval.target,
+                    "what": approval.summary,
+                    "state": approval.state,
+                    "asked_by": approval.requested_by,
+                    "asked_at": timestamp(approval.requested_at),
+                    "decided_by": approval.decided_by,
+                    "comment": first(approval.comment),
+                },
+                "/approvals/",
+            )
+            for approval in _pending_first(found)
+        ),
+        total=total,
+    )
+
+
+def overridden(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """Safety rules that break-glass set aside, the most often overridden first."""
+    broken = Episode.objects.filter(
+        engaged_at__gte=start, engaged_at__lt=end, broke_glass__isnull=False
+    ).order_by("-engaged_at")
+    found = list(broken.values_list("broke_glass", "switch_id")[:READ_AT_MOST])
+    times = Counter(_rule(glass) for glass, _ in found)
+    last: dict[str, str] = {}
+    for glass, switch_id in found:
+        last.setdefault(_rule(glass), switch_id)
+    return ReportSection(
+        slug="rules_overridden",
+        title="Safety rules overridden",
+        summary=(
+            f"{counted(len(found), 'engage')} set a safety rule aside."
+            if found
+            else "No safety rule was set aside to engage."
+        ),
+        tone="warn" if found else "good",
+        columns=("rule", "times", "last_by_switch"),
+        rows=tuple(
+            ReportRow({"rule": rule, "times": count, "last_by_switch": last[rule]}, "/rules/")
+            for rule, count in times.most_common(MOST_ROWS)
+        ),
+        total=len(times),
+    )
+
+
+def _reviews_in_words(unsigned: int, total: int) -> str:
+    if not total:
+        return "Nobody broke the glass, and no review is open."
+    if unsigned:
+        return f"{counted(unsigned, 'review')} not signed by a second person."
+    return f"{counted(total, 'review')} of this week, all signed."
+
+
+def _pending_first(found: QuerySet[Approval]) -> list[Approval]:
+    rows = list(found.filter(state="pending").order_by("pk")[:MOST_ROWS])
+    others = found.exclude(state="pending").order_by("-decided_at")
+    return rows + list(others[: MOST_ROWS - len(rows)])
+
+
+def _rule(glass: Any) -> str:
+    named = glass.get("rule") if isinstance(glass, dict) else glass
+    return str(named or "not named")

@@ -1,0 +1,110 @@
+"""The content of a weekly report: every section that apps registered, as plain JSON values."""
+
+import hashlib
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import psycopg
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, transaction
+
+from controlplane.core import canonical, sections
+from switches.report.weeks import Week
+
+log = structlog.get_logger(__name__)
+
+SCHEMA = 1
+WORST_FIRST = ("bad", "warn", "good")
+
+
+def zone() -> ZoneInfo:
+    """The zone whose clock weeks go by."""
+    return ZoneInfo(settings.TIME_ZONE)
+
+
+def compose(week: Week, now: datetime) -> dict[str, Any]:
+    """The report as it stands at `now`, without keeping it.
+
+    A section that fails is logged and says that it could not be read; the rest is told all the
+    same. Without a database there is nothing to tell, and its error is raised.
+    """
+    starts_at, ends_at = week.starts_at(zone()), week.ends_at(zone())
+    return {
+        "schema": SCHEMA,
+        "week": str(week),
+        "starts_at": canonical.timestamp(starts_at),
+        "ends_at": canonical.timestamp(ends_at),
+        "generated_at": canonical.timestamp(now),
+        "final": now >= ends_at,
+        "time_zone": settings.TIME_ZONE,
+        "environment": settings.ENVIRONMENT_NAME,
+        "sections": [
+            _read(source, starts_at, ends_at, now) for source in sections.report_sources()
+        ],
+    }
+
+
+def digest(content: dict[str, Any]) -> str:
+    """SHA-256 of the content in canonical form, hexadecimal."""
+    return hashlib.sha256(canonical.dumps(content).encode()).hexdigest()
+
+
+def worst_first(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Its sections by how much a reader has to act, else in their order."""
+    return sorted(content["sections"], key=lambda section: WORST_FIRST.index(section["tone"]))
+
+
+def _read(
+    source: sections.ReportSource, start: datetime, end: datetime, now: datetime
+) -> dict[str, Any]:
+    try:
+        with transaction.atomic():  # What fails in the database must not take the rest with it.
+            return _plain(source(start, end, now))
+    except InterfaceError:
+        raise
+    except OperationalError as error:
+        if not isinstance(error.__cause__, psycopg.errors.QueryCanceled):
+            raise
+        log.warning("report.section_too_slow", section=_name(source))
+    except Exception:
+        log.exception("report.section_failed", section=_name(source))
+    title = _name(source).replace("_", " ").capitalize()
+    return _section(_name(source), title, "This part could not be read.", "warn", unread=True)
+
+
+def _plain(section: sections.ReportSection) -> dict[str, Any]:
+    """The section as JSON holds it; raises here, not when it is stored, if a value is no such."""
+    told = _section(
+        section.slug,
+        section.title,
+        section.summary,
+        section.tone if section.tone in WORST_FIRST else "warn",
+        columns=list(section.columns),
+        rows=[
+            {"cells": {name: row.cells.get(name) for name in section.columns}, "path": row.path}
+            for row in section.rows
+        ],
+        total=section.total,
+        charts=[
+            {
+                "title": chart.title,
+                "unit": chart.unit,
+                "alt": chart.alt,
+                "bars": [[label, value] for label, value in chart.bars],
+            }
+            for chart in section.charts
+        ],
+    )
+    canonical.dumps(told)
+    return told
+
+
+def _section(slug: str, title: str, summary: str, tone: str, **more: Any) -> dict[str, Any]:
+    nothing = {"columns": [], "rows": [], "total": 0, "charts": [], "unread": False}
+    return {"slug": slug, "title": title, "summary": summary, "tone": tone, **nothing, **more}
+
+
+def _name(source: sections.ReportSource) -> str:
+    return str(getattr(source, "__name__", "section"))

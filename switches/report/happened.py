@@ -1,0 +1,233 @@
+"""What happened in the week: engaged and released, how long it took, who did it, what it cost."""
+
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db.models import (
+    Aggregate,
+    Count,
+    DateTimeField,
+    DurationField,
+    F,
+    Max,
+    Q,
+    Sum,
+    Value,
+)
+from django.db.models.expressions import Combinable, ExpressionWrapper
+from django.db.models.functions import Coalesce, Greatest, Least
+
+from controlplane.core import durations
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
+from controlplane.core.sections import Chart, ReportRow, ReportSection
+from switches.models import Episode, Scope
+from switches.report import weeks
+from switches.report.words import MOST_ROWS, counted, page_of, told_by
+
+Days = Sequence[tuple[date, datetime, datetime]]
+NOTHING = timedelta()
+
+
+class Median(Aggregate):
+    function = "PERCENTILE_CONT"
+    template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = DurationField()
+
+
+def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Episodes that began and ended in the week, the longest of them, and the days they fill."""
+    began = Episode.objects.filter(engaged_at__gte=start, engaged_at__lt=end)
+    ended = Episode.objects.filter(ended_at__gte=start, ended_at__lt=end)
+    lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=DurationField())
+    told = ended.aggregate(count=Count("pk"), median=Median(lasted), longest=Max(lasted))
+    longest = ended.annotate(lasted=lasted).order_by("-lasted", "pk")[:MOST_ROWS]
+    days = weeks.days_of(start, ZoneInfo(settings.TIME_ZONE))
+    return ReportSection(
+        slug="flow",
+        title="Engaged and released",
+        summary=_flow_in_words(began.count(), told),
+        tone="good",
+        columns=("switch", "stood_seconds", "engaged_by", "ended_by", "how", "ended_at"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "switch": episode.switch_id,
+                    "stood_seconds": int(episode.lasted.total_seconds()),
+                    "engaged_by": told_by(episode),
+                    "ended_by": episode.ended_by,
+                    "how": episode.ended_how,
+                    "ended_at": timestamp(episode.ended_at) if episode.ended_at else None,
+                },
+                page_of(episode.switch_id),
+            )
+            for episode in longest
+        ),
+        total=told["count"],
+        charts=(*_per_day(days), *_hours(days, now)),
+    )
+
+
+def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """Everybody who changed what services are told, the busiest first."""
+    rows = (
+        AuditEntry.objects.filter(at__gte=start, at__lt=end, action__startswith="switch.")
+        .values("actor_type", "actor_name")
+        .annotate(
+            engaged=Count("pk", filter=Q(action="switch.engaged")),
+            released=Count("pk", filter=Q(action__in=("switch.released", "switch.undone"))),
+            extended=Count("pk", filter=Q(action="switch.extended")),
+            changes=Count("pk"),
+        )
+        .order_by("-changes", "actor_type", "actor_name")
+    )
+    found = list(rows[: MOST_ROWS + 1])
+    total = len(found) if len(found) <= MOST_ROWS else rows.count()
+    return ReportSection(
+        slug="who",
+        title="Who",
+        summary=(
+            f"{counted(total, 'actor')} changed what services are told."
+            if total
+            else "Nobody changed anything."
+        ),
+        tone="good",
+        columns=("actor", "engaged", "released", "extended", "changes"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "actor": f"{row['actor_type']}:{row['actor_name']}",
+                    **{name: row[name] for name in ("engaged", "released", "extended", "changes")},
+                },
+                "/audit/?action=switch",
+            )
+            for row in found[:MOST_ROWS]
+        ),
+        total=total,
+    )
+
+
+def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+    """Switches that were kept engaged for longer, the most often extended first."""
+    rows = (
+        AuditEntry.objects.filter(action="switch.extended", at__gte=start, at__lt=end)
+        .values("target")
+        .annotate(times=Count("pk"), last_at=Max("at"))
+        .order_by("-times", "target")
+    )
+    total = rows.count()
+    return ReportSection(
+        slug="extends",
+        title="Extended",
+        summary=(
+            f"{counted(total, 'switch')} kept engaged for longer than first planned."
+            if total
+            else "Nothing was extended."
+        ),
+        tone="good",
+        columns=("switch", "times", "last_at"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "switch": row["target"],
+                    "times": row["times"],
+                    "last_at": timestamp(row["last_at"]),
+                },
+                page_of(row["target"]),
+            )
+            for row in rows[:MOST_ROWS]
+        ),
+        total=total,
+    )
+
+
+def _flow_in_words(began: int, told: dict[str, Any]) -> str:
+    if not began and not told["count"]:
+        return "Nothing was engaged and nothing was released."
+    said = f"{counted(began, 'episode')} began and {told['count']:,} ended"
+    if not told["count"]:
+        return f"{said}."
+    median, longest = (durations.readable(told[name]) for name in ("median", "longest"))
+    return f"{said}; half of those lasted up to {median}, the longest {longest}."
+
+
+def _per_day(days: Days) -> tuple[Chart, ...]:
+    """How many episodes began and ended on each day: one query."""
+    counts = Episode.objects.aggregate(
+        **{
+            f"{field}_{number}": Count("pk", filter=_within(field, since, until))
+            for field in ("engaged_at", "ended_at")
+            for number, (_, since, until) in enumerate(days)
+        }
+    )
+    return tuple(
+        chart
+        for field, title, verb in (
+            ("engaged_at", "Engaged a day", "engaged"),
+            ("ended_at", "Released a day", "released"),
+        )
+        if (chart := _chart(title, "episodes", verb, days, [counts[f"{field}_{n}"] for n in _N]))
+    )
+
+
+def _hours(days: Days, now: datetime) -> tuple[Chart, ...]:
+    """The hours that switches of each scope stood engaged on each day, added up: one query."""
+    stood = {
+        f"day_{number}": Coalesce(
+            Sum(_overlap(since, min(until, now)), filter=_open_within(since, min(until, now))),
+            Value(NOTHING),
+            output_field=DurationField(),
+        )
+        for number, (_, since, until) in enumerate(days)
+    }
+    some = _open_within(days[0][1], days[-1][2])
+    rows = Episode.objects.filter(some).values_list("switch__scope").annotate(**stood).order_by()
+    found = {scope: each_day for scope, *each_day in rows}
+    charts = []
+    for scope in Scope.values:
+        if scope in found:
+            hours = [day.total_seconds() / 3600 for day in found[scope]]
+            verb = f"{scope} switches engaged"
+            charts.append(_chart(f"Engaged hours a day: {scope}", "hours", verb, days, hours))
+    return tuple(chart for chart in charts if chart)
+
+
+_N = range(weeks.DAYS)
+
+
+def _chart(title: str, unit: str, verb: str, days: Days, values: Sequence[float]) -> Chart | None:
+    if not any(values):
+        return None
+    most, day = max((value, -number) for number, value in enumerate(values))
+    alt = f"{_plain(sum(values))} {unit} {verb} in the week, most on {days[-day][0]:%A}: "
+    return Chart(
+        title=title,
+        unit=unit,
+        alt=f"{alt}{_plain(most)}.",
+        bars=tuple(
+            (f"{date_:%a} {date_.day}", round(float(value), 2))
+            for (date_, _, _), value in zip(days, values, strict=True)
+        ),
+    )
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:.1f}"
+
+
+def _within(field: str, since: datetime, until: datetime) -> Q:
+    return Q(**{f"{field}__gte": since, f"{field}__lt": until})
+
+
+def _open_within(since: datetime, until: datetime) -> Q:
+    return Q(engaged_at__lt=until) & (Q(ended_at__isnull=True) | Q(ended_at__gt=since))
+
+
+def _overlap(since: datetime, until: datetime) -> Combinable:
+    moment = DateTimeField()
+    last = Least(Coalesce("ended_at", Value(until)), Value(until), output_field=moment)
+    first = Greatest("engaged_at", Value(since), output_field=moment)
+    return ExpressionWrapper(last - first, output_field=DurationField())

@@ -1,0 +1,111 @@
+"""A weekly report as the API shows it, and the shapes of that for the OpenAPI document."""
+
+from datetime import datetime
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.core.canonical import timestamp
+from switches.models import WeeklyReport
+from switches.report.compose import WORST_FIRST
+
+
+def report_resource(report: WeeklyReport) -> dict[str, Any]:
+    """What is known about a report, without what it says."""
+    return {
+        "week": report.week,
+        "starts_at": timestamp(report.starts_at),
+        "ends_at": timestamp(report.ends_at),
+        "generated_at": timestamp(report.generated_at),
+        "final": report.final,
+        "anchor": _anchor(report),
+        "sent_at": _stamp(report.sent_at),
+        "signed_at": _stamp(report.signed_at),
+        "signed_by": report.signed_by or None,
+        "comment": report.comment,
+    }
+
+
+def full_resource(report: WeeklyReport) -> dict[str, Any]:
+    """The same, with its sections."""
+    said = ("time_zone", "environment", "sections")
+    return {**report_resource(report), **{name: report.content[name] for name in said}}
+
+
+def unkept(content: dict[str, Any], starts_at: datetime, ends_at: datetime) -> WeeklyReport:
+    """A report that was only composed, in the form of one that is kept."""
+    return WeeklyReport(
+        week=content["week"],
+        starts_at=starts_at,
+        ends_at=ends_at,
+        generated_at=datetime.fromisoformat(content["generated_at"]),
+        final=False,
+        content=content,
+    )
+
+
+def _anchor(report: WeeklyReport) -> dict[str, Any] | None:
+    if report.anchor_id is None:
+        return None
+    return {"id": report.anchor_id, "hash": report.anchor_hash}
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return timestamp(moment) if moment else None
+
+
+class AnchorShape(serializers.Serializer[Any]):
+    id = serializers.IntegerField(help_text="The audit row that the report was made with.")
+    hash = serializers.CharField()
+
+
+class ReportShape(serializers.Serializer[WeeklyReport]):
+    week = serializers.CharField(help_text="As 2026-W47.")
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField(help_text="The first moment after it.")
+    generated_at = serializers.DateTimeField()
+    final = serializers.BooleanField(help_text="False while the week runs.")
+    anchor = AnchorShape(allow_null=True, help_text="Null if the report is not kept.")
+    sent_at = serializers.DateTimeField(allow_null=True)
+    signed_at = serializers.DateTimeField(allow_null=True)
+    signed_by = serializers.CharField(allow_null=True)
+    comment = serializers.CharField()
+
+    def to_representation(self, report: WeeklyReport) -> dict[str, Any]:
+        return report_resource(report)
+
+
+class ChartShape(serializers.Serializer[Any]):
+    title = serializers.CharField()
+    unit = serializers.CharField()
+    alt = serializers.CharField()
+    bars = serializers.ListField(
+        child=serializers.ListField(child=serializers.JSONField()),
+        help_text="Each a label and a number.",
+    )
+
+
+class RowShape(serializers.Serializer[Any]):
+    cells = serializers.DictField(
+        child=serializers.JSONField(allow_null=True),
+        help_text="By column: `…_at` are times, `…_seconds` durations.",
+    )
+    path = serializers.CharField(help_text="The console's page about it.")
+
+
+class SectionShape(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    tone = serializers.ChoiceField(WORST_FIRST)
+    columns = serializers.ListField(child=serializers.CharField())
+    rows = RowShape(many=True)
+    total = serializers.IntegerField(help_text="Of all rows; `rows` are the first of them.")
+    charts = ChartShape(many=True)
+    unread = serializers.BooleanField(help_text="True if this part could not be read.")
+
+
+class FullReportShape(ReportShape):
+    time_zone = serializers.CharField()
+    environment = serializers.CharField()
+    sections = SectionShape(many=True)

@@ -1,0 +1,129 @@
+"""A report's stored content, made ready for a template: cells by kind, charts as drawings. Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core import durations
+from switches.report import bars
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
+LONG_CELL = 30
+TONES = {
+    "bad": ("overdue", "To settle"),
+    "warn": ("warning", "To look at"),
+    "good": ("released", "Fine"),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: `at` if it is a moment, else `text`; `kind` is `number`, `moment` or `text`."""
+
+    label: str
+    kind: str
+    text: str
+    at: datetime | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it may take several lines, broken anywhere if need be."""
+        return self.at is None and len(self.text) > LONG_CELL
+
+
+@dataclass(frozen=True)
+class Row:
+    cells: tuple[Cell, ...]
+    path: str
+
+
+@dataclass(frozen=True)
+class Drawn:
+    title: str
+    unit: str
+    alt: str
+    drawing: bars.Drawing
+
+
+@dataclass(frozen=True)
+class Section:
+    slug: str
+    title: str
+    summary: str
+    tone: str
+    icon: str
+    word: str
+    heads: tuple[Cell, ...]
+    rows: tuple[Row, ...]
+    total: int
+    more: int
+    charts: tuple[Drawn, ...]
+    unread: bool
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it has nothing to say but its summary."""
+        return self.tone == "good" and not self.rows and not self.charts
+
+
+def shown_sections(content: Mapping[str, Any]) -> list[Section]:
+    return [_section(section) for section in content["sections"]]
+
+
+def cell(column: str, value: Any) -> Cell:
+    """A cell by its column's name and value: `…_at` are times, `…_seconds` durations."""
+    label = heading(column)
+    if value is None or value == "":
+        return Cell(label, "empty", "–")
+    if isinstance(value, bool):
+        return Cell(label, "text", "yes" if value else "no")
+    if isinstance(value, int | float):
+        if column.endswith("_seconds"):
+            return Cell(label, "number", durations.readable(timedelta(seconds=value)))
+        return Cell(label, "number", bars.plain(float(value)))
+    if isinstance(value, list):
+        return Cell(label, "text", ", ".join(map(str, value)))
+    if isinstance(value, str) and _MOMENT.fullmatch(value):
+        return Cell(label, "moment", value, datetime.fromisoformat(value))
+    return Cell(label, "text", str(value))
+
+
+def heading(column: str) -> str:
+    """`engaged_at` → `Engaged`: the unit shows in the cell."""
+    words = re.sub(r"_(at|seconds)$", "", column).replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def _section(told: Mapping[str, Any]) -> Section:
+    icon, word = TONES[told["tone"]]
+    rows = tuple(
+        Row(tuple(cell(name, row["cells"][name]) for name in told["columns"]), row["path"])
+        for row in told["rows"]
+    )
+    kinds = {c.label: c.kind for row in rows for c in row.cells if c.kind != "empty"}
+    return Section(
+        slug=told["slug"],
+        title=told["title"],
+        summary=told["summary"],
+        tone=told["tone"],
+        icon=icon,
+        word=word,
+        heads=tuple(
+            Cell(heading(name), kinds.get(heading(name), "text"), "") for name in told["columns"]
+        ),
+        rows=rows,
+        total=told["total"],
+        more=max(0, told["total"] - len(rows)),
+        charts=tuple(
+            Drawn(
+                chart["title"],
+                chart["unit"],
+                chart["alt"],
+                bars.draw([(label, value) for label, value in chart["bars"]]),
+            )
+            for chart in told["charts"]
+        ),
+        unread=told["unread"],
+    )

@@ -1,0 +1,221 @@
+"""Making the weekly report, telling it, and signing it off: each once for a week."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor, system
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.escalation import services as escalations
+from controlplane.core.outbox import services as outbox
+from controlplane.core.people.roles import Power
+from switches.models import WeeklyReport
+from switches.report import weeks
+from switches.report.compose import compose, digest, worst_first, zone
+from switches.report.weeks import Week
+
+MADE_UP_FOR = 4
+LONGEST_COMMENT = 2000
+SAID_FIRST = 4
+BEAT = "weekly report"
+
+
+@transaction.atomic
+def generate(*, week: Week, actor: Actor, now: datetime) -> WeeklyReport:
+    """The report of the week, made now unless a final one is there already.
+
+    It is final if its week is over; until then each new one replaces the last, and a signature with
+    it: what was signed is not what stands there now. Its audit row holds
+    the hash of its content, and the report holds that row's number and hash: the head of the chain
+    when it was made. Raises :class:`NotFound` for a week that has not begun.
+    """
+    if week.starts_at(zone()) > now:
+        raise NotFound(f"The week {week} has not begun.")
+    report = _locked_or_new(week, now)
+    if report.final:
+        return report
+    content = compose(week, now)
+    entry = audit.record(
+        actor=actor,
+        action="report.generated",
+        target=_subject(report),
+        after={"final": content["final"], "sha256": digest(content)},
+        now=now,
+    )
+    report.content, report.final, report.generated_at = content, content["final"], now
+    report.anchor_id, report.anchor_hash = entry.pk, entry.hash
+    if report.final:
+        report.sent_at = None  # Of what was told while the week ran.
+    report.signed_at, report.signed_by, report.comment = None, "", ""
+    report.save()
+    return report
+
+
+@transaction.atomic
+def send(*, week: Week, actor: Actor, now: datetime) -> bool:
+    """Tell the report that is kept for the week; returns whether that was not done before.
+
+    A final one waits for a signature from then on: it is told again, further up, until it has one.
+    """
+    report = _locked(week)
+    if report.sent_at is not None:
+        return False
+    kind = "final" if report.final else "provisional"
+    facts = _facts(report)
+    outbox.announce(
+        event="report.ready",
+        event_key=f"report:{report.week}:{kind}",
+        subject=_subject(report),
+        facts=facts,
+        now=now,
+    )
+    report.sent_at = now
+    report.save(update_fields=["sent_at"])
+    if report.final and report.signed_at is None:
+        escalations.open_escalation(
+            subject=_subject(report),
+            event="report.unsigned",
+            severity="warning",
+            facts=facts,
+            now=now,
+        )
+    audit.record(
+        actor=actor,
+        action="report.sent",
+        target=_subject(report),
+        after={"final": report.final},
+        now=now,
+    )
+    return True
+
+
+@transaction.atomic
+def sign(*, week: Week, comment: str, actor: Actor, now: datetime) -> WeeklyReport:
+    """Sign off a kept report: a person who may approve has read it. Once; again by them is fine.
+
+    One that was made while its week ran can be signed as well; the final one is then another.
+    Raises :class:`Forbidden`, :class:`NotFound`, or :class:`Conflict` if somebody else signed.
+    """
+    actor.require_power(Power.APPROVE)
+    report = _locked(week)
+    if report.signed_at is not None:
+        if report.signed_by.partition(":")[2] == actor.name:
+            return report
+        raise Conflict(
+            f"{report.signed_by} has signed the report of {week}.", signed_by=report.signed_by
+        )
+    report.signed_at, report.signed_by = now, actor.label
+    report.comment = comment.strip()[:LONGEST_COMMENT]
+    report.save(update_fields=["signed_at", "signed_by", "comment"])
+    escalations.close(subject=_subject(report), now=now)
+    entry = _note_signature(report, actor, now)
+    outbox.announce(
+        event="report.signed",
+        event_key=f"audit:{entry.pk}",
+        subject=_subject(report),
+        facts={
+            "week": report.week,
+            "by": actor.label,
+            "comment": report.comment,
+            "path": _path(report),
+        },
+        now=now,
+    )
+    return report
+
+
+def run_due(now: datetime) -> int:
+    """Make and tell the last report that is due, and make up for up to four that are missing.
+
+    Nothing is made of weeks before this installation's first audit row. Safe to run twice at once:
+    each report is locked while it is made and told. Returns how many were made or told.
+    """
+    last = weeks.last_due(now, zone())
+    wanted = [last.later(-n) for n in range(MADE_UP_FOR + 1)]
+    kept = dict(
+        WeeklyReport.objects.filter(week__in=map(str, wanted), final=True).values_list(
+            "week", "sent_at"
+        )
+    )
+    missing = [week for week in wanted if str(week) not in kept]
+    untold = kept.get(str(last)) is None
+    if not missing and not untold:
+        return 0
+    began_at = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
+    done, actor = 0, system(BEAT)
+    for week in wanted:
+        due = week in missing and began_at is not None and began_at < week.ends_at(zone())
+        if due:
+            generate(week=week, actor=actor, now=now)
+        told = week == last and untold and (due or week not in missing)
+        if told:
+            told = send(week=week, actor=actor, now=now)
+        done += due or told
+    return done
+
+
+def _locked_or_new(week: Week, now: datetime) -> WeeklyReport:
+    """Whoever comes second waits here for the first, and finds what that made."""
+    WeeklyReport.objects.bulk_create(
+        [
+            WeeklyReport(
+                week=str(week),
+                starts_at=week.starts_at(zone()),
+                ends_at=week.ends_at(zone()),
+                generated_at=now,
+                content={},
+            )
+        ],
+        ignore_conflicts=True,
+    )
+    return _locked(week)
+
+
+def _locked(week: Week) -> WeeklyReport:
+    report = WeeklyReport.objects.select_for_update().filter(week=str(week)).first()
+    if report is None:
+        raise NotFound(f"There is no report of {week}.")
+    return report
+
+
+def _note_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditEntry:
+    return audit.record(
+        actor=actor,
+        action="report.signed",
+        target=_subject(report),
+        reason=report.comment,
+        after={"sha256": digest(report.content)},
+        now=now,
+    )
+
+
+def _facts(report: WeeklyReport) -> dict[str, Any]:
+    """The digest: how bad it is in a few words, the worst in a few lines, the rest as counts."""
+    ordered = worst_first(report.content)
+    acting = [section for section in ordered if section["tone"] != "good"]
+    bad = sum(section["tone"] == "bad" for section in ordered)
+    counts = [f"{s['title']}: {s['total']:,}" for s in ordered if s["total"]]
+    return {
+        "week": report.week,
+        "kind": "" if report.final else ", so far",
+        "headline": f"{bad} to settle" if bad else "to look at" if acting else "all calm",
+        **{
+            f"line_{number}": f"{section['title']}: {section['summary']}"
+            for number, section in enumerate(acting[:SAID_FIRST], 1)
+        },
+        "counts": " · ".join(counts),
+        "environment": report.content["environment"],
+        "anchor": f"{report.anchor_id}:{report.anchor_hash}",
+        "path": _path(report),
+    }
+
+
+def _subject(report: WeeklyReport) -> str:
+    return f"report:{report.week}"
+
+
+def _path(report: WeeklyReport) -> str:
+    return f"/reports/weekly/{report.week}/"

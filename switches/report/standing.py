@@ -1,0 +1,292 @@
+"""What stood stopped at the end of the week: first what nobody could act on, and what is forgotten.
+
+A report made after its week tells of the week's end; what ended since says so, and is left out
+where a reader is asked to do something about it.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import (
+    Case,
+    Count,
+    F,
+    IntegerField,
+    Min,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
+
+from controlplane.core import durations
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
+from controlplane.core.sections import ReportRow, ReportSection
+from switches.models import Episode
+from switches.report.weakness import LISTED_FROM, glance, weakness
+from switches.report.words import MOST_ROWS, counted, first, page_of, told_by
+
+LONG = timedelta(days=7)
+MANY_EXTENDS = 3
+READ_AT_ONCE = 2000
+
+EXTENDED_OFTEN = f"extended {MANY_EXTENDS} times or more"
+
+
+def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
+    """The episodes that were open at the end of the week, or are now if it is not over."""
+    at = min(end, now)
+    return Episode.objects.filter(engaged_at__lt=at).filter(
+        Q(ended_at__isnull=True) | Q(ended_at__gte=at)
+    )
+
+
+def still(end: datetime, now: datetime) -> QuerySet[Episode]:
+    """Those of them that are still open: somebody can still do something about them."""
+    return standing(end, now).filter(ended_at__isnull=True)
+
+
+def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Reasons that help the next person least, the weakest first."""
+    total, weakest = 0, []
+    reasons = still(end, now).values_list("pk", "reason")
+    for pk, reason in reasons.iterator(chunk_size=READ_AT_ONCE):
+        points = glance(reason).points
+        total += points >= LISTED_FROM
+        weakest.append((points, -pk))
+    # Reading word for word takes time, so only what may be shown is read like that.
+    chosen = [-pk for _, pk in heapq.nlargest(2 * MOST_ROWS, weakest)]
+    episodes = still(end, now).select_related("switch").filter(pk__in=chosen)
+    judged = [(weakness(episode.reason), episode) for episode in episodes]
+    judged = [(found, episode) for found, episode in judged if found.points >= LISTED_FROM]
+    judged.sort(key=lambda pair: (-pair[0].points, pair[1].engaged_at))
+    total = max(total, len(judged))
+    return ReportSection(
+        slug="vague_reasons",
+        title="Vague reasons",
+        summary=(
+            f"{counted(total, 'switch')} stopped for a reason that says little: whoever comes next "
+            "can't tell when it may be released. Ask, and engage anew or extend with a better one."
+            if total
+            else "Every reason names a component, a number, or both."
+        ),
+        tone="warn" if total else "good",
+        columns=("switch", "reason", "what_is_missing", "engaged_by", "engaged_at"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "switch": episode.switch_id,
+                    "reason": first(episode.reason),
+                    "what_is_missing": "; ".join(found.why),
+                    "engaged_by": told_by(episode),
+                    "engaged_at": timestamp(episode.engaged_at),
+                },
+                page_of(episode.switch_id),
+            )
+            for found, episode in judged[:MOST_ROWS]
+        ),
+        total=total,
+    )
+
+
+def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """What stands and shows no sign that somebody still thinks of it, the clearest case first."""
+    often = _extends_of_open(still(end, now))
+    signs = _signs(often, now)
+    points = sum(
+        (
+            Case(When(sign, then=Value(1)), default=Value(0), output_field=IntegerField())
+            for sign in signs.values()
+        ),
+        start=Value(0, output_field=IntegerField()),
+    )
+    found = still(end, now).annotate(signs=points).filter(signs__gt=0)
+    total = found.count()
+    episodes = found.order_by("-signs", "engaged_at", "pk")[:MOST_ROWS]
+    return ReportSection(
+        slug="forgotten",
+        title="Forgotten switches",
+        summary=(
+            f"{counted(total, 'switch')} stopped, and nobody seems to think of it. Release it, or "
+            "say why it stays."
+            if total
+            else "Everything that stands was acknowledged, confirmed or engaged within 7 days."
+        ),
+        tone="bad" if total else "good",
+        columns=("switch", "why", "reason", "engaged_by", "stood_seconds"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "switch": episode.switch_id,
+                    "why": "; ".join(_why(episode, often, now)),
+                    "reason": first(episode.reason),
+                    "engaged_by": told_by(episode),
+                    "stood_seconds": int((now - episode.engaged_at).total_seconds()),
+                },
+                page_of(episode.switch_id),
+            )
+            for episode in episodes
+        ),
+        total=total,
+    )
+
+
+def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Past their expiry and held, the longest first."""
+    found = standing(end, now).filter(overdue_at__lt=min(end, now))
+    total = found.count()
+    return ReportSection(
+        slug="overdue",
+        title="Overdue",
+        summary=(
+            f"{counted(total, 'switch')} past expiry and still engaged."
+            if total
+            else "Nothing stood past its expiry."
+        ),
+        tone="bad" if total else "good",
+        columns=("switch", "expired_at", "acknowledged_by", "reason", "engaged_by", "now"),
+        rows=tuple(
+            ReportRow(
+                {
+                    **_usual(episode),
+                    "expired_at": _stamp(episode.expires_at),
+                    "acknowledged_by": episode.acknowledged_by if episode.acknowledged_at else "",
+                },
+                page_of(episode.switch_id),
+            )
+            for episode in found.order_by("expires_at", "pk")[:MOST_ROWS]
+        ),
+        total=total,
+    )
+
+
+def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Everything that stood stopped, by scope in the order of decision, the oldest first."""
+    found = standing(end, now)
+    scopes = dict(found.values_list("switch__scope").annotate(Count("pk")).order_by())
+    total = sum(scopes.values())
+    told = ", ".join(f"{scopes[scope]:,} {scope}" for scope in _BY_SCOPE if scope in scopes)
+    order = Case(
+        *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(_BY_SCOPE)),
+        output_field=IntegerField(),
+    )
+    return ReportSection(
+        slug="active",
+        title="Stopped at the end of the week" if end <= now else "Stopped now",
+        summary=f"{counted(total, 'switch')}: {told}." if total else "Nothing was stopped.",
+        tone="warn" if total else "good",
+        columns=("switch", "reason", "engaged_by", "engaged_at", "expires_at", "now"),
+        rows=tuple(
+            ReportRow(
+                {**_usual(episode), "expires_at": _stamp(episode.expires_at)},
+                page_of(episode.switch_id),
+            )
+            for episode in found.order_by(order, "engaged_at", "pk")[:MOST_ROWS]
+        ),
+        total=total,
+    )
+
+
+def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Engaged without expiry, those longest without a confirmation first."""
+    found = standing(end, now).filter(permanent=True)
+    counts = found.aggregate(all=Count("pk"), late=Count("pk", filter=_unconfirmed(now)))
+    total, late = counts["all"], counts["late"]
+    rows = found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at")[:MOST_ROWS]
+    return ReportSection(
+        slug="permanent",
+        title="Permanent",
+        summary=(
+            f"{counted(total, 'switch')} engaged without expiry, {late:,} of them not confirmed in "
+            "time."
+            if total
+            else "Nothing is engaged without expiry."
+        ),
+        tone="bad" if late else "warn" if total else "good",
+        columns=("switch", "reason", "confirmed_at", "confirmed_by", "confirm_by_at", "engaged_at"),
+        rows=tuple(
+            ReportRow(
+                {
+                    **_usual(episode),
+                    "confirmed_at": _stamp(episode.reconfirmed_at),
+                    "confirmed_by": episode.reconfirmed_by,
+                    "confirm_by_at": _stamp(episode.reconfirm_due_at),
+                },
+                page_of(episode.switch_id),
+            )
+            for episode in rows
+        ),
+        total=total,
+    )
+
+
+_BY_SCOPE = ("global", "segment", "feature", "experiment")
+
+
+def _usual(episode: Episode) -> dict[str, Any]:
+    return {
+        "switch": episode.switch_id,
+        "reason": first(episode.reason),
+        "engaged_by": told_by(episode),
+        "engaged_at": timestamp(episode.engaged_at),
+        "now": _now(episode),
+    }
+
+
+def _now(episode: Episode) -> str:
+    """How it is when the report is made."""
+    if episode.ended_at is not None:
+        return "released since"
+    return "overdue" if episode.overdue else episode.state.value
+
+
+def _unconfirmed(now: datetime) -> Q:
+    return Q(permanent=True, reconfirm_due_at__lte=now)
+
+
+def _signs(often: Mapping[str, int], now: datetime) -> dict[str, Q]:
+    """Each sign that a switch is forgotten, and the episodes that show it."""
+    return {
+        "overdue, and nobody acknowledged it": Q(
+            overdue_at__isnull=False, acknowledged_at__isnull=True
+        ),
+        "permanent, and not confirmed in time": _unconfirmed(now),
+        EXTENDED_OFTEN: Q(switch_id__in=list(often)),
+        "engaged for more than 7 days": Q(permanent=False, engaged_at__lt=now - LONG),
+    }
+
+
+def _why(episode: Episode, often: Mapping[str, int], now: datetime) -> list[str]:
+    why = []
+    if episode.overdue_at is not None and episode.acknowledged_at is None:
+        why.append("overdue, and nobody acknowledged it")
+    if episode.permanent and episode.reconfirm_due_at and episode.reconfirm_due_at <= now:
+        why.append("permanent, and not confirmed in time")
+    if extends := often.get(episode.switch_id):
+        why.append(f"extended {extends} times")
+    if not episode.permanent and now - episode.engaged_at > LONG:
+        why.append(f"engaged for {durations.readable(now - episode.engaged_at)}")
+    return why
+
+
+def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
+    """The switches whose present episode was extended often, and how often."""
+    oldest = episodes.aggregate(Min("engaged_at"))["engaged_at__min"]
+    if oldest is None:
+        return {}
+    extends = AuditEntry.objects.filter(action="switch.extended", at__gte=oldest)
+    many = extends.values("target").annotate(times=Count("pk")).filter(times__gte=MANY_EXTENDS)
+    targets = list(many.order_by().values_list("target", flat=True))
+    # Some of these were of an episode before this one.
+    since = dict(episodes.filter(switch_id__in=targets).values_list("switch_id", "engaged_at"))
+    rows = extends.filter(target__in=list(since)).values_list("target", "at")
+    times = Counter(target for target, at in rows if at >= since[target])
+    return {target: count for target, count in times.items() if count >= MANY_EXTENDS}
+
+
+def _stamp(moment: datetime | None) -> str | None:
+    return timestamp(moment) if moment else None

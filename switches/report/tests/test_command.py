@@ -1,0 +1,82 @@
+"""`manage.py report weekly`: reads without a trace, and with --send keeps and tells once."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from switches.models import WeeklyReport
+from switches.report import weeks
+from switches.report.compose import zone
+from switches.report.tests.house import engage
+
+pytestmark = pytest.mark.django_db
+
+
+def report(*arguments):
+    out = StringIO()
+    call_command("report", "weekly", *arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def running():
+    return weeks.week_of(db_now(), zone())
+
+
+def test_without_a_week_it_makes_and_prints_the_last_complete_one_and_tells_nobody(running):
+    engage("segment:finance", running.starts_at(zone()) - (db_now() - db_now().replace(second=0)))
+
+    said = report()
+
+    assert f"Weekly report {running.later(-1)}" in said
+    assert "kept, not told yet" in said
+    assert WeeklyReport.objects.get().sent_at is None
+
+
+def test_rows_carry_the_address_of_their_page(running, settings):
+    settings.PUBLIC_URL = "https://switchgear.example/"
+    engage("segment:finance", db_now(), reason="card payments charged twice\nsince the deploy")
+
+    said = report("--week", str(running))
+
+    assert "so far" in said
+    assert "https://switchgear.example/switches/segment/finance/" in said
+    assert "card payments charged twice since the deploy" in said
+
+
+def test_send_keeps_it_and_tells_it_once(running):
+    first, again = report("--send"), report("--send")
+
+    kept = WeeklyReport.objects.get()
+    assert (kept.week, kept.final) == (str(running.later(-1)), True)
+    assert "told now" in first
+    assert "told before" in again
+    assert f"audit anchor {kept.anchor_id}:{kept.anchor_hash}" in again
+    made = AuditEntry.objects.get(action="report.generated")
+    assert (made.actor_type, made.actor_name.partition(":")[0]) == ("system", "shell")
+    assert AuditEntry.objects.filter(action="report.sent").count() == 1
+
+
+def test_json_is_the_resource_of_the_api(running):
+    told = json.loads(report("--json", "--week", str(running)))
+
+    assert told["week"] == str(running)
+    assert told["final"] is False
+    assert told["sections"]
+
+
+@pytest.mark.parametrize("week", ["2026-47", "2025-W53", ""])
+def test_a_week_that_is_none_ends_it_with_what_to_write(week):
+    with pytest.raises(CommandError, match="such as 2026-W47") as raised:
+        report("--week", week)
+
+    assert raised.value.returncode == 2
+
+
+def test_a_week_to_come_ends_it(running):
+    with pytest.raises(CommandError, match="has not begun"):
+        report("--week", str(running.later(1)), "--send")

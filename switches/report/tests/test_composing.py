@@ -1,0 +1,52 @@
+"""How a report is put together: what fails hides nothing else, and days go by the house's clock."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from controlplane.core import sections
+from switches.report.compose import compose
+from switches.report.tests.house import DUE, MONDAY, NEXT_MONDAY, WEEK, at, engage, section
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+
+
+def written(now=DUE):
+    return compose(WEEK, now)
+
+
+def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch):
+    def broken(_start, _end, _now):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+
+    monkeypatch.setattr(sections, "_report", [*sections._report, (1, broken)])
+    engage("segment:a", at(1))
+
+    content = written()
+
+    first = content["sections"][0]
+    assert (first["title"], first["unread"], first["tone"]) == ("Broken", True, "warn")
+    assert section(content, "active")["total"] == 1
+
+
+def test_a_section_that_is_no_plain_json_is_not_read(monkeypatch):
+    def strange(_start, end, _now):
+        row = sections.ReportRow({"when": object()}, "/")
+        return sections.ReportSection("s", "S", "", "good", ("when",), (row,), 1)
+
+    monkeypatch.setattr(sections, "_report", [(1, strange)])
+
+    assert written()["sections"][0]["unread"]
+
+
+def test_days_go_by_the_clock_of_the_house(settings):
+    settings.TIME_ZONE = "Asia/Seoul"
+    engage("segment:a", MONDAY - 2 * HOUR)  # Monday 07:00 in Seoul.
+
+    content = written(NEXT_MONDAY)
+
+    (began,) = [c for c in section(content, "flow")["charts"] if c["title"] == "Engaged a day"]
+    assert began["bars"][0] == ["Mon 16", 1.0]

@@ -1,0 +1,196 @@
+"""A report is made once for a week, told once, and made up for after the house was away."""
+
+import hashlib
+from datetime import datetime, timedelta
+from functools import partial
+
+import pytest
+
+from controlplane.core import canonical
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import NotFound
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.http.tests.callers import at_once
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
+from controlplane.core.outbox.wordings import notice
+from switches.models import WeeklyReport
+from switches.report import services
+from switches.report.tests.house import (
+    DUE,
+    MONDAY,
+    NEXT_MONDAY,
+    SHELL,
+    WEEK,
+    at,
+    began,
+    engage,
+    section,
+)
+
+SECOND = timedelta(seconds=1)
+
+
+def told(event="report.ready"):
+    return list(OutboxMessage.objects.filter(event=event).order_by("id"))
+
+
+@pytest.mark.django_db
+def test_nothing_is_made_before_monday_at_nine():
+    began()
+
+    assert services.run_due(DUE - SECOND) > 0  # The week before is due since a week.
+    assert not WeeklyReport.objects.filter(week=str(WEEK)).exists()
+
+
+@pytest.mark.django_db
+def test_on_monday_at_nine_the_week_that_ended_is_made_final_and_told_once(by_bot):  # noqa: F811
+    began(MONDAY)
+    engage("segment:finance", at(2))
+
+    turns = [services.run_due(DUE + n * SECOND) for n in range(3)]
+
+    report = WeeklyReport.objects.get()
+    assert turns == [1, 0, 0]
+    assert (report.week, report.final, report.generated_at) == ("2026-W47", True, DUE)
+    assert (report.starts_at, report.ends_at) == (MONDAY, NEXT_MONDAY)
+    assert report.sent_at == DUE
+    assert [message.subject for message in told()] == ["report:2026-W47"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_beats_at_once_make_and_tell_it_once(by_bot):  # noqa: F811
+    began(MONDAY)
+
+    at_once(*[partial(services.run_due, DUE)] * 4)
+
+    assert WeeklyReport.objects.count() == 1
+    assert AuditEntry.objects.filter(action="report.generated").count() == 1
+    assert AuditEntry.objects.filter(action="report.sent").count() == 1
+    assert len(told()) == 1
+    assert Escalation.objects.filter(subject="report:2026-W47").count() == 1
+
+
+@pytest.mark.django_db
+def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(by_bot):  # noqa: F811
+    began(MONDAY - timedelta(weeks=9))
+
+    services.run_due(DUE)
+    services.run_due(DUE + SECOND)
+
+    kept = WeeklyReport.objects.order_by("week").values_list("week", "final")
+    assert [week for week, _ in kept] == [f"2026-W{n}" for n in range(43, 48)]
+    assert all(final for _, final in kept)
+    assert [message.subject for message in told()] == ["report:2026-W47"]
+    assert Escalation.objects.values_list("subject", flat=True).get() == "report:2026-W47"
+
+
+@pytest.mark.django_db
+def test_no_report_is_made_of_weeks_before_the_installation():
+    began(NEXT_MONDAY + SECOND)
+
+    assert services.run_due(DUE) == 0
+    assert not WeeklyReport.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_house_where_nothing_ever_happened_has_no_report():
+    assert services.run_due(DUE) == 0
+
+
+@pytest.mark.django_db
+def test_when_summer_time_has_begun_it_is_nine_by_the_new_clock(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+    began(datetime.fromisoformat("2026-03-25T00:00:00+00:00"))
+    nine = datetime.fromisoformat("2026-03-30T09:00:00+02:00")
+
+    assert services.run_due(nine - SECOND) == 0
+    assert services.run_due(nine) == 1
+    assert WeeklyReport.objects.get().week == "2026-W13"
+
+
+@pytest.mark.django_db
+def test_the_report_of_week_53_is_made_in_january():
+    began(datetime.fromisoformat("2026-12-30T00:00:00+00:00"))
+
+    services.run_due(datetime.fromisoformat("2027-01-04T09:00:00+00:00"))
+
+    assert WeeklyReport.objects.get().week == "2026-W53"
+
+
+@pytest.mark.django_db
+def test_a_final_report_is_never_made_again():
+    first = services.generate(week=WEEK, actor=SHELL, now=NEXT_MONDAY)
+    engage("segment:finance", at(1))
+
+    again = services.generate(week=WEEK, actor=SHELL, now=DUE)
+
+    assert first.final
+    assert again.content == first.content
+    assert again.anchor_id == first.anchor_id
+
+
+@pytest.mark.django_db
+def test_while_the_week_runs_a_report_is_provisional_and_replaced(by_bot):  # noqa: F811
+    early = services.generate(week=WEEK, actor=SHELL, now=at(1))
+    services.send(week=WEEK, actor=SHELL, now=at(1))
+    engage("segment:finance", at(2))
+    later = services.generate(week=WEEK, actor=SHELL, now=at(3))
+    again = services.send(week=WEEK, actor=SHELL, now=at(3))
+    final = services.generate(week=WEEK, actor=SHELL, now=DUE)
+    last = services.send(week=WEEK, actor=SHELL, now=DUE)
+
+    assert (early.final, later.final, final.final) == (False, False, True)
+    assert section(early.content, "active")["total"] == 0
+    assert section(later.content, "active")["total"] == 1
+    assert (again, last) == (False, True)
+    assert [message.payload["kind"] for message in told()] == [", so far", ""]
+    assert Escalation.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_week_to_come_has_no_report():
+    with pytest.raises(NotFound, match="has not begun"):
+        services.generate(week=WEEK, actor=SHELL, now=MONDAY - SECOND)
+
+
+@pytest.mark.django_db
+def test_the_anchor_is_the_row_that_holds_the_hash_of_what_the_report_says():
+    engage("segment:finance", at(1), reason="결제 이중 청구 ‏العربية‏ INC-4411 «é»")
+    services.generate(week=WEEK, actor=SHELL, now=DUE)
+
+    report = WeeklyReport.objects.get()
+    row = AuditEntry.objects.get(pk=report.anchor_id)
+    said = hashlib.sha256(canonical.dumps(report.content).encode()).hexdigest()
+    assert row.hash == report.anchor_hash
+    assert f'"sha256":"{said}"' in row.after
+    assert audit.verify({report.anchor_id: report.anchor_hash}).intact
+    assert not audit.verify({report.anchor_id: "0" * 64}).intact
+
+
+@pytest.mark.django_db
+def test_the_digest_names_the_worst_first_and_leads_to_the_page(by_bot):  # noqa: F811
+    began(MONDAY)
+    engage("segment:finance", at(1), reason="card payments charged twice")
+    engage("segment:old", MONDAY - timedelta(days=20))
+
+    services.run_due(DUE)
+
+    said = notice("report.ready", told()[0].payload)
+    labels = dict(said.lines)
+    assert said.title == "Weekly report 2026-W47: 1 to settle"
+    assert labels["First"].startswith("Forgotten switches: 1 switch stopped")
+    assert labels["Then"].startswith("Vague reasons: 1 switch")
+    assert "Stopped at the end of the week: 2" in labels["In numbers"]
+    assert labels["Audit anchor"].startswith(str(WeeklyReport.objects.get().anchor_id))
+    assert said.path == "/reports/weekly/2026-W47/"
+
+
+@pytest.mark.django_db
+def test_every_message_of_a_report_has_words_of_its_own():
+    facts = {"week": "2026-W47", "headline": "all calm", "kind": "", "by": "user:kim"}
+
+    for event in ("report.ready", "report.unsigned", "report.signed"):
+        assert "2026-W47" in notice(event, facts).title
+        assert "?" not in notice(event, facts).title

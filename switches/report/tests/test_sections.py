@@ -1,0 +1,280 @@
+"""What the sections of switches say about a week, checked against what was done in it."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.people.services import actor_for
+from switches import services
+from switches.models import Episode, Switch, Trip, TripPolicy
+from switches.report import happened
+from switches.report.compose import compose
+from switches.report.tests.house import (
+    DUE,
+    MONDAY,
+    NEXT_MONDAY,
+    WEEK,
+    at,
+    cells,
+    engage,
+    kim,
+    release,
+    section,
+)
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+
+
+def written(now=DUE):
+    return compose(WEEK, now)
+
+
+def extend(switch, moment):
+    scope, _, key = switch.partition(":")
+    services.extend(
+        scope=scope,
+        key=key,
+        expires_in="7d",
+        reason="INC-4411 vendor fix 2.1 slips",
+        actor=actor_for(kim()),
+        now=moment,
+    )
+
+
+def test_an_empty_house_is_calm_and_says_nothing_untrue():
+    content = written()
+
+    mine = [s for s in content["sections"] if s["slug"] != "attention"]
+    assert {s["tone"] for s in mine} == {"good"}
+    assert all(s["total"] == 0 and not s["rows"] and not s["unread"] for s in mine)
+
+
+def test_vague_reasons_and_forgotten_switches_come_first():
+    assert [s["slug"] for s in written()["sections"]][:2] == ["vague_reasons", "forgotten"]
+
+
+def test_the_weakest_reason_is_named_first_with_what_it_lacks():
+    engage("segment:a", at(1), reason="card payments charged twice")
+    engage("segment:b", at(1), reason="payments failing")
+    engage("segment:c", at(1))
+    Episode.objects.filter(switch="segment:b").update(reason="urgent issue, stop now")
+
+    content = written()
+
+    assert section(content, "vague_reasons")["total"] == 2
+    assert [row["switch"] for row in cells(content, "vague_reasons")] == ["segment:b", "segment:a"]
+    assert cells(content, "vague_reasons")[0]["what_is_missing"].startswith("says neither")
+    assert section(content, "vague_reasons")["rows"][0]["path"] == "/switches/segment/b/"
+
+
+def test_each_way_of_being_forgotten_is_found_and_named():
+    engage("segment:old", at(-8), expires_in="30d")
+    engage("segment:late", at(5), expires_in="1h")
+    engage("segment:known", at(5), expires_in="1h")
+    engage("segment:often", at(3))
+    engage("segment:kept", at(0))
+    engage("segment:fine", at(5), expires_in="7d")
+    services.expire_due(at(6))
+    services.acknowledge(scope="segment", key="known", actor=actor_for(kim()), now=at(6))
+    for day in (3, 4, 5):
+        extend("segment:often", at(day, 1))
+    Episode.objects.filter(switch="segment:kept").update(
+        permanent=True, expires_at=None, reconfirm_due_at=at(6), overdue_at=None
+    )
+
+    found = {row["switch"]: row["why"] for row in cells(written(), "forgotten")}
+
+    assert found == {
+        "segment:old": "engaged for 15 d 9 h",
+        "segment:late": "overdue, and nobody acknowledged it",
+        "segment:often": "extended 3 times",
+        "segment:kept": "permanent, and not confirmed in time",
+    }
+
+
+def test_extends_of_an_earlier_episode_don_t_count():
+    engage("feature:often", at(-3), expires_in="1h")
+    for day in (-3, -2, -1):
+        extend("feature:often", at(day, 1))
+    release("feature:often", at(0))
+    engage("feature:often", at(1), expires_in="7d")
+
+    assert cells(written(), "forgotten") == []
+
+
+def test_what_shows_two_signs_of_being_forgotten_stands_before_what_shows_one():
+    engage("segment:older", at(-20), expires_in="30d")
+    engage("segment:worse", at(-10), expires_in="1h")
+    services.expire_due(at(-9))
+
+    assert [row["switch"] for row in cells(written(), "forgotten")] == [
+        "segment:worse",
+        "segment:older",
+    ]
+
+
+def test_it_tells_of_the_end_of_the_week_and_what_came_since():
+    engage("global:all", at(6), expires_in="7d")
+    engage("feature:gone", at(1))
+    engage("feature:since", at(5), expires_in="7d")
+    engage("segment:late", at(2), expires_in="1h")
+    release("feature:gone", at(2))
+    services.expire_due(at(3))
+    release("feature:since", NEXT_MONDAY + HOUR)
+    engage("segment:next", NEXT_MONDAY + HOUR)
+
+    content = written()
+
+    assert [(row["switch"], row["now"]) for row in cells(content, "active")] == [
+        ("global:all", "engaged"),
+        ("segment:late", "overdue"),
+        ("feature:since", "released since"),
+    ]
+    assert section(content, "active")["summary"] == "3 switches: 1 global, 1 segment, 1 feature."
+    assert [row["switch"] for row in cells(content, "overdue")] == ["segment:late"]
+
+
+def test_while_the_week_runs_it_tells_of_this_moment():
+    engage("segment:a", at(1))
+
+    content = written(at(2))
+
+    assert section(content, "active")["title"] == "Stopped now"
+    assert section(content, "active")["total"] == 1
+
+
+def test_permanent_ones_are_listed_and_bad_only_if_not_confirmed():
+    engage("segment:kept", at(1))
+    Episode.objects.update(
+        permanent=True, expires_at=None, reconfirm_due_at=DUE + HOUR, reconfirmed_by="user:kim"
+    )
+
+    calm, late = written(), written(DUE + 2 * HOUR)
+
+    assert section(calm, "permanent")["tone"] == "warn"
+    assert section(late, "permanent")["tone"] == "bad"
+    assert cells(calm, "permanent")[0]["confirmed_by"] == "user:kim"
+
+
+def test_the_week_is_told_with_its_median_its_longest_and_who_did_it():
+    for key, hours in (("a", 1), ("b", 3), ("c", 30)):
+        engage(f"feature:{key}", at(1))
+        release(f"feature:{key}", at(1, hours))
+    engage("feature:d", at(2), expires_in="7d")
+    engage("feature:before", MONDAY - HOUR)
+    release("feature:before", MONDAY - HOUR / 2)
+
+    content = written()
+
+    assert section(content, "flow")["summary"] == (
+        "4 episodes began and 3 ended; half of those lasted up to 3 h, the longest 30 h."
+    )
+    assert [row["stood_seconds"] // 3600 for row in cells(content, "flow")] == [30, 3, 1]
+    (who,) = cells(content, "who")
+    assert who == {"actor": "user:kim", "engaged": 4, "released": 3, "extended": 0, "changes": 7}
+
+
+def test_trips_approvals_and_reviews_are_counted():
+    policy = TripPolicy.objects.first()
+    for n, outcome in enumerate(("tripped", "tripped", "person")):
+        Trip.objects.create(
+            switch="feature:x",
+            source="slo",
+            fingerprint=f"f{n}",
+            reason="burn rate 14.4",
+            policy=policy,
+            outcome=outcome,
+            why="",
+            at=at(n),
+            last_at=at(n),
+            by="token:alerts",
+            repeats=2,
+        )
+    for kind, state, asked in (
+        ("release", "approved", 1),
+        ("permanent", "expired", 2),
+        ("purge", "pending", 3),
+        ("break_glass_review", "pending", -20),
+        ("break_glass_review", "approved", 2),
+    ):
+        Approval.objects.create(
+            kind=kind,
+            target=f"segment:{kind}{asked}",
+            summary=f"{kind} wanted",
+            reason="INC-4411",
+            state=state,
+            requested_by="user:kim",
+            requested_at=at(asked),
+            decided_by="" if state == "pending" else "user:ayse",
+            decided_at=None if state == "pending" else at(asked, 1),
+        )
+    engage("segment:broken", at(4))
+    Episode.objects.update(broke_glass={"rule": "one payment path stays", "why": "INC-4411"})
+
+    content = written()
+
+    assert section(content, "trips")["summary"] == (
+        "Machines asked 3 times; 2 engaged a switch, 1 were left to a person."
+    )
+    assert [(row["outcome"], row["trips"], row["repeated"]) for row in cells(content, "trips")] == [
+        ("tripped", 2, 4),
+        ("person", 1, 2),
+    ]
+    assert section(content, "approvals")["summary"] == "1 approved, 1 expired, 1 waiting."
+    assert section(content, "break_glass")["summary"].startswith("1 review not signed")
+    assert [row["review"] for row in cells(content, "break_glass")] == [
+        "not signed",
+        "approved by user:ayse",
+    ]
+    assert cells(content, "rules_overridden") == [
+        {"rule": "one payment path stays", "times": 1, "last_by_switch": "segment:broken"}
+    ]
+
+
+def test_the_hours_of_a_day_add_up_to_what_an_independent_count_says():
+    chance = random.Random(47)
+    spans = []
+    for n in range(60):
+        scope = chance.choice(["segment", "feature"])
+        start = MONDAY + timedelta(minutes=chance.randrange(-3 * 1440, 10 * 1440))
+        end = start + timedelta(minutes=chance.randrange(1, 5 * 1440))
+        end = None if chance.random() < 0.2 else end
+        spans.append((scope, start, end))
+        switch = Switch.objects.create(
+            id=f"{scope}:s{n}", scope=scope, key=f"s{n}", registered_at=start
+        )
+        Episode.objects.create(
+            switch=switch,
+            reason="INC-1",
+            engaged_by_type="user",
+            engaged_by_name="kim",
+            engaged_by_identity="user:1",
+            engaged_at=start,
+            engaged_version=1,
+            expires_at=start + timedelta(days=30),
+            on_expiry="hold",
+            salt="s",
+            ended_at=end,
+            ended_how="released" if end else "",
+        )
+    now = at(9)
+
+    charts = happened.flow(MONDAY, NEXT_MONDAY, now).charts
+
+    for scope in ("segment", "feature"):
+        (chart,) = [chart for chart in charts if chart.title.endswith(scope)]
+        for day, (_, hours) in enumerate(chart.bars):
+            minutes = sum(
+                1
+                for minute in range(1440)
+                for of, start, end in spans
+                if of == scope and start <= at(day, 0, minute) < (end or now)
+            )
+            assert hours == pytest.approx(minutes / 60, abs=0.02)
+    began = next(chart for chart in charts if chart.title == "Engaged a day")
+    assert sum(count for _, count in began.bars) == sum(
+        MONDAY <= start < NEXT_MONDAY for _, start, _ in spans
+    )

@@ -1,0 +1,84 @@
+"""The pages of the weekly report: its history, and one report to read, print and sign."""
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict
+from controlplane.core.http.authentication import actor_of
+from switches.models import WeeklyReport
+from switches.report import queries, services, weeks
+from switches.report.compose import digest, zone
+from switches.report.screen import shown_sections
+
+PAGE_SIZE = 26
+
+
+@signed_in
+@require_GET
+def reports_page(request: PersonRequest) -> HttpResponse:
+    """The week that runs, then what is kept, newest first; older ones by `before`."""
+    now = db_now()
+    before = request.GET.get("before", "")
+    kept = WeeklyReport.objects.defer("content").order_by("-week")
+    try:
+        kept = kept.filter(week__lt=str(weeks.parse(before))) if before else kept
+    except ValueError:
+        before = ""
+    found = list(kept[: PAGE_SIZE + 1])
+    running = weeks.week_of(now, zone())
+    context = {
+        "now": now,
+        "running": running,
+        "due_at": running.due_at(zone()),
+        "rows": [(report, weeks.parse(report.week)) for report in found[:PAGE_SIZE]],
+        "older": found[PAGE_SIZE - 1].week if len(found) > PAGE_SIZE else None,
+        "newest": not before,
+        "zone": settings.TIME_ZONE,
+    }
+    return render(request, "switches/reports.html", context)
+
+
+@signed_in
+@require_GET
+def report_page(request: PersonRequest, week: str) -> HttpResponse:
+    """One report, as it was told."""
+    now = db_now()
+    report = queries.find(week, now)
+    this = weeks.parse(report.week)
+    sections = shown_sections(report.content)
+    context = {
+        "report": report,
+        "week": this,
+        "acting": [section for section in sections if section.tone != "good"],
+        "full": [section for section in sections if not section.is_quiet],
+        "quiet": [section for section in sections if section.is_quiet],
+        "sha256": digest(report.content),
+        "zone": report.content["time_zone"],
+        "environment": report.content["environment"],
+        "public_url": settings.PUBLIC_URL.rstrip("/"),
+        "previous": this.later(-1) if _kept(this.later(-1)) else None,
+        "next": this.later(1) if this.later(1).starts_at(zone()) <= now else None,
+    }
+    return render(request, "switches/report.html", context)
+
+
+@signed_in
+@require_POST
+def sign(request: PersonRequest, week: str) -> HttpResponse:
+    comment = request.POST.get("comment", "").replace("\x00", "")
+    try:
+        report = services.sign(
+            week=queries.named(week), comment=comment, actor=actor_of(request), now=db_now()
+        )
+    except Conflict as conflict:
+        context = {"heading": "Not signed", "detail": conflict.detail, "back": "reports_page"}
+        return show(request, "core/notice.html", context, status=409)
+    return done(request, f"{report.week} is signed off.", f"/reports/weekly/{report.week}/")
+
+
+def _kept(week: weeks.Week) -> bool:
+    return WeeklyReport.objects.filter(week=str(week)).exists()

@@ -1,0 +1,24 @@
+"""Reports that nobody has signed off."""
+
+from datetime import datetime
+
+from controlplane.core.sections import Waiting
+from switches.models import WeeklyReport
+
+MOST_SHOWN = 50
+
+
+def unsigned_reports(_now: datetime) -> list[Waiting]:
+    """The final ones, the oldest first; a week that still runs can't be signed."""
+    unsigned = WeeklyReport.objects.filter(final=True, signed_at__isnull=True).defer("content")
+    return [
+        Waiting(
+            kind="report",
+            severity="warning",
+            title=f"The weekly report {report.week} is not signed off",
+            detail="Read it, see to what comes first in it, and sign.",
+            path=f"/reports/weekly/{report.week}/",
+            since=report.generated_at,
+        )
+        for report in unsigned.order_by("week")[:MOST_SHOWN]
+    ]

@@ -1,0 +1,101 @@
+"""ISO weeks and their places in time: `2026-W47` is Monday 00:00 to the next, on a zone's clock.
+
+Pure: zones are arguments, moments are aware, answers are in UTC. A week is as long as the zone's
+clock makes it: 167 or 169 hours where summer time begins or ends.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+DUE_AT = time(9)
+DAYS = 7
+FIRST_YEAR, LAST_YEAR = 1970, 9000
+ADVICE = "Write an ISO week, such as 2026-W47"
+
+_WRITTEN = re.compile(r"([0-9]{4})-W([0-9]{2})")
+
+
+@dataclass(frozen=True, order=True)
+class Week:
+    """An ISO week: `year` is the one its Thursday is in, `number` is 1 to 52 or 53."""
+
+    year: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.year:04}-W{self.number:02}"
+
+    @property
+    def monday(self) -> date:
+        return date.fromisocalendar(self.year, self.number, 1)
+
+    @property
+    def sunday(self) -> date:
+        return self.monday + timedelta(days=DAYS - 1)
+
+    def later(self, weeks: int) -> "Week":
+        """The week so many weeks later, or earlier if that is below zero."""
+        return _of(self.monday + timedelta(weeks=weeks))
+
+    def starts_at(self, zone: tzinfo) -> datetime:
+        return _clock(self.monday, time(0), zone)
+
+    def ends_at(self, zone: tzinfo) -> datetime:
+        """When the next week begins: the first moment that is not in this one."""
+        return self.later(1).starts_at(zone)
+
+    def due_at(self, zone: tzinfo) -> datetime:
+        """When its report is due: the Monday after it, at nine."""
+        return _clock(self.later(1).monday, DUE_AT, zone)
+
+
+def parse(text: str) -> Week:
+    """The week that `text` names. Raises :class:`ValueError` whose message is for who wrote it."""
+    written = _WRITTEN.fullmatch(text.strip())
+    if written is None:
+        raise ValueError(f"{ADVICE}.")
+    year, number = int(written[1]), int(written[2])
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        raise ValueError(f"{ADVICE}, of a year from {FIRST_YEAR} to {LAST_YEAR}.")
+    try:
+        date.fromisocalendar(year, number, 1)
+    except ValueError:
+        raise ValueError(f"{year} has no week {number}. {ADVICE}.") from None
+    return Week(year, number)
+
+
+def week_of(moment: datetime, zone: tzinfo) -> Week:
+    """The week that a moment is in.
+
+    A clock that is set back across midnight shows Sunday again on Monday: so it is the beginnings
+    of weeks that decide, not what the clock shows.
+    """
+    week = _of(moment.astimezone(zone).date())
+    if moment < week.starts_at(zone):
+        return week.later(-1)
+    return week if moment < week.ends_at(zone) else week.later(1)
+
+
+def last_due(moment: datetime, zone: tzinfo) -> Week:
+    """The last week whose report is due by then."""
+    complete = week_of(moment, zone).later(-1)
+    return complete if complete.due_at(zone) <= moment else complete.later(-1)
+
+
+def days_of(starts_at: datetime, zone: tzinfo) -> list[tuple[date, datetime, datetime]]:
+    """The seven days of the week that begins then: the date, its beginning and its end."""
+    first = week_of(starts_at, zone).monday
+    dates = [first + timedelta(days=number) for number in range(DAYS + 1)]
+    begins = [_clock(day, time(0), zone) for day in dates]
+    return [(dates[n], begins[n], begins[n + 1]) for n in range(DAYS)]
+
+
+def _of(day: date) -> Week:
+    year, number, _ = day.isocalendar()
+    return Week(year, number)
+
+
+def _clock(day: date, hour: time, zone: tzinfo) -> datetime:
+    """When a zone's clock shows that, first; where it skips the time, as much later."""
+    return datetime.combine(day, hour, zone).astimezone(UTC)

@@ -1,0 +1,32 @@
+"""What the sections of switches say alike: counts, names, and the pages they lead to."""
+
+from urllib.parse import quote
+
+from switches.models import Episode
+
+MOST_ROWS = 50
+"""Rows of a section; its total tells of the rest."""
+LONGEST_REASON = 300
+
+
+def counted(count: int, thing: str) -> str:
+    """`1 switch`, `1,240 switches`."""
+    if count == 1:
+        return f"1 {thing}"
+    return f"{count:,} {thing}{'es' if thing.endswith('ch') else 's'}"
+
+
+def first(reason: str) -> str:
+    """The reason, cut short if it is long: its page has all of it."""
+    text = reason.strip()
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1].rstrip()}…"
+
+
+def told_by(episode: Episode) -> str:
+    return f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+
+
+def page_of(switch_id: str) -> str:
+    """The page of a switch, by its id; the switchboard for what is none."""
+    scope, _, key = switch_id.partition(":")
+    return f"/switches/{quote(scope)}/{quote(key)}/" if key else "/"

@@ -1,0 +1,156 @@
+"""The safety rules over HTTP. Every change of one waits for a second person."""
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals.api import approval_resource
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import NotFound
+from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches.api.shapes import PendingShape
+from switches.models import Rule
+from switches.rules import judge, queries, services
+from switches.rules.proposal import FIELDS
+from switches.rules.queries import Standing
+from switches.rules.services import Proposed
+
+
+class RuleListShape(serializers.ListSerializer[Rule]):
+    """Many rules are looked at together."""
+
+    def to_representation(self, data: Any) -> Any:
+        return [rule_resource(found) for found in queries.standing(list(data))]
+
+
+class RuleShape(serializers.Serializer[Rule]):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(judge.KINDS)
+    switches = serializers.ListField(child=serializers.CharField())
+    n = serializers.IntegerField(allow_null=True)
+    sentence = serializers.CharField(help_text="The rule in words.")
+    engaged = serializers.ListField(
+        child=serializers.CharField(), help_text="Of its group, engaged or ramping now."
+    )
+    violated = serializers.BooleanField()
+    violation = serializers.CharField(help_text="What breaks it now, or empty.")
+    at_limit = serializers.BooleanField()
+    created_at = serializers.DateTimeField()
+    created_by = serializers.CharField()
+    changed_at = serializers.DateTimeField()
+
+    class Meta:
+        list_serializer_class = RuleListShape
+
+    def to_representation(self, row: Rule) -> dict[str, Any]:
+        (found,) = queries.standing([row])
+        return rule_resource(found)
+
+
+class ProposedShape(PendingShape):
+    """Nothing changed yet: a second person decides."""
+
+    outlook = serializers.DictField(
+        required=False, help_text="Of a dry run: who breaks it now and what it would refuse."
+    )
+
+
+class RuleBody(MutationBody):
+    name = Text(help_text="What refusals call it; at most 80 characters.")
+    kind = Text(help_text=f"One of {', '.join(judge.KINDS)}.")
+    switches = serializers.ListField(
+        child=Text(), help_text="`segment:finance`, `segment:*`, `feature:checkout-*`, `*`."
+    )
+    n = serializers.IntegerField(required=False, help_text="For `at_most` only.")
+    reason = Text(required=False)
+
+
+class RemoveBody(MutationBody):
+    reason = Text(required=False)
+
+
+class RuleList(ListView[Rule]):
+    """The safety rules, in the order they were made."""
+
+    queryset = Rule.objects.all()
+    serializer_class = RuleShape
+    ordering = "id"
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    @extend_schema(request=RuleBody, responses={202: ProposedShape})
+    @mutation(RuleBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Propose a rule, as an admin; another approver decides."""
+        return _proposed(body, None, actor, now)
+
+
+class RuleDetail(ApiView):
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    @extend_schema(responses=RuleShape)
+    def get(self, request: Request, rule_id: int) -> Response:
+        """One rule, and how things stand with it."""
+        row = Rule.objects.filter(pk=rule_id).first()
+        if row is None:
+            raise NotFound(f"There is no rule {rule_id}.")
+        return Response(RuleShape(row).data)
+
+    @extend_schema(request=RuleBody, responses={202: ProposedShape})
+    @mutation(RuleBody)
+    def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
+        """Propose that it says something else from then on."""
+        return _proposed(body, rule_id, actor, now)
+
+    @extend_schema(request=RemoveBody, responses={202: ProposedShape})
+    @mutation(RemoveBody)
+    def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, rule_id: int) -> Done:
+        """Propose that it goes."""
+        proposed = services.propose(
+            rule_id=rule_id, asked=None, reason=body.get("reason", ""), actor=actor, now=now
+        )
+        return _done(proposed)
+
+
+def rule_resource(found: Standing) -> dict[str, Any]:
+    """A rule as `/rules/` shows it."""
+    return {
+        "id": found.row.pk,
+        "name": found.row.name,
+        "kind": found.row.kind,
+        "switches": found.row.switches,
+        "n": found.row.n,
+        "sentence": found.sentence,
+        "engaged": list(found.engaged),
+        "violated": bool(found.violation),
+        "violation": found.violation,
+        "at_limit": found.at_its_limit,
+        "created_at": timestamp(found.row.created_at),
+        "created_by": found.row.created_by,
+        "changed_at": timestamp(found.row.changed_at),
+    }
+
+
+def _proposed(body: dict[str, Any], rule_id: int | None, actor: Actor, now: datetime) -> Done:
+    asked = {field: body.get(field) for field in FIELDS}
+    proposed = services.propose(
+        rule_id=rule_id, asked=asked, reason=body.get("reason", ""), actor=actor, now=now
+    )
+    return _done(proposed)
+
+
+def _done(proposed: Proposed) -> Done:
+    """A dry run also tells what the rule would do as things stand."""
+    pending = {"approval": approval_resource(proposed.approval)}
+    would_be = dict(pending)
+    if proposed.after is not None:
+        would_be["outlook"] = queries.outlook_of(proposed.after.rule).as_dict()
+    return Done(pending, status=202, would_be=would_be)

@@ -1,0 +1,190 @@
+"""What the safety rules say about one change, given what is engaged. Pure.
+
+A switch that ramps counts as engaged. A rule refuses only what makes things worse: one that is
+broken already never stands in the way of the change that mends it.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from switches.keys import PATTERN
+
+AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED = "at_most", "exclusive", "at_least_one", "protected"
+KINDS = (AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED)
+GLOBAL_ID = "global:all"
+EVERYTHING = "*"
+NAMED = 5  # Switches a sentence lists by name.
+
+_PATTERN = re.compile(rf"(?:segment|feature|experiment):{PATTERN.replace('[', '[*')}")
+
+
+@dataclass(frozen=True)
+class SafetyRule:
+    """A rule as data; `switches` are ids or patterns, `n` is for `at_most` only."""
+
+    name: str
+    kind: str
+    switches: tuple[str, ...]
+    n: int | None = None
+
+    @property
+    def most(self) -> int | None:
+        """How many of the group may be engaged at once; None where there is no bound."""
+        if self.kind == EXCLUSIVE:
+            return 1
+        return self.n if self.kind == AT_MOST else None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A rule in the way: its name, what it says, and what would pass."""
+
+    rule: str
+    detail: str
+    would_pass: str
+
+
+def is_pattern(text: str) -> bool:
+    """Whether this may stand in a rule: `segment:*`, `feature:checkout-*`, `global:all`, `*`."""
+    return text in {EVERYTHING, GLOBAL_ID} or _PATTERN.fullmatch(text) is not None
+
+
+def covers(rule: SafetyRule, switch_id: str) -> bool:
+    """Whether the switch is one of the rule's group."""
+    return any(matches(pattern, switch_id) for pattern in rule.switches)
+
+
+def matches(pattern: str, switch_id: str) -> bool:
+    """`*` stands for any characters. The global switch is meant only by its id or by `*` alone."""
+    if pattern in (EVERYTHING, switch_id):
+        return True
+    return switch_id != GLOBAL_ID and _fits(pattern, switch_id)
+
+
+def refusals_to_engage(
+    rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
+) -> list[Refusal]:
+    """Every rule that forbids to engage the switch while `engaged` are engaged."""
+    if switch_id in engaged:
+        return []
+    found = (_too_many(rule, switch_id, members(rule, engaged)) for rule in _over(rules, switch_id))
+    return [refusal for refusal in found if refusal is not None]
+
+
+def refusals_to_release(
+    rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
+) -> list[Refusal]:
+    """Every rule that forbids to release the switch while `engaged` are engaged."""
+    if switch_id not in engaged:
+        return []
+    found = (_the_last(rule, switch_id, members(rule, engaged)) for rule in _over(rules, switch_id))
+    return [refusal for refusal in found if refusal is not None]
+
+
+def is_protected(rules: Iterable[SafetyRule], switch_id: str) -> bool:
+    """Whether it is never released by itself, or by one person."""
+    return any(rule.kind == PROTECTED for rule in _over(rules, switch_id))
+
+
+def members(rule: SafetyRule, switches: Iterable[str]) -> list[str]:
+    """Those of `switches` that are of the rule's group, by id."""
+    return sorted({switch_id for switch_id in switches if covers(rule, switch_id)})
+
+
+def holding(rules: Iterable[SafetyRule], switch_id: str, on_expiry: str) -> SafetyRule | None:
+    """The rule under which the switch must not do this by itself at its expiry, if there is one.
+
+    A protected switch only ever holds. Where a rule may refuse the release, a client that is cut
+    off could not ask it: such a switch is not engaged with `release`.
+    """
+    forbidden = {PROTECTED: {"ramp", "release"}, AT_LEAST_ONE: {"release"}}
+    over = _over(rules, switch_id)
+    return next((rule for rule in over if on_expiry in forbidden.get(rule.kind, ())), None)
+
+
+def violation(rule: SafetyRule, engaged: Iterable[str]) -> str:
+    """What breaks the rule as things stand, in a sentence; empty if nothing does."""
+    now = members(rule, engaged)
+    if rule.most is not None and len(now) > rule.most:
+        return f"{len(now)} are engaged, {len(now) - rule.most} more than allowed."
+    if rule.kind == AT_LEAST_ONE and not now:
+        return "None of them is engaged."
+    return ""
+
+
+def is_at_its_limit(rule: SafetyRule, engaged: Iterable[str]) -> bool:
+    """Whether the next change of the kind that the rule is about would be refused."""
+    count = len(members(rule, engaged))
+    return count == (1 if rule.kind == AT_LEAST_ONE else rule.most)
+
+
+def sentence(rule: SafetyRule) -> str:
+    """The rule in words: `At most 2 of segment:* engaged`."""
+    group = ", ".join(rule.switches)
+    if rule.kind == AT_MOST:
+        return f"At most {rule.n} of {group} engaged"
+    if rule.kind == EXCLUSIVE:
+        return f"Only one of {group} engaged at a time"
+    if rule.kind == AT_LEAST_ONE:
+        return f"At least one of {group} stays engaged"
+    return f"{group}: never released by itself, nor at once by one person"
+
+
+def _over(rules: Iterable[SafetyRule], switch_id: str) -> list[SafetyRule]:
+    return [rule for rule in rules if covers(rule, switch_id)]
+
+
+def _too_many(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
+    if rule.most is None or len(now) < rule.most:
+        return None
+    before = len(now) - rule.most + 1
+    which = _listed(now) if before == len(now) else f"{before} of {_listed(now)}"
+    return Refusal(
+        rule=rule.name,
+        detail=f"{sentence(rule)}; {_counted(len(now))} now: {_listed(now)}.",
+        would_pass=f"Release {which} first; then {switch_id} can be engaged.",
+    )
+
+
+def _the_last(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
+    if rule.kind != AT_LEAST_ONE or now != [switch_id]:
+        return None
+    others = [pattern for pattern in rule.switches if pattern != switch_id]
+    if others:
+        one = len(others) == 1 and "*" not in others[0]
+        which = others[0] if one else f"another of {', '.join(others)}"
+        passes = f"Engage {which} first; then {switch_id} can be released."
+    else:
+        passes = f"{switch_id} is the only one of the rule: add another to the rule first."
+    return Refusal(
+        rule=rule.name,
+        detail=f"{sentence(rule)}; {switch_id} is the only one now.",
+        would_pass=passes,
+    )
+
+
+def _counted(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
+
+
+def _listed(ids: list[str]) -> str:
+    more = len(ids) - NAMED
+    return ", ".join(ids[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Leftmost piece by piece, so no pattern takes more than a few looks at the text."""
+    first, *pieces = pattern.split("*")
+    if not pieces:
+        return pattern == text
+    last, at = pieces.pop(), len(first)
+    end = len(text) - len(last)
+    if end < at or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in pieces:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True

@@ -1,0 +1,139 @@
+"""A rule as somebody words it, before anybody approves it: what it may say, what it would do."""
+
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.core.errors import InvalidInput
+from switches import reasons
+from switches.models import Rule
+from switches.rules import judge
+from switches.rules.glass import TWO_PERSON
+from switches.rules.judge import Refusal, SafetyRule
+
+FIELDS = ("name", "kind", "switches", "n")
+LONGEST_NAME = 80
+MOST_PATTERNS = 50
+MOST_ENGAGED = 1000
+REFUSALS_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A rule's four fields, checked."""
+
+    name: str
+    kind: str
+    switches: tuple[str, ...]
+    n: int | None
+
+    @classmethod
+    def of(cls, row: Rule) -> "Proposal":
+        return cls(row.name, row.kind, tuple(row.switches), row.n)
+
+    @property
+    def rule(self) -> SafetyRule:
+        return SafetyRule(self.name, self.kind, self.switches, self.n)
+
+    @property
+    def sentence(self) -> str:
+        return judge.sentence(self.rule)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "switches": list(self.switches),
+            "n": self.n,
+        }
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a rule would do as things stand: who breaks it now, which changes it would refuse."""
+
+    engaged: tuple[str, ...]
+    violation: str
+    refused: tuple[tuple[str, str, Refusal], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "engaged": list(self.engaged),
+            "violated": bool(self.violation),
+            "violation": self.violation,
+            "would_refuse": [
+                {"switch": switch, "action": action, "would_pass": refusal.would_pass}
+                for switch, action, refusal in self.refused
+            ],
+        }
+
+
+def checked(asked: Mapping[str, Any]) -> Proposal:
+    """The proposal of `name`, `kind`, `switches` and `n`; raises :class:`InvalidInput`."""
+    errors: dict[str, list[str]] = {}
+    name = unicodedata.normalize("NFC", str(asked.get("name") or "")).strip()
+    kind = str(asked.get("kind") or "")
+    switches = [str(text).strip() for text in asked.get("switches") or ()]
+    n = asked.get("n")
+    if problem := _name_problem(name):
+        errors["name"] = [problem]
+    if kind not in judge.KINDS:
+        errors["kind"] = [f"Must be one of {', '.join(judge.KINDS)}."]
+    if problem := _switches_problem(switches):
+        errors["switches"] = [problem]
+    if problem := _n_problem(kind, n):
+        errors["n"] = [problem]
+    if errors:
+        raise InvalidInput(errors)
+    return Proposal(name, kind, tuple(dict.fromkeys(switches)), n)
+
+
+def outlook(rule: SafetyRule, engaged: Collection[str], known: Iterable[str]) -> Outlook:
+    """What the rule says to every switch that is known, the first 50 refusals of it."""
+    refused: list[tuple[str, str, Refusal]] = []
+    for switch_id in judge.members(rule, {*known, *engaged}):
+        action = "release" if switch_id in engaged else "engage"
+        ask = judge.refusals_to_release if action == "release" else judge.refusals_to_engage
+        refused += [(switch_id, action, one) for one in ask([rule], switch_id, engaged)]
+        if len(refused) >= REFUSALS_SHOWN:
+            break
+    return Outlook(
+        engaged=tuple(judge.members(rule, engaged)),
+        violation=judge.violation(rule, engaged),
+        refused=tuple(refused),
+    )
+
+
+def _name_problem(name: str) -> str:
+    if not name:
+        return "Give the rule a name that says what it is for: refusals go by it."
+    if len(name) > LONGEST_NAME or "\n" in name:
+        return f"At most {LONGEST_NAME} characters, on one line."
+    if reasons.unreadable(name, called="name", advice=""):
+        return "Leave out control characters and what can't be seen."
+    if name.casefold() == TWO_PERSON:
+        return f"{TWO_PERSON} is the name of the rule that releases take two people."
+    return ""
+
+
+def _switches_problem(switches: list[str]) -> str:
+    if not switches:
+        return "Name at least one switch or pattern, such as segment:* or feature:checkout-*."
+    if len(switches) > MOST_PATTERNS:
+        return f"At most {MOST_PATTERNS} switches and patterns."
+    wrong = [text for text in switches if not judge.is_pattern(text)]
+    if wrong:
+        return (
+            f"{wrong[0][:140]!r} is no switch and no pattern: write segment:finance, segment:*, "
+            "feature:checkout-*, global:all, or * for every switch."
+        )
+    return ""
+
+
+def _n_problem(kind: str, n: Any) -> str:
+    if kind != judge.AT_MOST:
+        return "" if n is None else "Only at_most takes a number."
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_ENGAGED:
+        return f"How many may be engaged at once: 1 to {MOST_ENGAGED}."
+    return ""

@@ -1,0 +1,57 @@
+"""Rules are asked under the lock that every change takes: nobody slips through between."""
+
+import pytest
+
+from controlplane.core.http.tests.callers import at_once, person, signed_in
+from switches.models import Episode
+from switches.rules.tests.given import in_force
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SAFE = {"justification": "5xx below 0.1 % for twenty minutes"}
+
+
+def people(count):
+    return [signed_in(person("operator", f"p{number}")) for number in range(count)]
+
+
+def test_of_an_exclusive_pair_engaged_at_once_one_wins():
+    in_force("exclusive", "feature:a", "feature:b")
+    kim, lee = people(2)
+
+    for _ in range(5):
+        answers = at_once(lambda: kim.engage("feature:a"), lambda: lee.engage("feature:b"))
+
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+        lost = next(answer for answer in answers if answer.status_code == 409)
+        assert lost.json()["rule"] == "exclusive"
+        open_now = Episode.objects.filter(ended_at__isnull=True)
+        assert open_now.count() == 1
+        kim.post(f"/switches/{open_now.get().switch_id.replace(':', '/')}/release", SAFE)
+
+
+def test_of_six_at_once_no_more_than_two_are_engaged():
+    in_force("at_most", "segment:*", n=2)
+
+    answers = at_once(
+        *(
+            lambda number=number, somebody=somebody: somebody.engage(f"segment:s{number}")
+            for number, somebody in enumerate(people(6))
+        )
+    )
+
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 409, 409, 409, 409]
+
+
+def test_of_the_last_two_released_at_once_one_stays():
+    in_force("at_least_one", "feature:*")
+    kim, lee = people(2)
+    kim.engage("feature:a")
+    kim.engage("feature:b")
+
+    answers = at_once(
+        lambda: kim.post("/switches/feature/a/release", SAFE),
+        lambda: lee.post("/switches/feature/b/release", SAFE),
+    )
+
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+    assert Episode.objects.filter(ended_at__isnull=True).count() == 1

@@ -1,0 +1,325 @@
+"""Rules on the screen: who reads and who proposes them, refusals, and broken glass above it all."""
+
+import pytest
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.models import User
+from switches.models import Episode, Rule
+from switches.rules.tests.given import WHY, glass, in_force
+from switches.tests.screens import (
+    DIALOG,
+    REASON,
+    SAFE_NOW,
+    Tags,
+    browser,
+    browser_as,
+    engaged,
+    page,
+    text,
+)
+
+pytestmark = pytest.mark.django_db
+NAME = "결제 <b>경로</b> 하나는 열어 둔다"
+FORM = {
+    "scope": "segment",
+    "key": "b",
+    "reason": REASON,
+    "how_long": "24h",
+    "on_expiry": "hold",
+}
+PROPOSAL = {
+    "name": NAME,
+    "kind": "at_most",
+    "n": "2",
+    "switches": "segment:*, feature:a\nfeature:b",
+    "reason": "both were off on 14 Nov, INC-4411",
+}
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
+def test_everybody_reads_the_rules_and_admins_get_the_forms(role):
+    in_force("at_most", "segment:*", name=NAME, n=2)
+    engaged("segment:finance")
+
+    html = page(browser_as(role).get("/rules/"))
+
+    assert "At most 2 of segment:* engaged" in html
+    assert "1 engaged now" in text(html)
+    assert "<b>경로</b>" not in html
+    assert ("/rules/new/" in html) is (role == "admin")
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
+@pytest.mark.parametrize("path", ["/rules/new/", "/rules/{}/change/", "/rules/{}/remove/"])
+def test_forms_are_for_admins(role, path):
+    row = in_force("exclusive", "segment:*")
+    client = browser_as(role)
+
+    assert client.get(path.format(row.pk)).status_code == 403
+    assert client.post(path.format(row.pk), PROPOSAL).status_code == 403
+    assert not Approval.objects.exists()
+
+
+def test_page_says_what_is_broken_and_what_is_at_its_limit():
+    engaged("segment:a")
+    engaged("segment:b")
+    in_force("exclusive", "segment:*", name="one")
+    in_force("at_most", "segment:*", name="two", n=2)
+    in_force("protected", "feature:x", name="kept")
+
+    shown = text(page(browser_as("viewer").get("/rules/")))
+
+    assert "2 are engaged, 1 more than allowed." in shown
+    assert "oneBroken now" in shown
+    assert "twoAt its limit" in shown
+    assert "keptProtects" in shown
+
+
+def test_no_rules_yet_says_what_they_are_for():
+    assert "No safety rules yet" in page(browser_as("viewer").get("/rules/"))
+
+
+def test_many_rules_come_in_pages():
+    for number in range(55):
+        in_force("exclusive", "segment:*", name=f"rule {number:02}")
+    client = browser_as("viewer")
+
+    first = page(client.get("/rules/"))
+    after = Rule.objects.order_by("pk")[49].pk
+
+    assert f"?after={after}" in first
+    assert "rule 54" in page(client.get("/rules/", {"after": after}))
+    assert client.get("/rules/", {"after": "x" * 30}).status_code == 200
+
+
+def test_proposal_is_asked_for_with_its_words_kept():
+    response = browser_as("admin").post("/rules/new/", PROPOSAL, follow=True)
+
+    (approval,) = Approval.objects.all()
+    assert approval.diff["switches"] == [None, ["segment:*", "feature:a", "feature:b"]]
+    assert approval.diff["n"] == [None, 2]
+    shown = page(response)
+    assert "1 change waits for approval" in shown
+    assert f"/approvals/#approval-{approval.pk}" in shown
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"name": ""}, "Give the rule a name"),
+        ({"switches": "team:*"}, "is no switch and no pattern"),
+        ({"n": "many"}, "1 to 1000"),
+        ({"reason": " "}, "Say why"),
+    ],
+)
+def test_complaint_stands_beside_its_field_and_nothing_is_lost(fields, complaint):
+    response = browser_as("admin").post("/rules/new/", {**PROPOSAL, **fields})
+
+    html = page(response)
+    assert response.status_code == 422
+    assert complaint in html
+    assert "feature:b" in html or "switches" in fields
+    assert not Approval.objects.exists()
+
+
+def test_what_it_would_do_is_shown_and_not_asked_for():
+    engaged("segment:a")
+    engaged("segment:c")
+    engaged("segment:d")
+
+    response = browser_as("admin").post("/rules/new/", {**PROPOSAL, "check": "yes"})
+
+    assert response.status_code == 200
+    assert "3 are engaged, 1 more than allowed." in text(page(response))
+    assert not Approval.objects.exists()
+
+
+def test_change_and_removal_are_asked_for():
+    row = in_force("at_most", "segment:*", name="few", n=2)
+    client = browser_as("admin")
+
+    form = page(client.get(f"/rules/{row.pk}/change/"))
+    assert 'value="few"' in form
+    client.post(f"/rules/{row.pk}/change/", {**PROPOSAL, "name": "few"})
+    refused = client.post(f"/rules/{row.pk}/change/", {**PROPOSAL, "name": "few", "n": "2"})
+    assert refused.status_code in {302, 409}
+    Approval.objects.all().delete()
+    client.post(f"/rules/{row.pk}/remove/", {"reason": "gone for good, INC-4502"})
+
+    (approval,) = Approval.objects.all()
+    assert approval.diff["name"] == ["few", None]
+    assert client.get("/rules/99/change/").status_code == 404
+
+
+def test_forms_keep_what_stands_above_every_page():
+    row = in_force("exclusive", "segment:*")
+    engaged("global:all")
+    client = browser_as("admin")
+
+    for path in ("/rules/", "/rules/new/", f"/rules/{row.pk}/change/", f"/rules/{row.pk}/remove/"):
+        assert "All traffic is told to stop" in page(client.get(path)), path
+
+
+@pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
+def test_refused_engage_offers_the_glass_with_everything_kept(headers):
+    in_force("exclusive", "segment:*", name=NAME)
+    engaged("segment:a")
+    client = browser(person("operator", "lee"))
+
+    response = client.post("/switches/engage/", FORM, headers=headers)
+
+    html = page(response)
+    assert response.status_code == 409
+    assert "What would pass:" in html
+    assert "Release segment:a first" in html
+    assert "<b>경로</b>" not in html
+    kept = {
+        (field.get("name"), field.get("value"))
+        for field in Tags(html).having("input", type="hidden")
+    }
+    assert {("reason", REASON), ("key", "b"), ("glass_rule", NAME)} <= kept
+
+
+def test_glass_breaks_from_the_form():
+    in_force("exclusive", "segment:*", name=NAME)
+    in_force("at_most", "*", name="few", n=1)
+    engaged("segment:a")
+    client = browser(person("operator", "lee"))
+    again = {**FORM, "glass_rule": f"few\r\n{NAME}", "glass_reason": WHY}
+
+    vague = client.post("/switches/engage/", {**again, "glass_reason": "urgent"}, headers=DIALOG)
+    assert vague.status_code == 422
+    assert 'id="glass" open' in page(vague)
+    response = client.post("/switches/engage/", again, headers=DIALOG)
+
+    assert response.status_code == 200
+    assert "The glass is broken" in page(response)
+    assert Episode.objects.get(switch_id="segment:b").broke_glass["rules"] == ["few", NAME]
+    assert "Engaged against the rule" in page(client.get("/switches/segment/b/"))
+
+
+def test_glass_sent_twice_is_one_wish():
+    in_force("exclusive", "segment:*", name="one")
+    engaged("segment:a")
+    client = browser(person("operator", "lee"))
+    again = {**FORM, "glass_rule": "one", "glass_reason": WHY}
+
+    first, second = (client.post("/switches/engage/", again, headers=DIALOG) for _ in range(2))
+
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert Approval.objects.count() == 1
+
+
+def test_plan_says_beforehand_that_a_rule_is_in_the_way():
+    in_force("exclusive", "segment:*", name=NAME)
+    engaged("segment:a")
+
+    plan = page(browser_as("operator").post("/switches/engage/preview/", FORM))
+
+    assert "Release segment:a first" in plan
+    assert "<b>경로</b>" not in plan
+
+
+def test_default_of_the_form_gives_way_to_a_protecting_rule():
+    in_force("protected", "feature:a")
+    form = {**FORM, "scope": "feature", "key": "a", "on_expiry": "ramp"}
+
+    browser_as("operator").post("/switches/engage/", form)
+
+    assert Episode.objects.get().on_expiry == "hold"
+
+
+def test_broken_glass_stands_above_every_page_until_it_is_reviewed():
+    in_force("exclusive", "segment:*", name=NAME)
+    kim = engaged("segment:a")
+    viewer, approver = browser_as("viewer"), browser(person("approver", "ben"))
+    assert "Glass broken" not in page(viewer.get("/audit/"))
+    engaged("segment:b", by=kim, break_glass=glass(NAME))
+
+    shown = page(viewer.get("/audit/"))
+    assert "Glass broken" in shown
+    assert WHY in shown
+    assert "segment:b engaged by kim" in text(shown)
+    assert "1 review not signed yet" in shown
+    approver.post("/switches/segment/b/release/", {"justification": SAFE_NOW})
+    assert "1 review not signed yet" in page(viewer.get("/audit/"))
+    approver.post(f"/approvals/{Approval.objects.get().pk}/approve/", {"comment": "fair enough"})
+
+    assert Approval.objects.get().state == "approved"
+    assert "Glass broken" not in page(viewer.get("/audit/"))
+
+
+@pytest.mark.parametrize(
+    ("switch", "button"),
+    [
+        ("feature:a", "Release feature:a now"),
+        ("segment:a", "Release segment:a now"),
+        ("global:all", "Ask for release"),
+        ("feature:kept", "Ask for release"),
+    ],
+)
+def test_release_form_says_what_its_button_does(switch, button):
+    in_force("protected", "feature:kept")
+    engaged(switch)
+    client = browser_as("operator")
+    path = f"/switches/{switch.replace(':', '/')}/release/"
+
+    html = page(client.get(path))
+    client.post(path, {"justification": SAFE_NOW})
+
+    asks = button.startswith("Ask")
+    assert button in text(html)
+    assert "glass_reason" not in html
+    assert Approval.objects.exists() is asks
+    assert Episode.objects.filter(ended_at__isnull=True).exists() is asks
+
+
+def test_segments_release_says_that_a_ramp_is_one_step_still():
+    engaged("segment:a")
+
+    shown = text(page(browser_as("operator").get("/switches/segment/a/release/")))
+
+    assert "until ramps are here that is one step" in shown
+
+
+@pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
+def test_refused_release_says_what_would_pass(headers):
+    in_force("at_least_one", "feature:a", "feature:b", name="one way")
+    engaged("feature:a")
+    sent = {"justification": SAFE_NOW}
+
+    response = browser_as("operator").post("/switches/feature/a/release/", sent, headers=headers)
+
+    assert response.status_code == 409
+    assert "Engage feature:b first" in page(response)
+    assert SAFE_NOW in page(response)
+    assert "glass_reason" not in page(response)
+
+
+def test_approver_breaks_the_glass_to_release_everything():
+    engaged("global:all")
+    approver = browser(person("approver", "ben"))
+    path = "/switches/global/all/release/"
+    assert 'value="two-person"' in page(approver.get(path))
+
+    response = approver.post(
+        path, {"justification": SAFE_NOW, "glass_rule": "two-person", "glass_reason": WHY}
+    )
+
+    assert response.status_code == 302
+    assert not Episode.objects.filter(ended_at__isnull=True).exists()
+    assert Approval.objects.get().kind == "break_glass_review"
+    assert User.objects.get(username="ben").pk == Approval.objects.get().requester_id
+
+
+def test_operator_who_forges_the_fields_does_not_break_the_glass():
+    engaged("global:all")
+
+    response = browser_as("operator").post(
+        "/switches/global/all/release/",
+        {"justification": SAFE_NOW, "glass_rule": "two-person", "glass_reason": WHY},
+    )
+
+    assert response.status_code == 403
+    assert Episode.objects.filter(ended_at__isnull=True).exists()

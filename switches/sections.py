@@ -1,0 +1,26 @@
+"""What switches have to say on pages that belong to nobody, in order."""
+
+from controlplane.core import sections
+from switches.report import asked, happened, standing, waiting
+from switches.trips import sections as trips
+
+WEEKLY = (
+    standing.vague,
+    standing.forgotten,
+    standing.overdue,
+    asked.reviews,
+    standing.active,
+    standing.permanent,
+    asked.overridden,
+    asked.approvals,
+    asked.trips,
+    happened.extends,
+    happened.flow,
+    happened.who,
+)
+
+for position, source in enumerate(WEEKLY, 1):
+    sections.report(position * 10)(source)
+
+sections.attention(15)(trips.trips_for_a_person)
+sections.attention(80)(waiting.unsigned_reports)

@@ -1,0 +1,111 @@
+"""Reminding people before an expiry, and before a permanent episode has to be re-confirmed."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from controlplane.core.actors import system
+from controlplane.core.canonical import timestamp
+from controlplane.core.outbox import services as outbox
+from switches import facts, reminders
+from switches.models import Episode
+from switches.reminders import DAY, HOUR, Ending
+from switches.services import changes, digests
+
+MOST_AT_ONCE = 500
+TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still has to."
+
+
+def remind_due(now: datetime) -> int:
+    """Give every reminder that is due, each once; returns how many.
+
+    It locks nothing but the episodes, and leaves one that is being changed to the next turn. The
+    mark that a reminder was given commits with its message.
+    """
+    due = _due(now)
+    if len(due) <= digests.MOST_TOLD_SINGLY:
+        return sum(_remind([pk], now) for pk in due)
+    return _remind(due, now)
+
+
+def _due(now: datetime) -> list[int]:
+    """The episodes that are owed a reminder, what ends soonest first."""
+    latest = now + DAY
+    soon = Episode.objects.filter(
+        Q(permanent=False, overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=latest)
+        | Q(permanent=True, reconfirm_due_at__gt=now, reconfirm_due_at__lte=latest),
+        ended_at__isnull=True,
+    ).only("permanent", "expires_at", "reconfirm_due_at", "day_reminder_for", "hour_reminder_for")
+    owed = [
+        (ending.ends_at, episode.pk)
+        for episode in soon
+        if (ending := _ending(episode)) and reminders.owed(ending, now)
+    ]
+    return [pk for _, pk in sorted(owed)[:MOST_AT_ONCE]]
+
+
+@transaction.atomic
+def _remind(pks: list[int], now: datetime) -> int:
+    """Mark and tell, those still owed a reminder under the lock; many of them in one message."""
+    locked = (
+        Episode.objects.select_for_update(skip_locked=True, of=("self",))
+        .select_related("switch")
+        .filter(pk__in=pks, ended_at__isnull=True, overdue_at__isnull=True)
+        .order_by("expires_at", "pk")
+    )
+    claimed = []
+    for episode in locked:
+        ending = _ending(episode)
+        notice = reminders.owed(ending, now) if ending else None
+        if ending is None or notice is None:
+            continue
+        field = "hour_reminder_for" if notice == HOUR else "day_reminder_for"
+        setattr(episode, field, ending.ends_at)
+        episode.save(update_fields=[field])
+        claimed.append((episode, ending, notice))
+    if len(claimed) > digests.MOST_TOLD_SINGLY:
+        notices = {episode.pk: notice for episode, _, notice in claimed}
+        digests.announce(
+            "episodes.expire_soon",
+            [episode for episode, _, _ in claimed],
+            lambda episode: _single(episode, notices[episode.pk]),
+            now,
+        )
+    else:
+        for episode, ending, notice in claimed:
+            _tell(episode, ending, notice, now)
+    return len(claimed)
+
+
+def _single(episode: Episode, notice: timedelta) -> tuple[str, str]:
+    event = "episode.reconfirm_soon" if episode.permanent else "episode.expires_soon"
+    return event, reminders.reminder_severity(episode.switch.scope, notice)
+
+
+def _tell(episode: Episode, ending: Ending, notice: timedelta, now: datetime) -> None:
+    switch = episode.switch
+    event, severity = _single(episode, notice)
+    ends_at = timestamp(ending.ends_at)
+    outbox.announce(
+        event=event,
+        event_key=f"reminder:{notice // HOUR}h:{episode.pk}:{ends_at}",
+        scope=switch.scope,
+        severity=severity,
+        subject=changes.subject(episode),
+        facts=facts.message(
+            switch,
+            episode,
+            system("expiry"),
+            said=TO_RECONFIRM if episode.permanent else reminders.AT_EXPIRY[episode.on_expiry],
+            left=reminders.left(ending.ends_at, now),
+        ),
+        now=now,
+    )
+
+
+def _ending(episode: Episode) -> Ending | None:
+    ends_at = episode.reconfirm_due_at if episode.permanent else episode.expires_at
+    if ends_at is None:
+        return None
+    return Ending(ends_at, episode.permanent, episode.day_reminder_for, episode.hour_reminder_for)

@@ -1,0 +1,54 @@
+"""What templates say about trips: how one came out, and its evidence as people read it."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from controlplane.core import durations
+from controlplane.core.templatetags.screen import icon
+
+register = template.Library()
+
+LONGEST_EVIDENCE_SHOWN = 8000  # characters; the API has all of it
+
+# outcome → icon, word, tone
+OUTCOMES = {
+    "tripped": ("trip", "Tripped", "engaged"),
+    "duplicate": ("copy", "Repeat", "quiet"),
+    "engaged": ("engaged", "Engaged already", "quiet"),
+    "person": ("person", "Left to a person", "pending"),
+    "refused": ("close", "Refused", "quiet"),
+}
+
+
+@register.simple_tag
+def outcome(name: str) -> SafeString:
+    """An outcome as icon, word and colour."""
+    shown, word, tone = OUTCOMES.get(name, ("info", name, "quiet"))
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
+    )
+
+
+@register.filter
+def outcome_word(name: str) -> str:
+    return OUTCOMES.get(name, ("", name, ""))[1]
+
+
+@register.filter
+def minutes(count: int) -> str:
+    """`24 h`, `1 h 30 min`."""
+    return durations.readable(timedelta(minutes=count))
+
+
+@register.filter
+def evidence(found: Any) -> str:
+    """Evidence as indented JSON, cut where it gets long."""
+    text = json.dumps(found, indent=2, ensure_ascii=False)
+    if len(text) <= LONGEST_EVIDENCE_SHOWN:
+        return text
+    return f"{text[:LONGEST_EVIDENCE_SHOWN]}\n… {len(text) - LONGEST_EVIDENCE_SHOWN:,} more"

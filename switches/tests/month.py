@@ -1,0 +1,254 @@
+"""A month of an installation at speed: switches, people who react late or never, and a clock that
+stops for an hour now and then.
+
+People act between the turns of the clock. What they did is written down here, apart from what the
+house remembers, so that a test can hold the two against each other.
+"""
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.escalation import engine as escalation
+from switches import services, tasks
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+WEEK = 7 * DAY
+DAYS = 32
+BEGIN = datetime(2026, 10, 12, tzinfo=UTC)
+END = BEGIN + DAYS * DAY
+INCIDENT = BEGIN + 9 * DAY + timedelta(hours=3, seconds=30)
+REASON = "card payments charged twice, INC-4411"
+LASTS = {
+    "45m": 45 * MINUTE,
+    "1h": HOUR,
+    "6h": 6 * HOUR,
+    "24h": DAY,
+    "26h": 26 * HOUR,
+    "3d": 3 * DAY,
+    "7d": WEEK,
+    "14d": 14 * DAY,
+    "30d": 30 * DAY,
+}
+SILENCE = HOUR
+SILENCES = 20
+IDLE = timedelta(hours=6)
+"""The clock comes round at the hour after something fell due, for some of it at the minute, each
+hour while people are called, and four times a day otherwise. In truth it does each second, which is
+easier on whoever must not forget."""
+DELAYS = [timedelta(minutes=minutes, seconds=30) for minutes in (3, 3, 12, 20, 50, 50, 200)]
+NEVER = 2 * DAY + timedelta(seconds=30)
+
+
+@dataclass
+class Term:
+    """An expiry of an episode, or a week of a permanent one: from when somebody set it to when
+    somebody replaced it or ended it all. Nobody but a person sets `until`."""
+
+    switch: str
+    episode: int
+    policy: str
+    set_at: datetime
+    ends_at: datetime
+    permanent: bool = False
+    acknowledged_at: datetime | None = None
+    until: datetime | None = None
+    looked_after: bool = False
+
+    @property
+    def where(self) -> dict[str, str]:
+        scope, _, key = self.switch.partition(":")
+        return {"scope": scope, "key": key}
+
+    def stood_at(self, moment: datetime) -> bool:
+        return self.set_at <= moment and (self.until is None or moment < self.until)
+
+    def calls_at(self, moment: datetime) -> bool:
+        """Whether people are called for it, for all they know: nobody has said a word."""
+        lets_go = self.policy == "release" and not self.permanent
+        called = self.ends_at <= moment and self.until is None and not lets_go
+        return called and self.acknowledged_at is None
+
+
+Act = Callable[[datetime], None]
+
+
+class Month:
+    """`terms` is what people did, `turns` when the clock came round."""
+
+    def __init__(self, seed: int, olga: Actor, ada: Actor) -> None:
+        self.random = random.Random(seed)
+        self.olga, self.ada = olga, ada
+        self.terms: list[Term] = []
+        self.turns: list[datetime] = []
+        self._agenda: list[tuple[datetime, int, Act]] = []
+        self._wakings = {BEGIN + n * IDLE for n in range(DAYS * 4)}
+        starts = [BEGIN + self.random.randrange(DAYS * 24 * 60) * MINUTE for _ in range(SILENCES)]
+        self._silences = [(start, start + SILENCE) for start in starts]
+
+    def plan(self, switches: int, *, in_the_incident: int) -> None:
+        """Each switch is engaged once; some of them by one incident, for a day, in one second."""
+        for number in range(switches):
+            scope = "global" if number == 0 else self.random.choice(("segment", "feature"))
+            scope = "experiment" if number % 5 == 4 else scope
+            switch = "global:all" if scope == "global" else f"{scope}:s{number}"
+            policy = self.random.choice(("hold", "ramp", "release"))
+            policy = "hold" if scope == "global" else policy
+            if number < in_the_incident:
+                self._at(INCIDENT, self._engaging(switch, policy, "24h"))
+                continue
+            grid = 5 * MINUTE if number % 8 == 0 else 3 * HOUR  # A full hour fills fewer turns.
+            start = self.random.randrange(28 * DAY // grid) * grid
+            at = BEGIN + start + timedelta(seconds=30)
+            self._at(at, self._engaging(switch, policy, self.random.choice(list(LASTS))))
+
+    def run(self) -> None:
+        while self._wakings and (turn := min(self._wakings)) < END:
+            if self._agenda and self._agenda[0][0] < turn:
+                at, _, act = heapq.heappop(self._agenda)
+                act(at)
+                continue
+            self._wakings.discard(turn)
+            over = [end for start, end in self._silences if start <= turn < end]
+            if over:
+                self._wakings.add(max(over))
+            else:
+                self._turn(turn)
+
+    def _turn(self, now: datetime) -> None:
+        """There are two beats, and at times both come."""
+        self.turns.append(now)
+        for _ in range(2 if self.random.random() < 0.1 else 1):
+            tasks.expire_switches(now)
+            tasks.remind_of_expiries(now)
+            escalation.advance(now)
+        if now.minute == 0:
+            approvals.expire_due(now)
+        for term in self.terms:
+            if not term.looked_after and term.ends_at <= now:
+                term.looked_after = True
+                if term.until is None:
+                    self._look_after(term, now)
+        if any(term.calls_at(now) for term in self.terms):
+            self._wakings.add(now + HOUR)
+
+    def _look_after(self, term: Term, now: datetime) -> None:
+        """Somebody does something about what has come to its end: soon, or after two days."""
+        soon = now + (self.random.choice(DELAYS) if self.random.random() > 0.03 else NEVER)
+        if term.policy == "release" and not term.permanent:
+            return
+        acts = ["acknowledge", "extend", "release", "release"]
+        if term.permanent:
+            acts = ["acknowledge", "reconfirm", "reconfirm", "release"]
+        act = self.random.choice(acts)
+        if act == "acknowledge":
+            self._at(soon, self._acknowledging(term))
+            self._at(soon + self.random.choice((1, 4)) * DAY, self._releasing(term))
+        elif act in ("extend", "reconfirm"):
+            self._at(soon, self._extending(term) if act == "extend" else self._reconfirming(term))
+        else:
+            self._at(soon, self._releasing(term))
+
+    def _engaging(self, switch: str, policy: str, lasts: str) -> Act:
+        def act(now: datetime) -> None:
+            scope, _, key = switch.partition(":")
+            episode = services.engage(
+                scope=scope,
+                key=key,
+                reason=REASON,
+                expires_in=lasts,
+                on_expiry=policy,
+                actor=self.olga,
+                now=now,
+            ).episode
+            term = self._begins(Term(switch, episode.pk, policy, now, now + LASTS[lasts]))
+            before_its_end = now + LASTS[lasts] * self.random.random()
+            chance = self.random.random()
+            if chance < 0.1:
+                self._at(before_its_end, self._extending(term))
+            elif chance < 0.2:
+                self._at(before_its_end, self._releasing(term))
+            elif chance < 0.3:
+                self._at(before_its_end, self._acknowledging(term))
+            elif chance < 0.4 and policy != "release":
+                self._at(before_its_end, self._making_permanent(term))
+
+        return act
+
+    def _extending(self, term: Term) -> Act:
+        def act(now: datetime) -> None:
+            left = term.ends_at - now
+            longer = [lasts for lasts in ("26h", "3d", "7d") if LASTS[lasts] > left]
+            if not longer or not self._ends(term, now):
+                return
+            lasts = self.random.choice(longer)
+            services.extend(**term.where, expires_in=lasts, reason=REASON, actor=self.olga, now=now)
+            self._begins(Term(term.switch, term.episode, term.policy, now, now + LASTS[lasts]))
+
+        return act
+
+    def _making_permanent(self, term: Term) -> Act:
+        def act(now: datetime) -> None:
+            if not self._ends(term, now):
+                return
+            asked = services.extend(
+                **term.where, expires_in="permanent", reason=REASON, actor=self.olga, now=now
+            )
+            assert asked.approval is not None
+            approvals.approve(approval_id=asked.approval.pk, comment="", actor=self.ada, now=now)
+            self._begins(Term(term.switch, term.episode, term.policy, now, now + WEEK, True))
+
+        return act
+
+    def _reconfirming(self, term: Term) -> Act:
+        def act(now: datetime) -> None:
+            if self._ends(term, now):
+                services.reconfirm(**term.where, reason=REASON, actor=self.olga, now=now)
+                self._begins(Term(term.switch, term.episode, term.policy, now, now + WEEK, True))
+
+        return act
+
+    def _acknowledging(self, term: Term) -> Act:
+        def act(now: datetime) -> None:
+            if term.until is None:
+                services.acknowledge(**term.where, actor=self.olga, now=now)
+                if now >= term.ends_at:
+                    term.acknowledged_at = now
+
+        return act
+
+    def _releasing(self, term: Term) -> Act:
+        def act(now: datetime) -> None:
+            if not self._ends(term, now):
+                return
+            asked = services.release(
+                **term.where, justification=REASON, actor=self.olga, now=now
+            ).approval
+            if asked is not None:
+                approvals.approve(approval_id=asked.pk, comment="", actor=self.ada, now=now)
+
+        return act
+
+    def _begins(self, term: Term) -> Term:
+        self.terms.append(term)
+        for before in (DAY, HOUR, timedelta()):
+            moment = term.ends_at - before
+            if moment > term.set_at:
+                step = MINUTE if term.episode % 8 == 0 else HOUR
+                self._wakings.add(BEGIN - (BEGIN - moment) // step * step)
+        return term
+
+    @staticmethod
+    def _ends(term: Term, now: datetime) -> bool:
+        """Whether the term still stood; it ends now."""
+        if term.until is not None:
+            return False
+        term.until = now
+        return True
+
+    def _at(self, moment: datetime, act: Act) -> None:
+        heapq.heappush(self._agenda, (moment, len(self.terms) * 10_000 + len(self._agenda), act))

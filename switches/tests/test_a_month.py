@@ -1,0 +1,183 @@
+"""A month with 300 switches: none outlives its expiry unnoticed, and no storm of messages.
+
+What is expected follows from what people did and when the clock came round, by rules written here
+anew; what happened is read from the audit trail and the outbox.
+"""
+
+import json
+import logging
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from datetime import datetime
+
+import pytest
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.http.tests.callers import person
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.people.services import actor_for
+from controlplane.core.targets.models import OnCallMember, Target
+from switches.tests import outlet
+from switches.tests.month import DAY, END, HOUR, IDLE, INCIDENT, SILENCE, Month, Term
+
+SWITCHES, IN_THE_INCIDENT = 300, 60
+# Of one destination and hour, not counting what people did (engaged, extended, acknowledged …).
+LOUDEST_HOUR = 20
+BY_PEOPLE = (
+    *("switch.engaged", "switch.extended", "episode.acknowledged", "episode.reconfirmed"),
+    *("approval.requested", "approval.decided"),
+)
+
+
+@pytest.fixture
+def somebody_on_call(settings):
+    """People behind the names that the escalations begin with."""
+    outlet.configure(settings)
+    now = db_now()
+    for name, user in (("team-lead", "ULEAD"), ("cto", "UCTO")):
+        Target.objects.filter(name=name).update(slack_user_id=user)
+    Target.objects.filter(name="responsible-team").update(address="slack:#team")
+    kim = Target.objects.create(name="kim", kind="person", slack_user_id="UKIM", created_at=now)
+    OnCallMember.objects.create(rotation=Target.objects.get(name="on-call"), position=0, person=kim)
+
+
+@pytest.fixture
+def _quick():
+    """Thousands of lines of log that nobody reads would take a third of the time."""
+    logging.disable(logging.INFO)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def month(db, somebody_on_call, _quick):
+    olga, ada = (actor_for(person("approver", name)) for name in ("olga", "ada"))
+    lived = Month(seed=20261121, olga=olga, ada=ada)
+    lived.plan(SWITCHES, in_the_incident=IN_THE_INCIDENT)
+    lived.run()
+    return lived
+
+
+def first_turn(month: Month, since: datetime) -> datetime | None:
+    """When the clock first came round from then on."""
+    at = bisect_left(month.turns, since)
+    return month.turns[at] if at < len(month.turns) else None
+
+
+def ends_told(*events: str) -> Counter[tuple[int, datetime, datetime]]:
+    """(episode, its end, when it was told), by messages of its own and by digests."""
+    found: Counter[tuple[int, datetime, datetime]] = Counter()
+    for message in OutboxMessage.objects.filter(event__in=events, destination="slack"):
+        facts = message.payload
+        end = facts.get("reconfirm_due_at") or facts.get("expires_at")
+        for told in facts.get("ends", [f"{facts.get('episode')}@{end}"]):
+            episode, _, ends_at = told.partition("@")
+            found[int(episode), datetime.fromisoformat(ends_at), message.created_at] += 1
+    return found
+
+
+def audited(action: str) -> set[tuple[str, datetime]]:
+    entries = AuditEntry.objects.filter(action=action, actor_type="system")
+    return {(entry.target, entry.at) for entry in entries}
+
+
+def owed(month: Month, term: Term) -> list[datetime]:
+    """When the reminders of a term had to come: at the first turn within a day, and an hour."""
+    day, hour = term.ends_at - DAY, term.ends_at - HOUR
+    windows = [(day, term.ends_at)] if term.permanent else [(day, hour), (hour, term.ends_at)]
+    due = []
+    for opens, closes in windows:
+        turn = first_turn(month, max(opens, term.set_at))
+        if opens <= term.set_at or turn is None or turn >= closes:
+            continue
+        if term.stood_at(turn):
+            due.append(turn)
+    return due
+
+
+@pytest.mark.timeout(300)
+def test_a_month(month):
+    assert len({term.switch for term in month.terms}) == SWITCHES
+    assert sum(term.permanent for term in month.terms) > 20
+    _none_outlives_its_expiry_unnoticed(month)
+    _each_reminder_comes_once_when_it_is_owed(month)
+    _people_are_called_until_somebody_knows_then_daily(month)
+    _there_is_no_storm()
+
+
+def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
+    held, called = audited("episode.overdue"), audited("episode.reconfirm_due")
+    released = audited("switch.released")
+    told = ends_told("episode.overdue", "episodes.expired")
+    told += ends_told("episode.reconfirm_due", "episodes.reconfirm_due")
+    expected = Counter()
+    for term in month.terms:
+        turn = first_turn(month, term.ends_at)
+        if turn is None or not term.stood_at(turn):
+            continue
+        expected[term.switch, turn] += 1
+        if term.permanent:
+            assert (term.switch, turn) in called, term
+        elif term.policy == "release":
+            assert (term.switch, turn) in released, term
+            continue
+        else:
+            assert (term.switch, turn) in held, term
+        assert told[term.episode, term.ends_at, turn] == 1, term
+    assert set(expected) == held | called | released
+    assert len(expected) > SWITCHES / 2
+
+
+def _each_reminder_comes_once_when_it_is_owed(month: Month) -> None:
+    expected = Counter(
+        (term.episode, term.ends_at, turn) for term in month.terms for turn in owed(month, term)
+    )
+
+    given = ends_told("episode.expires_soon", "episode.reconfirm_soon", "episodes.expire_soon")
+
+    assert given == expected
+    assert len(expected) > SWITCHES / 2
+
+
+def _people_are_called_until_somebody_knows_then_daily(month: Month) -> None:
+    notices = defaultdict(set)
+    for message in OutboxMessage.objects.filter(event__startswith="escalation."):
+        about = message.payload.get("escalations") or [message.payload["escalation"]]
+        for escalation in about:
+            notices[escalation].add(message.created_at)
+    slack = HOUR + SILENCE  # The clock comes round hourly then, and stops for an hour.
+    seen = 0
+    for one in Escalation.objects.all():
+        assert one.subject.startswith("episode:")
+        over = min(one.closed_at or END, END)
+        known = min(one.acknowledged_at or over, over)
+        called = sorted(notices[one.pk])
+        loud = [at for at in called if at <= known]
+        assert called[0] == one.opened_at
+        for earlier, later in zip([*loud, known], [*loud[1:], known], strict=False):
+            assert later - earlier <= HOUR + slack, one
+        calm = [at for at in called if at > known]
+        for earlier, later in zip([known, *calm], calm, strict=False):
+            assert later - earlier >= (DAY if earlier == known else DAY / 2), one
+        if over > known:
+            assert over - [known, *calm][-1] <= DAY + IDLE + SILENCE, one
+        seen += bool(calm)
+    assert seen > 5
+
+
+def _there_is_no_storm() -> None:
+    hours: Counter[tuple[str, datetime]] = Counter()
+    for message in OutboxMessage.objects.exclude(event__in=BY_PEOPLE):
+        if message.event == "switch.released" and message.payload["by"] != "system:expiry":
+            continue
+        hours[message.destination, message.created_at.replace(minute=0)] += 1
+    worst, count = hours.most_common(1)[0]
+    assert count <= LOUDEST_HOUR, worst
+    expiry = (INCIDENT + DAY).replace(minute=0, second=0)
+    digests = OutboxMessage.objects.filter(created_at__gte=expiry, created_at__lt=expiry + HOUR)
+    (expired,) = digests.filter(event="episodes.expired")
+    assert expired.payload["count"] > IN_THE_INCIDENT / 2
+    assert not json.dumps(expired.payload).count(timestamp(END))

@@ -1,0 +1,283 @@
+"""Past its expiry: held and overdue, told and escalated until somebody acknowledges or decides."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.actors import system
+from controlplane.core.approvals import services as approvals
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.http.tests.callers import at_once, person
+from controlplane.core.outbox.models import Thread
+from controlplane.core.people.services import actor_for
+from switches import services
+from switches.models import Episode, Publication, Rule
+from switches.tests import outlet
+
+KIM = system("test")
+REASON = "card payments charged twice"
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _outlet(settings):
+    outlet.configure(settings)
+
+
+def engage(switch="segment:finance", **more):
+    scope, _, key = switch.partition(":")
+    asked = {"reason": REASON, "expires_in": "2h", "actor": KIM, **more}
+    return services.engage(scope=scope, key=key, **asked).episode
+
+
+def late(switch="segment:finance", **more):
+    """One that is overdue since now; returns it as it is, and now."""
+    now = db_now()
+    episode = engage(switch, now=now - 2 * HOUR, **more)
+    services.expire_due(now)
+    episode.refresh_from_db()
+    return episode, now
+
+
+def escalation(episode):
+    return Escalation.objects.get(subject=f"episode:{episode.pk}", closed_at=None)
+
+
+def is_quiet(episode):
+    return not Escalation.objects.filter(subject=f"episode:{episode.pk}", closed_at=None).exists()
+
+
+@pytest.mark.django_db
+class TestOverdue:
+    @pytest.mark.parametrize(
+        ("switch", "severity"),
+        [
+            ("global:all", "critical"),
+            ("segment:finance", "critical"),
+            ("feature:chat", "warning"),
+            ("experiment:colour", "warning"),
+        ],
+    )
+    def test_is_told_and_escalates_as_its_scope_deserves(self, switch, severity):
+        episode, _ = late(switch, on_expiry="hold")
+
+        assert episode.overdue
+        (message,) = outlet.told("episode.overdue")
+        assert (message.severity, message.subject) == (severity, f"episode:{episode.pk}")
+        opened = escalation(episode)
+        assert (opened.event, opened.severity) == ("episode.overdue", severity)
+        assert opened.scope == switch.partition(":")[0]
+        assert opened.facts["path"] == f"/switches/{switch.replace(':', '/')}/"
+
+    def test_ramp_policy_is_held_and_says_why(self):
+        episode, _ = late("feature:chat", on_expiry="ramp")
+
+        assert episode.overdue
+        assert "no ramps yet" in escalation(episode).facts["said"]
+
+    def test_who_acknowledged_in_time_is_called_all_the_same(self):
+        now = db_now()
+        episode = engage(now=now - 2 * HOUR)
+        services.acknowledge(scope="segment", key="finance", actor=KIM, now=now - HOUR)
+
+        services.expire_due(now)
+
+        episode.refresh_from_db()
+        assert escalation(episode).acknowledged_at is None
+        assert episode.acknowledged_at is None
+
+    def test_acknowledged_one_is_quiet_for_a_day(self):
+        episode, now = late()
+
+        services.acknowledge(scope="segment", key="finance", actor=KIM, now=now)
+
+        assert escalation(episode).acknowledged_by == KIM.label
+        assert escalation(episode).next_at == now + DAY
+
+    def test_extension_counts_from_now_and_ends_the_escalation(self):
+        episode, now = late()
+        after = now + 3 * HOUR
+
+        extended = services.extend(
+            scope="segment", key="finance", expires_in="30d", reason=REASON, actor=KIM, now=after
+        ).episode
+
+        assert extended.expires_at == after + timedelta(days=30)
+        assert not extended.overdue
+        assert is_quiet(episode)
+
+    def test_release_ends_the_escalation(self):
+        episode, now = late()
+
+        services.release(scope="segment", key="finance", justification="x", actor=KIM, now=now)
+
+        assert is_quiet(episode)
+
+    def test_permanent_once_approved_ends_the_escalation(self):
+        episode, now = late(actor=actor_for(person("operator", "kim")))
+        asked = services.extend(
+            scope="segment",
+            key="finance",
+            expires_in="permanent",
+            reason=REASON,
+            actor=actor_for(person("operator", "olga")),
+            now=now,
+        ).approval
+        assert not is_quiet(episode)
+
+        approvals.approve(
+            approval_id=asked.pk, comment="", actor=actor_for(person("approver", "ada")), now=now
+        )
+
+        assert is_quiet(episode)
+        assert Episode.objects.get().reconfirm_due_at == now + timedelta(days=7)
+
+    def test_second_time_overdue_escalates_anew(self):
+        episode, now = late()
+        services.acknowledge(scope="segment", key="finance", actor=KIM, now=now)
+        services.extend(
+            scope="segment", key="finance", expires_in="1h", reason=REASON, actor=KIM, now=now
+        )
+
+        services.expire_due(now + HOUR)
+
+        assert escalation(episode).acknowledged_at is None
+        assert escalation(episode).opened_at == now + HOUR
+        assert len(outlet.told("episode.overdue")) == 2
+
+
+@pytest.mark.django_db
+class TestReleasePolicy:
+    def test_rule_in_the_way_holds_it_and_the_message_names_the_rule(self):
+        now = db_now()
+        engage("feature:a", on_expiry="release", now=now - 2 * HOUR)
+        Rule.objects.create(
+            name="one checkout stays off",
+            kind="at_least_one",
+            switches=["feature:a", "feature:b"],
+            created_at=now,
+            created_by="user:root",
+            changed_at=now,
+        )
+
+        services.expire_due(now)
+
+        episode = Episode.objects.get()
+        assert episode.overdue
+        said = escalation(episode).facts["said"]
+        assert "one checkout stays off" in said
+        assert "feature:b" in said
+        assert outlet.told("episode.overdue")[0].payload["said"] == said
+        assert Publication.objects.get().version == 1
+
+    def test_switch_that_became_protected_is_held(self):
+        now = db_now()
+        engage("feature:a", on_expiry="release", now=now - 2 * HOUR)
+        Rule.objects.create(
+            name="payments are protected",
+            kind="protected",
+            switches=["feature:*"],
+            created_at=now,
+            created_by="user:root",
+            changed_at=now,
+        )
+
+        services.expire_due(now)
+
+        assert Episode.objects.get().overdue
+        assert "protected" in outlet.told("episode.overdue")[0].payload["said"]
+
+    def test_nothing_in_the_way_releases_it_and_nobody_is_called(self):
+        episode, _ = late("feature:a", on_expiry="release")
+
+        assert episode.ended_how == "expired"
+        assert is_quiet(episode)
+        assert outlet.events() == ["switch.engaged", "switch.released"]
+
+
+@pytest.mark.django_db
+class TestMany:
+    def test_300_in_one_second_are_one_message_and_each_escalates(self):
+        now = db_now()
+        for number in range(280):
+            engage(f"segment:s{number}", now=now - 2 * HOUR)
+        for number in range(20):
+            engage(f"feature:f{number}", on_expiry="release", now=now - 2 * HOUR)
+
+        assert services.expire_due(now) == 300
+
+        assert Episode.objects.filter(overdue_at=now, ended_at=None).count() == 280
+        assert Escalation.objects.filter(closed_at=None).count() == 280
+        (digest,) = outlet.told("episodes.expired")
+        assert digest.payload["count"] == 300
+        assert digest.payload["held"].endswith("and 270 more")
+        assert digest.payload["released"].startswith("feature:f0, feature:f1")
+        assert digest.severity == "critical"
+        assert not outlet.told("episode.overdue")
+        assert AuditEntry.objects.filter(action="episode.overdue").count() == 280
+
+    def test_turn_that_follows_at_once_does_not_list_them_again(self):
+        now = db_now()
+        for number in range(8):
+            engage(f"segment:s{number}", now=now - 2 * HOUR)
+        services.expire_due(now)
+        Episode.objects.filter(switch__key__gte="s2").update(overdue_at=None)
+
+        services.expire_due(now + timedelta(seconds=1))
+
+        assert len(outlet.told("episodes.expired")) == 1
+        assert Episode.objects.filter(overdue_at=None).count() == 0
+
+    def test_threads_of_the_episodes_go_on_quietly(self):
+        now = db_now()
+        for number in range(5):
+            episode = engage(f"segment:s{number}", now=now - 2 * HOUR)
+            Thread.objects.create(
+                destination="slack",
+                subject=f"episode:{episode.pk}",
+                channel="C0OPS",
+                ts=f"1.{number}",
+                created_at=now,
+            )
+
+        services.expire_due(now)
+
+        assert len(outlet.told("episode.overdue")) == 5
+        assert len(outlet.told("episodes.expired")) == 1
+
+
+@pytest.mark.django_db
+def test_control_plane_that_was_down_for_three_days_does_each_thing_once():
+    now = db_now()
+    held = engage(now=now)
+    gone = engage("feature:chat", on_expiry="release", now=now)
+    back = now + timedelta(days=3)
+
+    assert services.remind_due(back) == 0
+    assert [services.expire_due(back + timedelta(seconds=s)) for s in range(3)] == [2, 0, 0]
+
+    held.refresh_from_db()
+    gone.refresh_from_db()
+    assert held.overdue_at == back
+    assert gone.ended_how == "expired"
+    assert Escalation.objects.count() == 1
+    assert outlet.events(since=back) == ["episode.overdue", "switch.released"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("switches", [2, 7])
+def test_two_turns_at_once_deal_with_each_once(switches):
+    now = db_now()
+    for number in range(switches):
+        engage(f"segment:s{number}", now=now - 2 * HOUR)
+
+    dealt = at_once(*[lambda: services.expire_due(now)] * 3)
+
+    assert sum(dealt) == switches
+    assert AuditEntry.objects.filter(action="episode.overdue").count() == switches
+    assert Escalation.objects.count() == switches
+    if switches > 3:
+        covered = [end for one in outlet.told("episodes.expired") for end in one.payload["ends"]]
+        assert len(covered) == len(set(covered)) == switches

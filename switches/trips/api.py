@@ -1,0 +1,263 @@
+"""Trips over HTTP: from a monitor, from Alertmanager, from the counts of an experiment's arms."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.openapi import BY_SESSION
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches.api.register import resource
+from switches.keys import PATTERN
+from switches.models import Trip
+from switches.services.register import identify
+from switches.trips import alertmanager, history, services, settle, srm, table
+from switches.trips.bodies import (
+    AlertmanagerBody,
+    AlertmanagerShape,
+    ArmsBody,
+    ArmsShape,
+    AskedShape,
+    PoliciesBody,
+    PoliciesShape,
+    TripBody,
+    TripFilters,
+)
+
+SRM_SOURCE = "srm"
+SRM_EXPIRY = "24h"
+MOST_ALERTS = 500
+
+
+class TripView(ApiView):
+    write_scope = "switches:trip"
+
+    @extend_schema(request=TripBody, responses=AskedShape)
+    @mutation(TripBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Ask to stop a switch, as a machine. What came of it is an answer, never an error.
+
+        The policies decide; of the same fingerprint only the first stops anything.
+        """
+        resolved = body.pop("status", "firing") == "resolved"
+        if resolved:
+            identify(*body["switch"].partition(":")[::2])
+            wanted = {name: body[name] for name in ("switch", "fingerprint")}
+            why = settle.resolve(**wanted, actor=actor, now=now)
+            return _answer(body["switch"], {"tripped": False, "why": why, "trip": None}, now)
+        asked = services.trip(**{"reason": "", **body}, actor=actor, now=now)
+        return _answer(body["switch"], _shown(asked), now)
+
+
+class AlertmanagerView(ApiView):
+    write_scope = "switches:trip"
+
+    @extend_schema(request=AlertmanagerBody, responses=AlertmanagerShape)
+    @mutation(AlertmanagerBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """A receiver for Alertmanager's webhook. Alerts with the label `switchgear_switch` trip it.
+
+        `switchgear_expires_in` says for how long (`1h`). A resolved alert releases nothing.
+        """
+        try:
+            alerts = list(alertmanager.read(body))
+        except ValueError as error:
+            raise InvalidInput({"alerts": [str(error)]}) from error
+        results = [
+            _result(alert, actor, now) if place < MOST_ALERTS else _told(alert, _TOO_MANY)
+            for place, alert in enumerate(alerts)
+        ]
+        truncated = body.get("truncatedAlerts")
+        missing = truncated if isinstance(truncated, int) and truncated > 0 else 0
+        return Done({"results": results, "truncated": missing})
+
+
+class ArmsView(ApiView):
+    path_parameters = (OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{PATTERN}$"),)
+    write_scope = "switches:trip"
+
+    @extend_schema(request=ArmsBody, responses=ArmsShape)
+    @mutation(ArmsBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, key: str) -> Done:
+        """Test how many each arm got against its share (chi-square); a mismatch trips the
+        experiment, by policy. Counts are totals since the experiment began."""
+        switch = identify("experiment", key)
+        arms: list[srm.Arm] = body["arms"]
+        verdict = srm.judge(arms, body.get("alpha", srm.ALPHA))
+        numbers = _numbers(arms, verdict)
+        fingerprint = f"srm:{key}"
+        if verdict.mismatch:
+            asked = services.trip(
+                switch=switch,
+                source=SRM_SOURCE,
+                fingerprint=fingerprint,
+                reason=_srm_reason(verdict, arms),
+                evidence=numbers,
+                expires_in=body.get("expires_in") or SRM_EXPIRY,
+                actor=actor,
+                now=now,
+            )
+            return _answer(switch, {**numbers, **_shown(asked)}, now)
+        why = f"Each arm needs at least {srm.LEAST_EXPECTED} expected before this can be judged."
+        if verdict.verdict == srm.OK:
+            said = settle.resolve(switch=switch, fingerprint=fingerprint, actor=actor, now=now)
+            why = f"The counts fit the shares. {said}" if "stays" in said else _FITS
+        return _answer(switch, {**numbers, "tripped": False, "why": why, "trip": None}, now)
+
+
+class TripShape(serializers.Serializer[Trip]):
+    id = serializers.IntegerField()
+    switch = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]  # Field has one
+    fingerprint = serializers.CharField()
+    reason = serializers.CharField()
+    evidence = serializers.DictField()
+    policy = serializers.CharField(allow_null=True)
+    outcome = serializers.ChoiceField(Trip.Outcome.values)
+    why = serializers.CharField()
+    at = serializers.DateTimeField()
+    by = serializers.CharField()
+    episode = serializers.IntegerField(allow_null=True)
+    repeats = serializers.IntegerField()
+    last_at = serializers.DateTimeField()
+    resolved_at = serializers.DateTimeField(allow_null=True)
+
+    def to_representation(self, trip: Trip) -> dict[str, Any]:
+        plain = ("switch", "source", "fingerprint", "reason", "evidence", "outcome", "why", "by")
+        return {
+            "id": trip.pk,
+            **{name: getattr(trip, name) for name in plain},
+            "policy": trip.policy.trigger if trip.policy else None,
+            "at": timestamp(trip.at),
+            "episode": trip.episode_id,
+            "repeats": trip.repeats,
+            "last_at": timestamp(trip.last_at),
+            "resolved_at": timestamp(trip.resolved_at) if trip.resolved_at else None,
+        }
+
+
+class TripList(ListView[Trip]):
+    """What machines asked for and what came of it, newest first."""
+
+    queryset = Trip.objects.select_related("policy")
+    serializer_class = TripShape
+    filters = TripFilters
+    ordering = "-id"
+    read_scope = "switches:read"
+
+    def chosen(self, rows: QuerySet[Trip], filters: dict[str, Any]) -> QuerySet[Trip]:
+        return rows.filter(**filters)
+
+
+class PoliciesView(ApiView):
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    @extend_schema(responses=PoliciesShape)
+    def get(self, request: Request) -> Response:
+        """What machines may stop: the first row that knows source and scope decides."""
+        return Response(_policies())
+
+    @extend_schema(request=PoliciesBody, responses=PoliciesShape, auth=BY_SESSION)
+    @mutation(PoliciesBody)
+    def put(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Replace the table; admins only. Nothing makes the global switch stop by itself."""
+        table.replace(rows=body["policies"], actor=actor, now=now)
+        return Done(_policies())
+
+
+_TOO_MANY = (
+    f"Only {MOST_ALERTS} alerts are taken from one message: group the route more finely, or set "
+    "max_alerts."
+)
+_NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was asked for."
+_FITS = "The counts fit the shares."
+
+
+def _answer(switch: str, told: dict[str, Any], now: datetime) -> Done:
+    scope, _, key = switch.partition(":")
+
+    def present() -> dict[str, Any]:
+        return {"switch": resource(scope, key, now)}
+
+    return Done({**told, **present()}, still=present)
+
+
+def _shown(asked: services.Asked) -> dict[str, Any]:
+    return {"tripped": asked.tripped, "why": asked.why, "trip": asked.trip.pk}
+
+
+def _result(alert: alertmanager.Alert, actor: Actor, now: datetime) -> dict[str, Any]:
+    """What comes of one alert. Whatever is wrong with it is said and kept: an error would only
+    make Alertmanager repeat it."""
+    if not alert.switch:
+        return _told(alert, _NO_LABEL)
+    if alert.resolved:
+        fingerprint = alert.fingerprint
+        why = settle.resolve(switch=alert.switch, fingerprint=fingerprint, actor=actor, now=now)
+        return _told(alert, why)
+    wish: dict[str, Any] = {
+        "switch": alert.switch,
+        "source": alert.source,
+        "fingerprint": alert.fingerprint,
+        "reason": alert.reason or alert.source,
+        "evidence": dict(alert.evidence),
+    }
+    try:
+        with transaction.atomic():
+            asked = services.trip(**wish, expires_in=alert.expires_in, actor=actor, now=now)
+    except InvalidInput as error:
+        why = f"The alert's labels can't be followed. {error.detail}"
+        asked = services.refuse(**wish, why=why, actor=actor, now=now)
+    return {**_told(alert, asked.why), **_shown(asked)}
+
+
+def _told(alert: alertmanager.Alert, why: str) -> dict[str, Any]:
+    switch = alert.switch or None
+    told = {"fingerprint": alert.fingerprint, "switch": switch, "tripped": False}
+    return {**told, "why": why, "trip": None}
+
+
+def _numbers(arms: list[srm.Arm], verdict: srm.Verdict) -> dict[str, Any]:
+    return {
+        "verdict": verdict.verdict,
+        "srm": verdict.mismatch,
+        "p_value": verdict.p_value,
+        "chi_square": verdict.chi_square,
+        "degrees_of_freedom": verdict.degrees_of_freedom,
+        "alpha": verdict.alpha,
+        "total": verdict.total,
+        "arms": {
+            arm.name: {
+                "count": arm.count,
+                "share": verdict.shares[arm.name],
+                "expected": verdict.expected[arm.name],
+            }
+            for arm in arms
+        },
+    }
+
+
+def _srm_reason(verdict: srm.Verdict, arms: list[srm.Arm]) -> str:
+    """`Sample ratio mismatch: control 4,800 of 10,000 (50 % planned), … χ² 16.0, p 6.3e-05`."""
+    shown = [
+        f"{arm.name} {arm.count:,} ({verdict.shares[arm.name]:.4g} planned)" for arm in arms[:6]
+    ]
+    more = f" and {len(arms) - 6} more arms" if len(arms) > 6 else ""
+    return (
+        f"Sample ratio mismatch: of {verdict.total:,} {', '.join(shown)}{more}; "
+        f"chi-square {verdict.chi_square:.4g}, p {verdict.p_value:.3g} below {verdict.alpha:g}"
+    )
+
+
+def _policies() -> dict[str, Any]:
+    rows = [table.picture(row) for row in history.policies()]
+    return {"next": None, "previous": None, "results": rows}

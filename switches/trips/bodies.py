@@ -1,0 +1,171 @@
+"""What machines may say when they ask for a trip, and what they are answered."""
+
+from fractions import Fraction
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.core.http.fields import Body, Filters, MutationBody, Text
+from switches.api.shapes import SwitchShape
+from switches.models import Scope, Trip, TripPolicy
+from switches.trips import srm
+
+MOST_ARMS = 100
+LARGEST_COUNT = 10**15
+SMALLEST_SHARE, LARGEST_WEIGHT = Fraction(1, 10**9), 10**9
+
+
+class TripBody(MutationBody):
+    switch = Text(help_text="`experiment:ranking-v2`: scope, colon, key.")
+    source = Text(  # type: ignore[assignment]  # DRF's Field has such an attribute
+        help_text="Who asks, as the policies know it: `latency-monitor`, `srm`."
+    )
+    fingerprint = Text(help_text="What tells this alert from others; its repeats have the same.")
+    reason = Text(required=False, help_text="What is wrong; required unless it is resolved.")
+    evidence = serializers.DictField(required=False, help_text="Any JSON object, up to 32 KiB.")
+    expires_in = Text(required=False, help_text="`1h` if left out; capped by the policy.")
+    status = serializers.ChoiceField(
+        ["firing", "resolved"],
+        required=False,
+        help_text="`resolved` says that the alert is over; it releases nothing.",
+    )
+
+
+class AlertmanagerBody(MutationBody):
+    """A notification of Alertmanager's webhook, version 4."""
+
+    version = serializers.JSONField(required=False)
+    groupKey = serializers.JSONField(required=False)
+    truncatedAlerts = serializers.JSONField(required=False)
+    status = serializers.JSONField(required=False)
+    receiver = serializers.JSONField(required=False)
+    groupLabels = serializers.JSONField(required=False)
+    commonLabels = serializers.JSONField(required=False)
+    commonAnnotations = serializers.JSONField(required=False)
+    externalURL = serializers.JSONField(required=False)
+    alerts = serializers.ListField(child=serializers.DictField())
+
+
+class ArmBody(Body):
+    expected = serializers.JSONField(help_text="Its share of the whole, or a weight.")
+    count = serializers.JSONField(help_text=f"How many it got: 0 to {LARGEST_COUNT:,}.")
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("Must be an object with expected and count.")
+        return super().to_internal_value(data)
+
+    def validate_expected(self, value: Any) -> Fraction:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise serializers.ValidationError("Must be a number.")
+        share = Fraction(str(value))
+        if not SMALLEST_SHARE <= share <= LARGEST_WEIGHT:
+            raise serializers.ValidationError("Must be above zero, and at most 1,000,000,000.")
+        return share
+
+    def validate_count(self, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise serializers.ValidationError("Must be a whole number.")
+        if not 0 <= value <= LARGEST_COUNT:
+            raise serializers.ValidationError(f"Must be from 0 to {LARGEST_COUNT:,}.")
+        return value
+
+
+class ArmsBody(MutationBody):
+    arms = serializers.DictField(child=ArmBody(), help_text="By name; at least two.")
+    alpha = serializers.JSONField(required=False, help_text=f"{srm.ALPHA} if left out.")
+    expires_in = Text(required=False, help_text="Of a trip; `24h` if left out.")
+
+    def validate_arms(self, arms: dict[str, dict[str, Any]]) -> list[srm.Arm]:
+        if not 2 <= len(arms) <= MOST_ARMS:
+            raise serializers.ValidationError(f"Between 2 and {MOST_ARMS} arms.")
+        if any(not name.strip() or len(name) > 120 for name in arms):
+            raise serializers.ValidationError("An arm's name has 1 to 120 characters.")
+        if wrong := srm.misfit([arm["expected"] for arm in arms.values()]):
+            raise serializers.ValidationError(wrong)
+        return [srm.Arm(name, arm["expected"], arm["count"]) for name, arm in arms.items()]
+
+    def validate_alpha(self, alpha: Any) -> float:
+        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+            raise serializers.ValidationError("Must be a number between 0 and 1.")
+        return float(alpha)
+
+
+class PoliciesBody(MutationBody):
+    """The whole table in its order; `results`, as the table is read, will do as well."""
+
+    policies = serializers.ListField(child=serializers.DictField(), required=False)
+    results = serializers.ListField(child=serializers.DictField(), required=False)
+
+    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
+        if ("policies" in fields) == ("results" in fields):
+            raise serializers.ValidationError({"policies": "Give the whole table here."})
+        return {**fields, "policies": fields.pop("policies", None) or fields.pop("results", [])}
+
+
+class TripFilters(Filters):
+    switch = serializers.CharField(required=False, max_length=131)
+    outcome = serializers.ChoiceField(Trip.Outcome.values, required=False)
+    fingerprint = serializers.CharField(required=False, max_length=200)
+
+
+class AskedShape(serializers.Serializer[Any]):
+    tripped = serializers.BooleanField(help_text="True if this very request engaged the switch.")
+    why = serializers.CharField()
+    trip = serializers.IntegerField(allow_null=True, help_text="The row that keeps it.")
+    switch = SwitchShape()
+    dry_run = serializers.BooleanField(required=False)
+
+
+class AlertResultShape(serializers.Serializer[Any]):
+    fingerprint = serializers.CharField()
+    switch = serializers.CharField(allow_null=True)
+    tripped = serializers.BooleanField()
+    why = serializers.CharField()
+    trip = serializers.IntegerField(allow_null=True)
+
+
+class AlertmanagerShape(serializers.Serializer[Any]):
+    results = AlertResultShape(many=True)
+    truncated = serializers.IntegerField(help_text="Alerts that Alertmanager left out.")
+    dry_run = serializers.BooleanField(required=False)
+
+
+class ArmShape(serializers.Serializer[Any]):
+    count = serializers.IntegerField()
+    share = serializers.FloatField(help_text="What was planned, as a share of 1.")
+    expected = serializers.FloatField(help_text="The count that this share would be.")
+
+
+class ArmsShape(serializers.Serializer[Any]):
+    verdict = serializers.ChoiceField([srm.OK, srm.MISMATCH, srm.INSUFFICIENT])
+    srm = serializers.BooleanField(help_text="True for a mismatch.")
+    p_value = serializers.FloatField()
+    chi_square = serializers.FloatField()
+    degrees_of_freedom = serializers.IntegerField()
+    alpha = serializers.FloatField()
+    total = serializers.IntegerField()
+    arms = serializers.DictField(child=ArmShape())
+    tripped = serializers.BooleanField()
+    why = serializers.CharField()
+    trip = serializers.IntegerField(allow_null=True)
+    switch = SwitchShape()
+    dry_run = serializers.BooleanField(required=False)
+
+
+class PolicyShape(serializers.Serializer[Any]):
+    trigger = serializers.CharField()
+    title = serializers.CharField()
+    sources = serializers.ListField(child=serializers.CharField())
+    scopes = serializers.ListField(child=serializers.ChoiceField(Scope.values))
+    gate = serializers.ChoiceField(TripPolicy.Gate.values)
+    response = serializers.CharField()
+    budget_per_hour = serializers.IntegerField()
+    longest_minutes = serializers.IntegerField()
+
+
+class PoliciesShape(serializers.Serializer[Any]):
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+    results = PolicyShape(many=True)
+    dry_run = serializers.BooleanField(required=False)

@@ -1,0 +1,49 @@
+"""The forms of the trips page; the rules are the services'."""
+
+from typing import Any
+
+from django import forms
+
+from switches.forms import RuleForm
+from switches.models import Scope, TripPolicy
+from switches.reasons import MAX_CHARACTERS
+
+
+class DismissForm(RuleForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
+
+
+class PolicyForm(RuleForm):
+    """One row of the table; sources are one pattern to a line."""
+
+    trigger = forms.CharField(max_length=200, required=False)
+    title = forms.CharField(max_length=400, required=False)
+    sources = forms.CharField(max_length=4000, required=False)
+    scopes = forms.MultipleChoiceField(choices=Scope.choices, required=False)
+    gate = forms.ChoiceField(choices=TripPolicy.Gate.choices, required=False)
+    response = forms.CharField(max_length=400, required=False)
+    budget_per_hour = forms.IntegerField(required=False)
+    longest_minutes = forms.IntegerField(required=False)
+    position = forms.IntegerField(required=False, min_value=1, max_value=1000)
+
+    def asked(self) -> dict[str, Any]:
+        """The row as the service takes it."""
+        patterns = (line.strip() for line in self.given("sources").splitlines())
+        return {
+            "trigger": self.given("trigger").strip(),
+            "title": self.given("title").strip(),
+            "sources": [pattern for pattern in patterns if pattern],
+            "scopes": list(self.cleaned_data.get("scopes") or []),
+            "gate": self.given("gate"),
+            "response": self.given("response").strip(),
+            "budget_per_hour": self.cleaned_data.get("budget_per_hour"),
+            "longest_minutes": self.cleaned_data.get("longest_minutes"),
+        }
+
+
+class TripSearch(forms.Form):
+    """What the list of trips is narrowed to; what can't be read narrows nothing."""
+
+    q = forms.CharField(required=False, max_length=131)
+    outcome = forms.CharField(required=False, max_length=10)
+    before = forms.IntegerField(required=False, min_value=1, max_value=2**62)

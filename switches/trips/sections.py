@@ -1,0 +1,26 @@
+"""What trips leave for a person to decide, on the page of all that waits."""
+
+from datetime import datetime
+
+from controlplane.core.sections import Waiting
+from switches.models import Trip
+from switches.trips import settle
+
+
+def trips_for_a_person(_now: datetime) -> list[Waiting]:
+    """A machine asks to stop something that it may not stop by itself."""
+    return [
+        Waiting(
+            kind="trip",
+            severity="critical" if trip.outcome == Trip.Outcome.PERSON else "warning",
+            title=f"{trip.source} asks to stop {trip.switch}",
+            detail=f"{_over(trip)}{trip.why} It says: {trip.reason}",
+            path=f"/trips/#trip-{trip.pk}",
+            since=trip.at,
+        )
+        for trip in settle.waiting()
+    ]
+
+
+def _over(trip: Trip) -> str:
+    return "Its alert has resolved. " if trip.resolved_at else ""

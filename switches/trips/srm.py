@@ -1,0 +1,110 @@
+"""Sample ratio mismatch: whether an experiment's arms got the shares they were meant to get. Pure.
+
+Pearson's chi-square test of the counts against the expected shares. The statistic is computed in
+exact fractions; its tail probability in closed form, as a sum of positive terms only.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+ALPHA = 0.001
+"""How often a sound experiment may be called a mismatch: low, for it is asked again and again."""
+LEAST_EXPECTED = 5
+"""With fewer expected in an arm the chi-square distribution is no good approximation (Cochran)."""
+SHARES_TOLERANCE = Fraction(1, 100)
+"""How far shares may miss 1: `0.33, 0.33, 0.33` means thirds, `0.5, 0.4` is a slip."""
+
+OK, MISMATCH, INSUFFICIENT = "ok", "mismatch", "insufficient"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm: its share (or weight) of the whole as it was planned, and how many it got."""
+
+    name: str
+    expected: Fraction
+    count: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the counts say. `shares` and `expected` are by arm; without counts there is no p."""
+
+    verdict: str
+    chi_square: float
+    degrees_of_freedom: int
+    p_value: float
+    alpha: float
+    total: int
+    shares: Mapping[str, float]
+    expected: Mapping[str, float]
+
+    @property
+    def mismatch(self) -> bool:
+        return self.verdict == MISMATCH
+
+
+def misfit(expected: Sequence[Fraction]) -> str:
+    """Why these can't be the arms' shares; empty if they can.
+
+    All below 1 they are shares and add up to 1; otherwise they are weights, such as 1 : 1 : 2.
+    """
+    if any(share >= 1 for share in expected):
+        return ""
+    total = sum(expected, Fraction())
+    if abs(total - 1) <= SHARES_TOLERANCE:
+        return ""
+    return (
+        f"The shares add up to {float(total):g} and not to 1. Give shares of the whole, or weights "
+        "such as 1 and 1."
+    )
+
+
+def judge(arms: Sequence[Arm], alpha: float = ALPHA) -> Verdict:
+    """Test two or more arms, whose expected shares are positive and fit together."""
+    weights = sum((arm.expected for arm in arms), Fraction())
+    total = sum(arm.count for arm in arms)
+    expected = [total * arm.expected / weights for arm in arms]
+    chi_square = sum(
+        ((arm.count - cell) ** 2 / cell for arm, cell in zip(arms, expected, strict=True) if cell),
+        Fraction(),
+    )
+    freedom = len(arms) - 1
+    p_value = survival(float(chi_square), freedom)
+    if min(expected) < LEAST_EXPECTED:
+        verdict = INSUFFICIENT
+    else:
+        verdict = MISMATCH if p_value < alpha else OK
+    return Verdict(
+        verdict=verdict,
+        chi_square=float(chi_square),
+        degrees_of_freedom=freedom,
+        p_value=p_value,
+        alpha=alpha,
+        total=total,
+        shares={arm.name: float(arm.expected / weights) for arm in arms},
+        expected={arm.name: float(cell) for arm, cell in zip(arms, expected, strict=True)},
+    )
+
+
+def survival(chi_square: float, degrees_of_freedom: int) -> float:
+    """P(X ≥ `chi_square`) for a chi-square variable of 1 or more whole degrees of freedom.
+
+    With h = x/2, for an even number k: e^-h · Σ h^i/i! for i < k/2; for an odd one: erfc(√h) +
+    e^-h · Σ h^(i-½)/Γ(i+½) for 1 ≤ i ≤ (k-1)/2 (Abramowitz and Stegun 26.4.4, 26.4.5). Each term
+    is made from its logarithm, so none overflows, and as all are positive nothing cancels out.
+    """
+    if degrees_of_freedom < 1:
+        raise ValueError("There is at least one degree of freedom.")
+    half = chi_square / 2
+    if half <= 0:
+        return 1.0
+    odd = degrees_of_freedom % 2
+    powers = [i + odd / 2 for i in range(degrees_of_freedom // 2)]
+    logarithm = math.log(half)
+    terms = [math.exp(power * logarithm - half - math.lgamma(power + 1)) for power in powers]
+    if odd:
+        terms.append(math.erfc(math.sqrt(half)))
+    return min(1.0, math.fsum(terms))

@@ -1,0 +1,96 @@
+"""Who hears of a trip: the thread of its episode, or whoever has to decide in a machine's stead."""
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.escalation import services as escalation
+from controlplane.core.outbox import services as outbox
+from switches.models import Scope, Trip
+from switches.trips import words
+from switches.trips.history import SUBJECT
+
+# outcome → what its event and its audit row are called
+ACTIONS = {
+    Trip.Outcome.TRIPPED: "tripped",
+    Trip.Outcome.ENGAGED: "engaged",
+    Trip.Outcome.PERSON: "waits",
+    Trip.Outcome.REFUSED: "refused",
+}
+SEVERITY = "critical"
+LONGEST_REASON_IN_LINK = 300
+
+
+def announce(row: Trip, now: datetime) -> None:
+    """Tell of a new trip: in the episode's thread if it has one. A machine that keeps asking for
+    what it does not get is told of once an hour."""
+    name = ACTIONS[Trip.Outcome(row.outcome)]
+    event_key = f"trip:{row.pk}"
+    if row.outcome in (Trip.Outcome.REFUSED, Trip.Outcome.PERSON):
+        event_key = f"trip.{name}:{row.switch}:{words.clipped(row.source, 60)}:{now:%Y%m%d%H}"
+    outbox.announce(
+        event=f"trip.{name}",
+        event_key=event_key,
+        scope=row.switch.partition(":")[0],
+        subject=f"episode:{row.episode_id}" if row.episode_id else f"{SUBJECT}{row.pk}",
+        facts=facts(row),
+        now=now,
+    )
+
+
+def announce_resolved(row: Trip, now: datetime) -> None:
+    """Tell the thread that the alert is over, and that this releases nothing."""
+    outbox.announce(
+        event="trip.resolved",
+        event_key=f"trip:{row.pk}:resolved:{timestamp(now)}",
+        scope=row.switch.partition(":")[0],
+        subject=f"episode:{row.episode_id}",
+        facts=facts(row),
+        now=now,
+    )
+
+
+def escalate(row: Trip, once: str, now: datetime) -> None:
+    """Have people told step by step until somebody engages the switch or dismisses this."""
+    escalation.open_escalation(
+        subject=f"{SUBJECT}{row.pk}",
+        event="trip.waits",
+        severity=SEVERITY,
+        scope=row.switch.partition(":")[0],
+        facts={**facts(row), "once": once},
+        now=now,
+    )
+
+
+def facts(row: Trip) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "trip": row.pk,
+        "switch": row.switch,
+        "source": row.source,
+        "fingerprint": row.fingerprint,
+        "reason": row.reason,
+        "why": row.why,
+        "by": row.by,
+        "path": path(row),
+    }
+    if row.episode_id:
+        found["episode"] = row.episode_id
+    return found
+
+
+def path(row: Trip) -> str:
+    """The page of what was stopped; else the form that stops it, filled in already."""
+    scope, _, key = row.switch.partition(":")
+    if row.episode_id:
+        return f"/switches/{scope}/{key}/"
+    return engage_path(row) if row.outcome != Trip.Outcome.REFUSED else "/trips/"
+
+
+def engage_path(row: Trip) -> str:
+    """The engage form with this switch and reason in it; the trips page if it names no switch."""
+    scope, _, key = row.switch.partition(":")
+    if scope not in Scope.values:
+        return "/trips/"
+    reason = words.clipped(row.reason, LONGEST_REASON_IN_LINK)
+    return f"/switches/engage/?{urlencode({'scope': scope, 'key': key, 'reason': reason})}"

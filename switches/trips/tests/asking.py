@@ -1,0 +1,61 @@
+"""Machines that ask, at a moment of the test's choosing, and people who answer them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.models import User
+from controlplane.core.people.services import actor_for
+from switches import services as switches
+from switches.trips import services, settle
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+FLAG = "feature:checkout"
+MONITOR = Actor(type="token", name="monitor", scopes=frozenset({"switches:trip"}))
+
+
+def after(**elapsed: float) -> datetime:
+    """Noon and so much more."""
+    return NOON + timedelta(**elapsed)
+
+
+def ask(now: datetime = NOON, **fields: Any) -> services.Asked:
+    """A monitor's wish to stop the checkout."""
+    wish = {
+        "switch": FLAG,
+        "source": "latency-monitor",
+        "fingerprint": "p95-high",
+        "reason": "p95 of checkout above 5 s for ten minutes",
+        "evidence": {"p95_seconds": 7.4},
+        "expires_in": "1h",
+        "actor": MONITOR,
+        **fields,
+    }
+    return services.trip(**wish, now=now)
+
+
+def resolve(now: datetime, switch: str = FLAG, fingerprint: str = "p95-high") -> str:
+    return settle.resolve(switch=switch, fingerprint=fingerprint, actor=MONITOR, now=now)
+
+
+def kim() -> User:
+    return User.objects.filter(username="kim").first() or person("approver", "kim")
+
+
+def release(now: datetime, switch: str = FLAG) -> None:
+    scope, _, key = switch.partition(":")
+    switches.release(
+        scope=scope,
+        key=key,
+        justification="provider recovered, error rate 0.2% for 15 min",
+        mode="immediate",
+        actor=actor_for(kim()),
+        now=now,
+    )
+
+
+def engage(now: datetime, switch: str = FLAG, **more: Any) -> None:
+    scope, _, key = switch.partition(":")
+    fields = {"reason": "payments charged twice, INC-4411", "expires_in": "24h", **more}
+    switches.engage(scope=scope, key=key, actor=actor_for(kim()), now=now, **fields)

@@ -1,0 +1,129 @@
+"""What Alertmanager sends, read; and what machines say, made fit to be kept."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from switches import reasons
+from switches.trips import alertmanager, words
+
+
+def alert(**more):
+    return {
+        "status": "firing",
+        "labels": {"alertname": "ProviderDown", "switchgear_switch": "segment:finance"},
+        "annotations": {"summary": "OpenAI answers 5xx", "description": "12 % over 10 minutes"},
+        "startsAt": "2026-11-21T11:58:00.000Z",
+        "generatorURL": "http://prometheus:9090/graph?g0.expr=up",
+        "fingerprint": "c8f2a1",
+        **more,
+    }
+
+
+def read(*alerts, **payload):
+    return list(alertmanager.read({"version": "4", "alerts": list(alerts), **payload}))
+
+
+def test_alert_becomes_a_wish():
+    (found,) = read(alert(), externalURL="http://alertmanager:9093", groupKey="{}:{}")
+
+    assert (found.switch, found.fingerprint) == ("segment:finance", "c8f2a1")
+    assert found.source == "alertmanager:ProviderDown"
+    assert found.reason == "ProviderDown: OpenAI answers 5xx · 12 % over 10 minutes"
+    assert (found.expires_in, found.resolved) == ("1h", False)
+    assert found.evidence["labels"]["alertname"] == "ProviderDown"
+    assert found.evidence["startsAt"] == "2026-11-21T11:58:00.000Z"
+    assert found.evidence["externalURL"] == "http://alertmanager:9093"
+    assert found.evidence["generatorURL"].startswith("http://prometheus")
+
+
+def test_label_names_several_switches_once_each():
+    label = {
+        "switchgear_switch": " segment:a, feature:b ,,segment:a",
+        "switchgear_expires_in": "2h",
+    }
+
+    found = read(alert(labels=label))
+
+    assert [one.switch for one in found] == ["segment:a", "feature:b"]
+    assert {one.expires_in for one in found} == {"2h"}
+    assert {one.source for one in found} == {"alertmanager"}
+
+
+def test_label_can_name_the_source():
+    labels = {**alert()["labels"], "switchgear_source": "security"}
+
+    assert read(alert(labels=labels))[0].source == "security"
+
+
+@pytest.mark.parametrize("labels", [{}, None, [], {"switchgear_switch": ""}, {"alertname": 5}])
+def test_alert_without_the_label_names_no_switch(labels):
+    assert [one.switch for one in read(alert(labels=labels))] == [""]
+
+
+def test_without_a_fingerprint_the_labels_are_one():
+    first, same = read(alert(fingerprint=None), alert(fingerprint=""))
+    (other,) = read(alert(fingerprint=None, labels={"switchgear_switch": "segment:finance"}))
+
+    assert first.fingerprint == same.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize("alerts", [None, {}, "x", [1], [[]]])
+def test_what_is_no_list_of_alerts_is_told(alerts):
+    with pytest.raises(ValueError, match="list of alerts"):
+        alertmanager.read({"alerts": alerts})
+
+
+def test_huge_annotations_are_shortened_until_they_fit():
+    (found,) = read(alert(annotations={f"a{n}": "é" * 9000 for n in range(20)}))
+
+    assert words.size(found.evidence) <= words.LARGEST_EVIDENCE
+    assert found.evidence["shortened"] is True
+    assert found.evidence["labels"]["alertname"] == "ProviderDown"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inside: st.lists(inside, max_size=4) | st.dictionaries(st.text(), inside, max_size=4),
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5))
+def test_evidence_that_fits_is_kept_as_it_is(evidence):
+    assert words.fitting(evidence) == json.loads(json.dumps(evidence))
+
+
+@given(st.dictionaries(st.text(max_size=3000), st.text(max_size=3000), min_size=1, max_size=60))
+def test_evidence_always_fits(evidence):
+    grown = {name * 20: text * 20 for name, text in evidence.items()}
+
+    assert words.size(words.fitting(grown)) <= words.LARGEST_EVIDENCE
+
+
+@given(st.text(max_size=3000), st.text(min_size=1, max_size=120), st.text(min_size=1, max_size=200))
+def test_every_reason_ends_up_one_that_may_stand(said, source, fingerprint):
+    assert reasons.problems_with(words.reason(said, source=source, fingerprint=fingerprint)) == []
+
+
+@given(JSON, JSON, JSON)
+def test_any_labels_and_annotations_can_be_read(labels, annotations, fingerprint):
+    for found in read(alert(labels=labels, annotations=annotations, fingerprint=fingerprint)):
+        assert len(found.switch) <= 131
+        assert 0 < len(found.fingerprint) <= 200
+        assert 0 < len(found.source) <= 120
+
+
+@pytest.mark.parametrize(
+    ("asked", "longest", "given"),
+    [("1h", 1440, "1h"), ("30d", 1440, "24h"), ("90m", 60, "1h"), ("45s", 1, "45s")],
+)
+def test_expiry_is_capped_by_the_policy(asked, longest, given):
+    assert words.expiry(asked, longest) == given
+
+
+@pytest.mark.parametrize("asked", ["permanent", " Permanent ", "soon", "", "1.5h", "-1h", "0s"])
+def test_what_is_no_duration_is_refused(asked):
+    with pytest.raises(ValueError, match=r"duration|whole number"):
+        words.expiry(asked, 60)

@@ -1,0 +1,88 @@
+"""The counts of an experiment's arms over HTTP: a mismatch stops it, nonsense is refused."""
+
+import pytest
+
+from controlplane.core.http.tests.callers import with_token
+from switches.models import Trip
+
+pytestmark = pytest.mark.django_db
+ARMS = "/experiments/ranking/arms"
+SPLIT = {"control": {"expected": 0.5, "count": 1000}, "b": {"expected": 0.5, "count": 1300}}
+
+
+@pytest.fixture
+def machine():
+    return with_token("switches:trip")
+
+
+def test_mismatch_stops_the_experiment(machine):
+    response = machine.post(ARMS, {"arms": SPLIT, "alpha": 0.001})
+
+    answer = response.json()
+    assert response.status_code == 200
+    assert (answer["verdict"], answer["srm"], answer["tripped"]) == ("mismatch", True, True)
+    assert answer["degrees_of_freedom"] == 1
+    assert answer["chi_square"] == pytest.approx(39.1304347826087)
+    assert answer["p_value"] == pytest.approx(3.96416e-10, rel=1e-5)
+    assert answer["arms"]["control"] == {"count": 1000, "share": 0.5, "expected": 1150.0}
+    assert answer["switch"]["id"] == "experiment:ranking"
+    assert answer["switch"]["state"] == "engaged"
+    trip = Trip.objects.get()
+    assert (trip.source, trip.fingerprint, trip.policy.trigger) == ("srm", "srm:ranking", "srm")
+    assert trip.evidence["p_value"] == answer["p_value"]
+
+
+def test_counts_that_fit_and_small_ones_stop_nothing(machine):
+    fits = {"a": {"expected": 1, "count": 1000}, "b": {"expected": 2, "count": 2010}}
+    few = {"a": {"expected": 1, "count": 0}, "b": {"expected": 1, "count": 7}}
+
+    answers = [machine.post(ARMS, {"arms": arms}).json() for arms in (fits, few)]
+
+    assert [answer["verdict"] for answer in answers] == ["ok", "insufficient"]
+    assert [answer["tripped"] for answer in answers] == [False, False]
+    assert not Trip.objects.exists()
+
+
+def test_counts_that_fit_again_resolve_the_mismatch(machine):
+    machine.post(ARMS, {"arms": SPLIT})
+    fits = {"control": {"expected": 0.5, "count": 5000}, "b": {"expected": 0.5, "count": 5010}}
+
+    answer = machine.post(ARMS, {"arms": fits}).json()
+
+    assert "stays engaged" in answer["why"]
+    assert Trip.objects.get().resolved_at is not None
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        None,
+        [],
+        {},
+        {"only": {"expected": 1, "count": 10}},
+        {"a": {"expected": 0.5, "count": 10}, "b": {"expected": 0.4, "count": 10}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": 0, "count": 10}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": -1, "count": 10}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": True, "count": 10}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": "1", "count": 10}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": 1, "count": -1}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": 1, "count": 1.0}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": 1, "count": True}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": 1, "count": 10**15 + 1}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": 1, "count": 10**30}},
+        {"a": {"expected": 1, "count": 10}, "b": {"expected": 1}},
+        {"a": {"expected": 1, "count": 10}, "b": 5},
+        {"a": {"expected": 1, "count": 10}, " ": {"expected": 1, "count": 10}},
+        {f"arm{n}": {"expected": 1, "count": 10} for n in range(101)},
+    ],
+)
+def test_arms_that_make_no_sense_are_400(machine, arms):
+    response = machine.post(ARMS, {"arms": arms})
+
+    assert response.status_code == 400
+    assert any(name.startswith("arms") for name in response.json()["errors"])
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, "0.01", True, 10])
+def test_alpha_is_a_probability(machine, alpha):
+    assert machine.post(ARMS, {"arms": SPLIT, "alpha": alpha}).status_code == 400

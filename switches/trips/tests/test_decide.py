@@ -1,0 +1,223 @@
+"""Deciding on a wish: who decides, what repeats, what a person's word is worth, and the bounds."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from switches.trips import decide as rules
+from switches.trips.decide import (
+    ASKED,
+    DUPLICATE,
+    ENGAGED,
+    REFUSED,
+    TRIPPED,
+    Earlier,
+    History,
+    LetFlow,
+    Policy,
+    Standing,
+    first_policy,
+)
+from switches.trips.defaults import POLICIES
+from switches.trips.tests.asking import NOON, after
+
+TABLE = [Policy(row["trigger"], row["sources"], row["scopes"], row["gate"], 10) for row in POLICIES]
+AUTOMATIC = Policy("outage", ["*"], ["segment", "feature"], "automatic", 10)
+PERSON = Policy("leak", ["leak*"], ["segment"], "person", 10)
+
+
+def decide(policy=AUTOMATIC, switch="segment:finance", now=NOON, **history):
+    return rules.decide(
+        switch=switch, source="monitor", policy=policy, history=History(**history), now=now
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "scope", "trigger"),
+    [
+        ("srm", "experiment", "srm"),
+        ("guardrail", "experiment", "srm"),
+        ("openai-outage", "segment", "provider-outage"),
+        ("openai-outage", "feature", "provider-outage"),
+        ("leak-detector", "feature", "data-leak"),
+        ("Data-Leak scan", "experiment", "data-leak"),
+        ("policy-report", "segment", "policy-violation"),
+        ("security", "global", "security-incident"),
+        ("alertmanager:SecurityBreach", "segment", "security-incident"),
+        ("alertmanager:ProviderDown", "segment", "provider-outage"),
+        ("monitor", "global", None),
+    ],
+)
+def test_default_table_is_that_of_the_source_document(source, scope, trigger):
+    found = first_policy(TABLE, source, scope)
+
+    assert (found.trigger if found else None) == trigger
+
+
+def test_first_row_by_position_decides():
+    person, automatic = PERSON, Policy("all", ["*"], ["segment"], "automatic", 5)
+
+    assert first_policy([person, automatic], "leak-scan", "segment") == person
+    assert first_policy([automatic, person], "leak-scan", "segment") == automatic
+
+
+def test_without_a_policy_it_is_refused():
+    found = decide(policy=None)
+
+    assert found.outcome == REFUSED
+    assert "No policy" in found.why
+
+
+def test_policy_that_allows_it_trips():
+    assert decide().outcome == TRIPPED
+
+
+def test_gate_for_people_asks_a_person():
+    found = decide(policy=PERSON)
+
+    assert found.outcome == ASKED
+    assert found.escalate == "person:leak:segment:finance"
+
+
+def test_global_is_never_automatic_whatever_the_table_says():
+    everything = Policy("all", ["*"], ["global"], "automatic", 1000)
+
+    found = decide(policy=everything, switch="global:all")
+
+    assert found.outcome == ASKED
+    assert "never automatic" in found.why
+
+
+def test_engaged_switch_is_not_engaged_again():
+    found = decide(standing=Standing("user:kim", after(hours=-1), "INC-4411"))
+
+    assert found.outcome == ENGAGED
+    assert "user:kim" in found.why
+    assert "INC-4411" in found.why
+
+
+def test_ramping_switch_is_stopped():
+    assert decide(standing=Standing("user:kim", NOON, "INC-4411", ramping=True)).outcome == TRIPPED
+
+
+@pytest.mark.parametrize("firing", [True, False])
+def test_same_alert_while_its_episode_is_open_is_a_repeat(firing):
+    found = decide(
+        earlier=Earlier(TRIPPED, after(hours=-1), firing=firing, episode_open=True),
+        standing=Standing("token:ci", after(hours=-1), "p95 high"),
+    )
+
+    assert found.outcome == DUPLICATE
+
+
+def test_same_alert_after_its_episode_expired_waits_until_it_has_resolved():
+    found = decide(earlier=Earlier(TRIPPED, after(hours=-5)))
+    again = decide(earlier=Earlier(TRIPPED, after(hours=-5), firing=False))
+
+    assert found.outcome == DUPLICATE
+    assert "not resolved" in found.why
+    assert again.outcome == TRIPPED
+
+
+def test_what_a_person_let_flow_is_not_stopped_by_the_same_alert_before_it_resolved():
+    for hours in (0.1, 2, 200):
+        found = decide(
+            let_flow=LetFlow("user:kim", after(hours=-hours), resolved=False),
+            earlier=Earlier(TRIPPED, after(hours=-hours - 1)),
+        )
+
+        assert found.outcome == REFUSED
+        assert "user:kim let segment:finance flow" in found.why
+        assert not found.escalate
+
+
+@pytest.mark.parametrize(("minutes", "outcome"), [(0, REFUSED), (59, REFUSED), (60, TRIPPED)])
+def test_nor_within_an_hour_although_it_resolved(minutes, outcome):
+    found = decide(
+        let_flow=LetFlow("user:kim", after(minutes=-minutes), resolved=True),
+        earlier=Earlier(TRIPPED, after(hours=-3), firing=False),
+    )
+
+    assert found.outcome == outcome
+
+
+def test_a_persons_word_counts_before_another_person_is_asked():
+    found = decide(policy=PERSON, let_flow=LetFlow("user:kim", after(minutes=-5), resolved=False))
+
+    assert found.outcome == REFUSED
+
+
+def test_person_is_asked_once_until_the_alert_has_resolved():
+    asked = Earlier(ASKED, after(hours=-5))
+
+    assert decide(policy=PERSON, earlier=asked).outcome == DUPLICATE
+    assert decide(policy=PERSON, earlier=Earlier(ASKED, NOON, firing=False)).outcome == ASKED
+
+
+def test_what_was_refused_is_judged_anew_at_each_repeat():
+    assert decide(earlier=Earlier(REFUSED, after(minutes=-5))).outcome == TRIPPED
+
+
+@pytest.mark.parametrize(
+    ("minutes_ago", "outcome"),
+    [
+        ((5, 10), TRIPPED),
+        ((5, 10, 15), REFUSED),
+        ((0, 0, 0), REFUSED),
+        ((59, 80, 100), REFUSED),
+        ((60, 80, 100), TRIPPED),
+        ((5, 30, 66), TRIPPED),
+        ((5, 30, 65), REFUSED),
+    ],
+)
+def test_third_trip_within_an_hour_locks_the_switch_for_an_hour(minutes_ago, outcome):
+    found = decide(trips=[after(minutes=-minutes) for minutes in minutes_ago])
+
+    assert found.outcome == outcome
+    assert bool(found.escalate) == (outcome == REFUSED)
+
+
+def test_spent_budget_is_a_persons_decision():
+    assert decide(spent=9).outcome == TRIPPED
+    found = decide(spent=10)
+    assert found.outcome == REFUSED
+    assert found.escalate == "budget:outage"
+
+
+MOMENTS = st.timedeltas(timedelta(days=-3), timedelta(seconds=0)).map(lambda ago: NOON + ago)
+OUTCOMES = st.sampled_from([TRIPPED, ENGAGED, ASKED, REFUSED])
+HISTORIES = st.builds(
+    History,
+    earlier=st.none() | st.builds(Earlier, OUTCOMES, MOMENTS, st.booleans(), st.booleans()),
+    standing=st.none()
+    | st.builds(Standing, st.just("user:kim"), MOMENTS, st.text(), st.booleans()),
+    let_flow=st.none() | st.builds(LetFlow, st.just("user:kim"), MOMENTS, st.booleans()),
+    trips=st.lists(MOMENTS, max_size=5),
+    spent=st.integers(0, 20),
+)
+POLICY = st.none() | st.builds(
+    Policy,
+    st.just("any"),
+    st.just(["*"]),
+    st.just(["global", "segment", "feature", "experiment"]),
+    st.sampled_from(["automatic", "person"]),
+    st.integers(1, 20),
+)
+
+
+@given(POLICY, HISTORIES, st.sampled_from(["global:all", "segment:a", "experiment:a"]))
+def test_a_machine_stops_only_what_nothing_speaks_against(policy, history, switch):
+    found = rules.decide(switch=switch, source="monitor", policy=policy, history=history, now=NOON)
+
+    assert found.why
+    if found.outcome != TRIPPED:
+        return
+    assert switch != "global:all"
+    assert policy.gate == "automatic"
+    assert history.spent < policy.budget_per_hour
+    assert history.standing is None or history.standing.ramping
+    let_flow = history.let_flow
+    assert let_flow is None or (let_flow.resolved and NOON - let_flow.at >= rules.OVERRIDE_HOLDS)
+    assert sum(NOON - at < timedelta(minutes=30) for at in history.trips) < rules.FLAP_TRIPS

@@ -1,0 +1,163 @@
+"""What machines may not stop: who is called, how often, and how long it waits."""
+
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.people.services import actor_for
+from switches.models import Episode, Rule, Trip, TripPolicy
+from switches.trips import settle
+from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _slack(settings):
+    settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1-secret", channel="#ops")
+
+
+def outcomes():
+    return list(Trip.objects.order_by("id").values_list("outcome", flat=True))
+
+
+def audited(prefix="trip."):
+    return list(
+        AuditEntry.objects.filter(action__startswith=prefix)
+        .order_by("id")
+        .values_list("action", flat=True)
+    )
+
+
+def messages(event):
+    return OutboxMessage.objects.filter(event=event)
+
+
+def test_third_trip_within_an_hour_locks_the_switch_and_calls_a_person():
+    for number in range(3):
+        assert ask(after(minutes=10 * number), fingerprint=f"f{number}").tripped
+        release(after(minutes=10 * number + 5))
+
+    locked = ask(after(minutes=30), fingerprint="f9")
+    ask(after(minutes=31), fingerprint="f10")
+
+    assert "locked" in locked.why
+    (escalation,) = Escalation.objects.filter(subject__startswith="trip:")
+    assert escalation.subject == f"trip:{locked.trip.pk}"
+    assert ask(after(minutes=30), fingerprint="f9", switch="feature:other").tripped
+    assert ask(after(minutes=81), fingerprint="f9").tripped
+
+
+def test_spent_budget_refuses_and_calls_a_person_once_an_hour():
+    TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=2)
+    for number in range(2):
+        assert ask(after(minutes=number), switch=f"feature:f{number}").tripped
+
+    refused = [ask(after(minutes=2 + number), switch=f"feature:g{number}") for number in range(3)]
+
+    assert all("are spent" in asked.why for asked in refused)
+    assert Escalation.objects.filter(facts__once="budget:provider-outage").count() == 1
+    assert ask(after(minutes=9), switch="experiment:a").tripped
+    assert ask(after(minutes=62), switch="feature:g0").tripped
+
+
+def test_safety_rule_refuses_and_calls_a_person():
+    Rule.objects.create(
+        name="one feature at a time",
+        kind="at_most",
+        switches=["feature:*"],
+        n=1,
+        created_at=NOON,
+        created_by="user:kim",
+        changed_at=NOON,
+    )
+    engage(NOON, "feature:other")
+
+    asked = ask(after(minutes=1))
+
+    assert not asked.tripped
+    assert "one feature at a time" in asked.why
+    assert Trip.objects.get().outcome == "refused"
+    assert not Episode.objects.filter(switch=FLAG).exists()
+    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").facts["switch"] == FLAG
+
+
+def test_what_is_a_persons_decision_calls_people_once_and_waits():
+    asked = ask(source="leak-detector", switch="segment:finance")
+    ask(after(minutes=5), source="leak-detector", switch="segment:finance")
+    other = ask(after(minutes=6), source="leak-detector", switch="segment:finance", fingerprint="b")
+
+    assert [asked.trip.outcome, other.trip.outcome] == ["person", "person"]
+    escalation = Escalation.objects.get(subject__startswith="trip:")
+    assert (escalation.severity, escalation.event) == ("critical", "trip.waits")
+    assert escalation.facts["path"].startswith(
+        "/switches/engage/?scope=segment&key=finance&reason="
+    )
+    assert [trip.pk for trip in settle.waiting()] == [asked.trip.pk]
+    assert not Episode.objects.exists()
+    assert messages("trip.waits").count() == 1
+
+
+def test_it_waits_until_somebody_engages():
+    asked = ask(source="leak-detector", switch="segment:finance")
+
+    engage(after(minutes=3), "segment:finance")
+
+    assert settle.waiting() == []
+    assert settle.settle_engaged(after(minutes=3)) == 1
+    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").closed_at == after(minutes=3)
+    assert settle.settle_engaged(after(minutes=3)) == 0
+
+
+def test_or_until_somebody_dismisses_it():
+    asked = ask(source="leak-detector", switch="segment:finance")
+
+    settle.dismiss(
+        trip_id=asked.trip.pk, reason="load test", actor=actor_for(kim()), now=after(minutes=2)
+    )
+
+    assert settle.waiting() == []
+    assert audited() == ["trip.waits", "trip.dismissed"]
+    again = ask(after(minutes=5), source="leak-detector", switch="segment:finance")
+    assert again.trip.pk == asked.trip.pk
+    assert settle.waiting() == []
+
+
+def test_resolved_alert_still_waits_for_the_person_it_asked():
+    ask(source="leak-detector", switch="segment:finance")
+
+    resolve(after(minutes=5), switch="segment:finance")
+
+    assert len(settle.waiting()) == 1
+
+
+def test_resolved_refusal_waits_for_nobody():
+    TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=1)
+    ask(switch="feature:a")
+    ask(after(minutes=1))
+    assert len(settle.waiting()) == 1
+
+    resolve(after(minutes=5))
+
+    assert settle.waiting() == []
+
+
+def test_global_is_left_to_a_person_even_if_the_table_is_tampered_with():
+    TripPolicy.objects.update(gate="automatic")
+
+    asked = ask(source="security", switch="global:all")
+
+    assert asked.trip.outcome == "person"
+    assert not Episode.objects.exists()
+
+
+def test_machine_that_keeps_asking_for_what_it_may_not_is_told_of_once_an_hour():
+    for second in range(20):
+        ask(after(seconds=second), switch="global:all", fingerprint=f"f{second}")
+
+    assert outcomes() == ["refused"] * 20
+    assert messages("trip.refused").count() == 1
+    assert not Escalation.objects.filter(subject__startswith="trip:").exists()

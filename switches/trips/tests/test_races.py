@@ -1,0 +1,101 @@
+"""Many machines at one switch in the same moment: it is stopped once."""
+
+import pytest
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.http.tests.callers import Api, as_role, at_once, person, token_text
+from switches.models import Episode, Publication, Trip
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WISH = {
+    "switch": "feature:checkout",
+    "source": "latency-monitor",
+    "fingerprint": "p95-high",
+    "reason": "p95 of checkout above 5 s for ten minutes",
+    "evidence": {"p95_seconds": 7.4},
+    "expires_in": "1h",
+}
+
+
+def machines(count):
+    text = token_text(person("admin", "owner"), ["switches:trip"])
+    return [Api(authorization=f"Bearer {text}") for _ in range(count)]
+
+
+def test_of_twenty_equal_trips_one_engages():
+    version = Publication.objects.get().version
+
+    answers = at_once(*(lambda api=api: api.post("/switches/trip", WISH) for api in machines(20)))
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum(answer.json()["tripped"] for answer in answers) == 1
+    assert len({answer.json()["trip"] for answer in answers}) == 1
+    assert Episode.objects.count() == 1
+    assert Publication.objects.get().version == version + 1
+    assert Trip.objects.get(outcome="tripped").repeats == 19
+    assert AuditEntry.objects.filter(action="switch.engaged").count() == 1
+
+
+def test_of_twenty_different_alerts_one_engages_and_all_are_kept():
+    answers = at_once(
+        *(
+            lambda api=api, number=number: api.post(
+                "/switches/trip", {**WISH, "fingerprint": f"f{number}"}
+            )
+            for number, api in enumerate(machines(20))
+        )
+    )
+
+    assert sum(answer.json()["tripped"] for answer in answers) == 1
+    assert Trip.objects.filter(outcome="engaged").count() == 19
+    assert Trip.objects.exclude(episode=Episode.objects.get()).count() == 0
+
+
+def test_machine_and_person_at_once_leave_one_episode():
+    operator, (machine,) = as_role("operator"), machines(1)
+
+    engaged, tripped = at_once(
+        lambda: operator.engage("feature:checkout"),
+        lambda: machine.post("/switches/trip", WISH),
+    )
+
+    assert tripped.status_code == 200
+    assert (engaged.status_code == 200) != tripped.json()["tripped"]
+    assert Episode.objects.count() == 1
+    assert Trip.objects.get().episode == Episode.objects.get()
+
+
+def test_budget_holds_when_many_ask_at_once():
+    answers = at_once(
+        *(
+            lambda api=api, number=number: api.post(
+                "/switches/trip", {**WISH, "switch": f"feature:f{number}"}
+            )
+            for number, api in enumerate(machines(16))
+        )
+    )
+
+    assert sum(answer.json()["tripped"] for answer in answers) == 10
+    assert Episode.objects.count() == 10
+
+
+def test_two_hooks_with_the_same_alerts_at_once_engage_each_switch_once():
+    alerts = [
+        {
+            "status": "firing",
+            "labels": {"alertname": "Down", "switchgear_switch": f"feature:f{number}"},
+            "fingerprint": f"a{number}",
+        }
+        for number in range(5)
+    ]
+
+    answers = at_once(
+        *(
+            lambda api=api, found=found: api.post("/hooks/alertmanager", {"alerts": found})
+            for api, found in zip(machines(2), (alerts, alerts[::-1]), strict=True)
+        )
+    )
+
+    results = [result for answer in answers for result in answer.json()["results"]]
+    assert sum(result["tripped"] for result in results) == 5
+    assert Episode.objects.count() == 5

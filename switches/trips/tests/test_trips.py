@@ -1,0 +1,231 @@
+"""Trips as they are kept: what is engaged, what repeats, what a person's word is worth."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import Forbidden, InvalidInput
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.people.services import actor_for
+from switches import services as switches
+from switches.models import Episode, Publication, Trip, TripPolicy
+from switches.trips import table
+from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _slack(settings):
+    settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1-secret", channel="#ops")
+
+
+def outcomes():
+    return list(Trip.objects.order_by("id").values_list("outcome", flat=True))
+
+
+def audited(prefix="trip."):
+    return list(
+        AuditEntry.objects.filter(action__startswith=prefix)
+        .order_by("id")
+        .values_list("action", flat=True)
+    )
+
+
+def messages(event):
+    return OutboxMessage.objects.filter(event=event)
+
+
+def test_allowed_trip_engages_with_its_evidence():
+    version = Publication.objects.get().version
+
+    asked = ask()
+
+    episode = Episode.objects.get(ended_at__isnull=True)
+    assert asked.tripped
+    assert asked.trip.episode == episode
+    assert asked.trip.policy.trigger == "provider-outage"
+    assert (episode.switch_id, episode.engaged_by_name) == (FLAG, "monitor")
+    assert episode.evidence == {"p95_seconds": 7.4}
+    assert episode.expires_at == after(hours=1)
+    assert Publication.objects.get().version == version + 1
+    assert audited("switch.") == ["switch.engaged"]
+    assert audited() == ["trip.tripped"]
+
+
+def test_short_reason_is_made_whole_rather_than_refused():
+    asked = ask(reason="bad")
+
+    assert asked.tripped
+    assert Episode.objects.get().reason == (
+        "Tripped by latency-monitor (fingerprint p95-high): bad"
+    )
+
+
+def test_expiry_is_capped_by_the_policy():
+    TripPolicy.objects.filter(trigger="provider-outage").update(longest_minutes=30)
+
+    ask(expires_in="7d")
+
+    assert Episode.objects.get().expires_at == after(minutes=30)
+
+
+def test_repeats_are_counted_and_keep_the_latest_evidence():
+    first = ask()
+    for minute in range(1, 6):
+        again = ask(after(minutes=minute), evidence={"p95_seconds": minute})
+        assert not again.tripped
+        assert again.trip.pk == first.trip.pk
+
+    row = Trip.objects.get(pk=first.trip.pk)
+    assert (row.repeats, row.last_at) == (5, after(minutes=5))
+    assert row.evidence == {"p95_seconds": 7.4}
+    assert outcomes() == ["tripped", "duplicate"]
+    assert Trip.objects.get(outcome="duplicate").evidence == {"p95_seconds": 5}
+    assert Episode.objects.count() == 1
+    assert audited() == ["trip.tripped"]
+
+
+def test_evidence_for_a_switch_that_a_person_engaged_is_kept_with_its_episode():
+    engage(NOON)
+
+    asked = ask(after(minutes=1))
+
+    assert not asked.tripped
+    assert "user:kim" in asked.why
+    assert asked.trip.episode == Episode.objects.get()
+    assert outcomes() == ["engaged"]
+
+
+def test_what_a_person_released_stays_released_until_resolved_and_an_hour_has_passed():
+    ask()
+    release(after(minutes=10))
+
+    assert "user:kim let feature:checkout flow" in ask(after(minutes=11)).why
+    assert not ask(after(hours=5)).tripped
+    resolve(after(hours=5, minutes=1))
+    assert ask(after(hours=5, minutes=2)).tripped
+    assert outcomes() == ["tripped", "refused", "tripped"]
+
+
+def test_within_the_hour_it_stays_released_although_it_resolved():
+    ask()
+    release(after(minutes=10))
+    resolve(after(minutes=11))
+
+    asked = ask(after(minutes=12))
+    assert not asked.tripped
+    assert "13:10 UTC at the earliest" in asked.why
+    assert not ask(after(minutes=69)).tripped
+    assert ask(after(minutes=71)).tripped
+
+
+def test_undo_by_a_person_holds_as_a_release_does():
+    engage(NOON)
+    ask(after(seconds=5))
+    switches.undo(scope="feature", key="checkout", actor=actor_for(kim()), now=after(seconds=9))
+
+    assert not ask(after(seconds=12)).tripped
+
+
+def test_another_alert_may_stop_what_a_person_let_flow():
+    ask()
+    release(after(minutes=10))
+
+    assert ask(after(minutes=11), fingerprint="errors-high").tripped
+
+
+def test_alert_not_heard_of_for_a_day_counts_as_resolved():
+    ask()
+    release(after(minutes=10))
+
+    assert not ask(after(hours=23)).tripped
+    assert ask(after(hours=48)).tripped
+
+
+def test_expired_episode_is_not_followed_by_another_while_the_alert_goes_on():
+    ask(expires_in="10m")
+    Episode.objects.update(
+        ended_at=after(minutes=10), ended_how="expired", ended_by="system:expiry"
+    )
+
+    assert "has not resolved since" in ask(after(minutes=30)).why
+    resolve(after(minutes=40))
+    assert ask(after(minutes=50)).tripped
+
+
+def test_resolved_alert_releases_nothing_and_tells_the_thread():
+    ask()
+
+    said = resolve(after(minutes=5))
+
+    assert said == f"The alert has resolved; {FLAG} stays engaged until somebody releases it."
+    assert Episode.objects.get().ended_at is None
+    assert Trip.objects.get().resolved_at == after(minutes=5)
+    assert messages("trip.resolved").get().subject == f"episode:{Episode.objects.get().pk}"
+    assert audited() == ["trip.tripped", "trip.resolved"]
+    assert "nothing was known" in resolve(after(minutes=6))
+
+
+def test_firing_again_while_its_episode_is_open_is_a_repeat():
+    ask()
+    resolve(after(minutes=5))
+
+    asked = ask(after(minutes=6))
+
+    assert not asked.tripped
+    assert Trip.objects.filter(resolved_at__isnull=False).count() == 0
+    assert "stays engaged" in resolve(after(minutes=7))
+
+
+def test_messages_of_a_trip_are_in_the_thread_of_its_episode():
+    asked = ask()
+
+    subjects = OutboxMessage.objects.filter(event__in=["switch.engaged", "trip.tripped"])
+    assert {row.subject for row in subjects} == {f"episode:{asked.trip.episode_id}"}
+    assert len(subjects) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"switch": "checkout"}, "switch"),
+        ({"switch": "feature:"}, "switch"),
+        ({"switch": "feature:a:b"}, "switch"),
+        ({"switch": "global:everything"}, "switch"),
+        ({"source": " "}, "source"),
+        ({"source": "x" * 121}, "source"),
+        ({"fingerprint": "\x00"}, "fingerprint"),
+        ({"fingerprint": "x" * 201}, "fingerprint"),
+        ({"reason": " \u200b "}, "reason"),
+        ({"reason": "x" * 20_001}, "reason"),
+        ({"evidence": {"a": "x" * 33_000}}, "evidence"),
+        ({"expires_in": "permanent"}, "expires_in"),
+        ({"expires_in": "soon"}, "expires_in"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error(fields, wrong):
+    with pytest.raises(InvalidInput) as error:
+        ask(**fields)
+
+    assert set(error.value.errors) == {wrong}
+    assert not Trip.objects.exists()
+
+
+def test_without_the_scope_nothing_is_asked():
+    with pytest.raises(Forbidden):
+        ask(actor=Actor(type="token", name="other"))
+
+
+def test_removing_a_policy_keeps_its_trips():
+    ask()
+    admin = actor_for(kim().__class__.objects.create_user("root", role="admin"))
+
+    table.remove_row(trigger="provider-outage", actor=admin, now=after(minutes=1))
+
+    assert Trip.objects.get().policy is None
+    assert not ask(after(minutes=2), switch="feature:b", fingerprint="z").tripped
+    assert Trip.objects.latest("id").at - NOON == timedelta(minutes=2)

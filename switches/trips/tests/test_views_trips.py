@@ -1,0 +1,230 @@
+"""The trips page: what waits, the table, the list with its evidence; and the page of a switch."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.sections import attention_sources
+from switches.models import Episode, Trip, TripPolicy
+from switches.tests.screens import DIALOG, browser_as, page, text
+from switches.trips.tests.asking import FLAG, ask, engage
+
+pytestmark = pytest.mark.django_db
+PAGE = "/trips/"
+ROW = '<summary class="audit-row'
+EVIL = "<script>alert(1)</script> \u202e 결제 이중 청구"
+POLICY = {
+    "title": "Outage of a provider",
+    "sources": "openai*\n\nalertmanager:Provider*\n",
+    "scopes": ["segment"],
+    "gate": "automatic",
+    "response": "Stop that segment",
+    "budget_per_hour": "3",
+    "longest_minutes": "60",
+    "position": "1",
+}
+
+
+def leak(**more):
+    return ask(db_now(), source="leak-detector", switch="segment:finance", **more)
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
+def test_empty_page_says_how_to_begin(role):
+    response = browser_as(role).get(PAGE)
+
+    assert response.status_code == 200
+    assert "No machine has asked for anything" in page(response)
+    assert "Waiting for a person" not in page(response)
+    assert "Sample ratio mismatch" in page(response)
+
+
+def test_nobody_is_sent_to_sign_in(client):
+    for path in (PAGE, "/trips/1/dismiss/", "/trips/policies/new/", "/trips/policies/srm/"):
+        assert client.get(path).status_code == 302
+
+
+def test_trip_is_shown_with_its_evidence_escaped():
+    ask(db_now(), reason=EVIL, evidence={"note": EVIL})
+
+    shown = page(browser_as("viewer").get(PAGE))
+
+    assert "<script>alert(1)" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "결제 이중 청구" in shown
+    assert "Tripped" in shown
+
+
+def test_huge_evidence_is_cut():
+    ask(db_now(), evidence={"log": "x" * 30_000})
+
+    shown = page(browser_as("viewer").get(PAGE))
+
+    assert len(shown) < 60_000
+    assert "… 22," in shown
+
+
+def test_list_is_narrowed_and_comes_in_pages():
+    for number in range(30):
+        ask(db_now(), switch=f"feature:f{number:02}", source="monitor")
+    viewer = browser_as("viewer")
+
+    first = page(viewer.get(PAGE))
+    assert first.count(ROW) == 25
+    older = Trip.objects.order_by("-id")[24].pk
+    assert page(viewer.get(PAGE, {"before": older})).count(ROW) == 5
+    assert page(viewer.get(PAGE, {"q": "feature:f07"})).count(ROW) == 1
+    refused = page(viewer.get(PAGE, {"outcome": "refused"}))
+    assert refused.count(ROW) == Trip.objects.filter(outcome="refused").count() > 0
+
+
+@pytest.mark.parametrize(
+    "query", [{"before": "x"}, {"before": "9" * 30}, {"outcome": "nope"}, {"q": "\x00" * 3}]
+)
+def test_query_that_makes_no_sense_narrows_nothing(query):
+    ask(db_now())
+
+    assert ROW in page(browser_as("viewer").get(PAGE, query))
+
+
+def test_what_waits_offers_to_engage_and_to_dismiss():
+    asked = leak(reason="card numbers in the log, INC-77 & more")
+
+    shown = page(browser_as("operator").get(PAGE))
+
+    assert f'id="trip-{asked.trip.pk}"' in shown
+    link = "/switches/engage/?scope=segment&amp;key=finance&amp;reason=card+numbers"
+    assert link in shown
+    assert f"/trips/{asked.trip.pk}/dismiss/" in shown
+    viewers = page(browser_as("viewer").get(PAGE))
+    assert link not in viewers
+    assert "operators engage it" in viewers
+
+
+def test_link_fills_in_the_form():
+    leak(reason="card numbers in the log, INC-77")
+    operator = browser_as("operator")
+    path = next(
+        waiting.path for source in attention_sources() for waiting in source(db_now())
+        if waiting.kind == "trip"
+    )  # fmt: skip
+    assert path.startswith("/trips/#trip-")
+
+    form = operator.get(
+        "/switches/engage/?scope=segment&key=finance&reason=card+numbers+in+the+log"
+    )
+
+    assert "card numbers in the log" in page(form)
+
+
+def test_dismissing_takes_a_reason_and_ends_the_wait():
+    asked = leak()
+    operator = browser_as("operator")
+    path = f"/trips/{asked.trip.pk}/dismiss/"
+
+    assert operator.get(path, headers=DIALOG).status_code == 200
+    assert operator.post(path, {"reason": " "}, headers=DIALOG).status_code == 422
+    assert operator.post(path, {"reason": "load test"}).status_code == 302
+    assert operator.post(path, {"reason": "load test"}).status_code == 409
+    assert "Waiting for a person" not in page(operator.get(PAGE))
+    assert "Dismissed by user:a-operator: load test" in page(operator.get(PAGE))
+    assert operator.post("/trips/999999/dismiss/", {"reason": "x"}).status_code == 404
+
+
+def test_viewer_dismisses_nothing():
+    asked = leak()
+
+    response = browser_as("viewer").post(f"/trips/{asked.trip.pk}/dismiss/", {"reason": "so"})
+    assert response.status_code == 403
+
+
+def test_admin_changes_a_policy():
+    admin = browser_as("admin")
+
+    form = admin.get("/trips/policies/provider-outage/", headers=DIALOG)
+    assert "Stop that segment or feature" in page(form)
+    assert admin.post("/trips/policies/provider-outage/", POLICY).status_code == 302
+
+    row = TripPolicy.objects.get(trigger="provider-outage")
+    assert row.sources == ["openai*", "alertmanager:Provider*"]
+    assert (row.scopes, row.budget_per_hour, row.position) == (["segment"], 3, 0)
+    assert TripPolicy.objects.count() == 5
+
+
+def test_table_can_never_say_that_everything_stops_by_itself():
+    admin = browser_as("admin")
+
+    response = admin.post(
+        "/trips/policies/provider-outage/", {**POLICY, "scopes": ["global", "segment"]}
+    )
+
+    assert response.status_code == 422
+    assert "Stopping everything is never automatic" in page(response)
+    assert "openai*" in page(response)
+    assert TripPolicy.objects.get(trigger="provider-outage").scopes == ["segment", "feature"]
+
+
+def test_admin_adds_and_removes_a_policy():
+    admin = browser_as("admin")
+
+    assert admin.get("/trips/policies/new/").status_code == 200
+    assert admin.post("/trips/policies/new/", {**POLICY, "trigger": "ci"}).status_code == 302
+    again = admin.post("/trips/policies/new/", {**POLICY, "trigger": "ci"})
+    assert again.status_code == 422
+    assert "of this name already" in page(again)
+    assert TripPolicy.objects.get(trigger="ci").position == 0
+    assert admin.post("/trips/policies/ci/remove/").status_code == 302
+    assert not TripPolicy.objects.filter(trigger="ci").exists()
+
+
+@pytest.mark.parametrize("fields", [{"trigger": ""}, {"trigger": "ci", "budget_per_hour": "x"}, {}])
+def test_form_with_mistakes_comes_back_with_what_was_typed(fields):
+    response = browser_as("admin").post("/trips/policies/new/", {**POLICY, **fields})
+
+    assert response.status_code == 422
+    assert "Outage of a provider" in page(response)
+    assert "field__error" in page(response)
+
+
+def test_only_admins_change_the_table():
+    for role in ("viewer", "operator", "approver"):
+        person = browser_as(role)
+        for path in ("/trips/policies/new/", "/trips/policies/srm/"):
+            assert person.get(path).status_code == 403
+            assert person.post(path, POLICY).status_code == 403
+        assert person.post("/trips/policies/srm/remove/").status_code == 403
+        assert "/trips/policies/" not in page(person.get(PAGE))
+    assert browser_as("admin").get("/trips/policies/nowhere/").status_code == 404
+
+
+def test_page_of_the_switch_shows_evidence_and_trips():
+    ask(db_now(), evidence={"p95": EVIL})
+    ask(db_now(), evidence={"p95": EVIL})
+
+    shown = page(browser_as("viewer").get("/switches/feature/checkout/"))
+
+    assert "Evidence" in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "<script>alert" not in shown
+    assert "repeated 1 time" in text(shown)
+
+
+def test_page_of_a_switch_without_trips_has_no_such_part():
+    engage(db_now())
+
+    shown = page(browser_as("viewer").get("/switches/feature/checkout/"))
+
+    assert Episode.objects.get().switch_id == FLAG
+    assert 'id="trips-title"' not in shown
+    assert 'id="evidence-title"' not in shown
+
+
+def test_attention_names_what_waits():
+    leak()
+
+    found = [
+        waiting for source in attention_sources() for waiting in source(db_now())
+        if waiting.kind == "trip"
+    ]  # fmt: skip
+
+    assert [waiting.severity for waiting in found] == ["critical"]
+    assert found[0].title == "leak-detector asks to stop segment:finance"

@@ -1,0 +1,158 @@
+"""The trips page: what waits for a person, what machines may stop, and what they asked for."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people.roles import Power
+from switches.models import Scope, Trip, TripPolicy
+from switches.trips import history, settle, table, telling
+from switches.trips.forms import DismissForm, PolicyForm, TripSearch
+
+SHOWN = 25
+SHOWN_WAITING = 50
+SHOWN_OF_SWITCH = 5
+
+
+@signed_in
+@require_GET
+def trips_page(request: PersonRequest) -> HttpResponse:
+    """Older trips by `before`, so that pages hold while rows arrive."""
+    search = TripSearch(request.GET)
+    search.is_valid()
+    found = list(_matching(search.cleaned_data)[: SHOWN + 1])
+    waiting = settle.waiting()
+    context = {
+        "now": db_now(),
+        "search": search,
+        "outcomes": Trip.Outcome.values,
+        "policies": history.policies(),
+        "waiting": [(trip, telling.engage_path(trip)) for trip in waiting[:SHOWN_WAITING]],
+        "waiting_more": max(0, len(waiting) - SHOWN_WAITING),
+        "trips": found[:SHOWN],
+        "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
+        "newest": not request.GET.get("before"),
+        "narrowed": bool(search.cleaned_data.get("q") or search.cleaned_data.get("outcome")),
+    }
+    return render(request, "switches/trips.html", context)
+
+
+def of_switch(switch_id: str) -> dict[str, Any]:
+    """What the page of a switch shows of its trips: the latest, with their evidence."""
+    rows = Trip.objects.filter(switch=switch_id).select_related("policy").order_by("-id")
+    found = list(rows[: SHOWN_OF_SWITCH + 1])
+    return {"trips": found[:SHOWN_OF_SWITCH], "more_trips": len(found) > SHOWN_OF_SWITCH}
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def dismiss(request: PersonRequest, trip_id: int) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require("switches:write")
+    trip = Trip.objects.filter(pk=trip_id).select_related("policy").first()
+    if trip is None:
+        raise Http404
+    form = DismissForm(_posted(request))
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        try:
+            settle.dismiss(trip_id=trip_id, reason=form.given("reason"), actor=actor, now=db_now())
+        except InvalidInput as error:
+            form.take(error.errors)
+        except Conflict as conflict:
+            return _refused(request, conflict.detail)
+        else:
+            return done(request, f"Dismissed: {trip.switch} flows on.", reverse("trips_page"))
+    context = {"form": form, "trip": trip, "now": db_now()}
+    return show(request, "switches/trips_dismiss.html", context, status=status)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def new_policy(request: PersonRequest) -> HttpResponse:
+    rows = len(history.policies())
+    usual = {**table.USUAL, "gate": TripPolicy.Gate.PERSON, "position": rows + 1}
+    return _edit(request, "", PolicyForm(_posted(request), initial=usual))
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def change_policy(request: PersonRequest, trigger: str) -> HttpResponse:
+    rows = history.policies()
+    place = next((at for at, row in enumerate(rows) if row.trigger == trigger), None)
+    if place is None:
+        raise Http404
+    fields = table.picture(rows[place])
+    initial = {**fields, "sources": "\n".join(fields["sources"]), "position": place + 1}
+    return _edit(request, trigger, PolicyForm(_posted(request), initial=initial))
+
+
+@signed_in
+@require_http_methods(["POST"])
+def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
+    try:
+        table.remove_row(trigger=trigger, actor=actor_of(request), now=db_now())
+    except InvalidInput as error:
+        return _refused(request, error.detail)
+    return done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
+
+
+def _refused(request: PersonRequest, detail: str) -> HttpResponse:
+    context = {"heading": "Nothing was changed", "detail": detail, "back": "trips_page"}
+    return show(request, "core/notice.html", context, status=409)
+
+
+def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        try:
+            _save(form, trigger, actor, db_now())
+        except InvalidInput as error:
+            form.take(error.errors)
+        else:
+            return done(request, "The table is changed.", reverse("trips_page"))
+    context = {
+        "form": form,
+        "trigger": trigger,
+        "scopes": Scope.values,
+        "chosen": form["scopes"].value() or [],
+        "gates": TripPolicy.Gate.values,
+    }
+    return show(request, "switches/trips_policy.html", context, status=status)
+
+
+def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
+    asked = form.asked()
+    position = form.cleaned_data.get("position") or 1
+    if trigger:
+        asked["trigger"] = trigger  # Its name is what its history hangs on.
+    table.put_row(trigger=trigger, fields=asked, position=position, actor=actor, now=now)
+
+
+def _matching(wanted: dict[str, Any]) -> QuerySet[Trip]:
+    rows = Trip.objects.select_related("policy").order_by("-id")
+    if text := (wanted.get("q") or "").replace("\x00", ""):
+        rows = rows.filter(
+            Q(switch__icontains=text) | Q(source__icontains=text) | Q(fingerprint=text)
+        )
+    if (outcome := wanted.get("outcome")) in Trip.Outcome.values:
+        rows = rows.filter(outcome=outcome)
+    if before := wanted.get("before"):
+        rows = rows.filter(pk__lt=before)
+    return rows
+
+
+def _posted(request: PersonRequest) -> QueryDict | None:
+    return request.POST if request.method == "POST" else None

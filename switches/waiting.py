@@ -1,0 +1,140 @@
+"""What episodes have waiting for a person: overdue, unconfirmed, about to expire, forgotten."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.db.models.functions import Greatest
+
+from controlplane.core import durations
+from controlplane.core.sections import Waiting, attention
+from switches.models import Episode
+from switches.reminders import AT_EXPIRY, DAY
+
+MOST = 300
+LOOKED_AT_WITHIN = timedelta(days=7)
+
+
+@attention(10)
+def overdue(now: datetime) -> list[Waiting]:
+    """Past their expiry and still engaged."""
+    found = _open().filter(overdue_at__isnull=False).order_by("expires_at", "pk")
+    return [
+        _waiting(
+            "overdue",
+            "critical",
+            f"{episode.switch_id} is overdue by {durations.readable(now - expires_at)}",
+            f"{_acknowledged(episode)}Extend it or release it. {_because(episode)}",
+            episode,
+            since=expires_at,
+        )
+        for episode, expires_at in _ending(found)
+    ]
+
+
+@attention(20)
+def unconfirmed(now: datetime) -> list[Waiting]:
+    """Permanent, and nobody said within a week that they have to stay; or the week ends soon."""
+    found = _open().filter(permanent=True, reconfirm_due_at__lte=now + DAY)
+    shown = []
+    for episode in found.order_by("reconfirm_due_at", "pk")[:MOST]:
+        due_at = episode.reconfirm_due_at or now
+        late = due_at <= now
+        title = f"{episode.switch_id} is permanent and " + (
+            f"was not re-confirmed for {durations.readable(now - due_at)}"
+            if late
+            else f"has to be re-confirmed within {durations.readable(due_at - now)}"
+        )
+        said = f"{_acknowledged(episode)}Re-confirm it or release it. {_because(episode)}"
+        shown.append(
+            _waiting(
+                "unconfirmed",
+                "critical" if late else "warning",
+                title,
+                said,
+                episode,
+                since=due_at if late else due_at - DAY,
+                due_at=None if late else due_at,
+            )
+        )
+    return shown
+
+
+@attention(40)
+def expiring(now: datetime) -> list[Waiting]:
+    """In time, but not for another day."""
+    found = _open().filter(overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=now + DAY)
+    return [
+        _waiting(
+            "expiring",
+            "info",
+            f"{episode.switch_id} expires in {durations.readable(expires_at - now)}",
+            f"{AT_EXPIRY[episode.on_expiry]} {_because(episode)}",
+            episode,
+            since=max(episode.engaged_at, expires_at - DAY),
+            due_at=expires_at,
+        )
+        for episode, expires_at in _ending(found.order_by("expires_at", "pk"))
+    ]
+
+
+@attention(30)
+def forgotten(now: datetime) -> list[Waiting]:
+    """Engaged, with an expiry far away, and for a week nobody has touched or acknowledged them.
+
+    Permanent ones are re-confirmed weekly, and what is overdue or soon expires is said already.
+    """
+    found = (
+        _open()
+        .annotate(looked_at=Greatest("engaged_at", "acknowledged_at", "switch__requested_at"))
+        .filter(permanent=False, overdue_at__isnull=True, expires_at__gt=now + DAY)
+        .filter(looked_at__lte=now - LOOKED_AT_WITHIN)
+        .order_by("looked_at", "pk")
+    )
+    return [
+        _waiting(
+            "forgotten",
+            "warning",
+            f"{episode.switch_id} may be forgotten: engaged for "
+            f"{durations.readable(now - episode.engaged_at)}",
+            "Nobody has acknowledged, extended or released it for a week. " + _because(episode),
+            episode,
+            since=episode.looked_at + LOOKED_AT_WITHIN,
+            due_at=episode.expires_at,
+        )
+        for episode in found[:MOST]
+    ]
+
+
+def _open() -> QuerySet[Episode]:
+    return Episode.objects.filter(ended_at__isnull=True)
+
+
+def _ending(found: QuerySet[Episode]) -> Iterable[tuple[Episode, datetime]]:
+    return (
+        (episode, episode.expires_at) for episode in found[:MOST] if episode.expires_at is not None
+    )
+
+
+def _waiting(
+    kind: str,
+    severity: str,
+    title: str,
+    detail: str,
+    episode: Episode,
+    *,
+    since: datetime,
+    due_at: datetime | None = None,
+) -> Waiting:
+    scope, _, key = episode.switch_id.partition(":")
+    path = f"/switches/{scope}/{key}/"
+    return Waiting(kind, severity, title, detail, path, since, due_at)
+
+
+def _because(episode: Episode) -> str:
+    who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    return f"Engaged by {who}: {episode.reason}"
+
+
+def _acknowledged(episode: Episode) -> str:
+    return f"Acknowledged by {episode.acknowledged_by}. " if episode.acknowledged_at else ""
