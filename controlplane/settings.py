@@ -71,7 +71,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "controlplane.core.http.context.installation",
-                "controlplane.core.attention.context.waiting",
+                "controlplane.core.attention.context.attention",
                 "switches.context.banner",
             ],
         },

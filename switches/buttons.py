@@ -25,9 +25,10 @@ WORTH_IT = timedelta(minutes=5)
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Somebody knows that the switch is engaged or overdue.
 
-    In place of core's button of that name, which stays there for what is not about a switch.
+    In place of core's button of that name, which stays there for what is not about an episode: it
+    may be about a switch that nobody has engaged.
     """
-    if "switch" not in value:
+    if "switch" not in value or "episode" not in value:
         return buttons.acknowledge(value, actor, now)
     actor.require("switches:write")
     with transaction.atomic():
@@ -51,7 +52,7 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
                 f"{switch.pk} is engaged until {_told(present)} already, which is 24 hours from "
                 "now or later. Nothing was changed."
             )
-        services.extend(
+        extended = services.extend(
             scope=switch.scope,
             key=switch.key,
             expires_in=EXTEND_BY,
@@ -59,7 +60,8 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
             actor=actor,
             now=now,
         )
-        return f"{switch.pk} stays engaged until {_told(until)}."
+        until = extended.episode.expires_at or until
+        return f"{switch.pk} stays engaged until {_told(until)}. {extended.notice}".strip()
 
 
 def _is_known_already(episode: Episode, now: datetime) -> bool:

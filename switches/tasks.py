@@ -15,8 +15,12 @@ def expire_switches(now: datetime) -> int:
 
 @ticks.tick("switches.remind", seconds=60, queue="switches")
 def remind_of_expiries(now: datetime) -> int:
-    """Whose time is nearly up, and whose week of being permanent is over."""
-    return services.remind_due(now) + services.call_for_reconfirmation(now)
+    return services.remind_due(now)
+
+
+@ticks.tick("switches.reconfirm", seconds=60, queue="switches")
+def call_for_reconfirmation(now: datetime) -> int:
+    return services.call_for_reconfirmation(now)
 
 
 @ticks.tick("report.weekly", seconds=60, queue="reports")

@@ -1,18 +1,17 @@
 """What episodes have waiting for a person: overdue, unconfirmed, about to expire, forgotten."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import QuerySet
-from django.db.models.functions import Greatest
 
 from controlplane.core import durations
 from controlplane.core.sections import Waiting, attention
+from switches import forgotten as neglect
 from switches.models import Episode
 from switches.reminders import AT_EXPIRY, DAY
 
 MOST = 300
-LOOKED_AT_WITHIN = timedelta(days=7)
 
 
 @attention(10)
@@ -86,9 +85,9 @@ def forgotten(now: datetime) -> list[Waiting]:
     """
     found = (
         _open()
-        .annotate(looked_at=Greatest("engaged_at", "acknowledged_at", "switch__requested_at"))
-        .filter(permanent=False, overdue_at__isnull=True, expires_at__gt=now + DAY)
-        .filter(looked_at__lte=now - LOOKED_AT_WITHIN)
+        .annotate(looked_at=neglect.LOOKED_AT)
+        .filter(neglect.signs(now)[neglect.LEFT_ALONE])
+        .filter(overdue_at__isnull=True, expires_at__gt=now + DAY)
         .order_by("looked_at", "pk")
     )
     return [
@@ -99,7 +98,7 @@ def forgotten(now: datetime) -> list[Waiting]:
             f"{durations.readable(now - episode.engaged_at)}",
             "Nobody has acknowledged, extended or released it for a week. " + _because(episode),
             episode,
-            since=episode.looked_at + LOOKED_AT_WITHIN,
+            since=episode.looked_at + neglect.UNTOUCHED,
             due_at=episode.expires_at,
         )
         for episode in found[:MOST]

@@ -1,5 +1,6 @@
 """Core's buttons in messages: approve, deny, sign a review, acknowledge an escalation."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from controlplane.core.escalation import services as escalations
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.interactions.actions import button
 
+SUBJECT = re.compile(r"[!-~]{1,120}")
 JUST_NOW = timedelta(minutes=5)
 """Pressed again so soon after somebody acknowledged, it is the same click."""
 
@@ -22,6 +24,14 @@ def approve(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     approval = services.approve(approval_id=pk, comment="", actor=actor, now=now)
     word = "You signed" if approval.kind == reviews.REVIEW else "You approved"
     return f"{word}: {approval.summary}"
+
+
+@button("sign")
+def sign(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Sign a review: somebody else has looked at it."""
+    pk = number(value, "approval")
+    review = reviews.sign(review_id=pk, comment="", actor=actor, now=now)
+    return f"You signed: {review.summary}"
 
 
 @button("deny")
@@ -37,9 +47,11 @@ def deny(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
 def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
     """Acknowledge the escalation that the message is about, by its id or its subject."""
     actor.require("switches:write")
-    about: dict[str, Any] = {"subject": str(value.get("subject", ""))}
-    if "escalation" in value:
-        about = {"pk": number(value, "escalation")}
+    about: dict[str, Any] = (
+        {"pk": number(value, "escalation")}
+        if "escalation" in value
+        else {"subject": subject(value)}
+    )
     present = Escalation.objects.filter(**about, closed_at=None).first()
     if present is None:
         raise Conflict("This is over; there is nothing to acknowledge.")
@@ -48,6 +60,14 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         escalations.acknowledge_one(escalation_id=present.pk, actor=actor, now=now)
         return "You acknowledged it: nobody else is told for 24 hours."
     return f"{present.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
+
+
+def subject(value: Mapping[str, Any]) -> str:
+    """What the message is about; raises :class:`NotFound` if the button does not say so."""
+    found = value.get("subject")
+    if not isinstance(found, str) or not SUBJECT.fullmatch(found):
+        raise NotFound("This button names no subject. Open the console instead.")
+    return found
 
 
 def number(value: Mapping[str, Any], name: str) -> int:

@@ -110,7 +110,7 @@ def _outbox(now: datetime) -> Iterator[Metric]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FILTER (WHERE state = 'pending'),"
-            " count(*) FILTER (WHERE state = 'failed'),"
+            " count(*) FILTER (WHERE state = 'failed' AND discarded_at IS NULL),"
             " min(created_at) FILTER (WHERE state = 'pending')"
             " FROM core_outboxmessage WHERE NOT (state = 'sent')"
         )

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from celery import shared_task
 from django.contrib.sessions.models import Session
+from django.db.models import Q
 
 from controlplane.core import ticks
 from controlplane.core.approvals import reviews
@@ -41,8 +42,9 @@ def watch_backlog(now: datetime) -> int:
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
 def purge_outbox(now: datetime) -> int:
     """Delete what was sent long ago. What failed stays until somebody deals with it."""
-    sent = OutboxMessage.objects.filter(state="sent", finished_at__lt=now - SENT_KEPT)
-    return OutboxMessage.objects.filter(pk__in=sent.values("pk")[:MOST_AT_ONCE]).delete()[0]
+    over = Q(state="sent") | Q(discarded_at__isnull=False)
+    old = OutboxMessage.objects.filter(over, finished_at__lt=now - SENT_KEPT)
+    return OutboxMessage.objects.filter(pk__in=old.values("pk")[:MOST_AT_ONCE]).delete()[0]
 
 
 @ticks.tick("escalation.advance", seconds=15, queue="outbox")

@@ -8,6 +8,7 @@ from controlplane.core.attention import urls as attention
 from controlplane.core.audit import api as audit
 from controlplane.core.http.routes import both_forms
 from controlplane.core.outbox import urls as outbox
+from controlplane.core.people import api as people
 from controlplane.core.targets import urls as targets
 from controlplane.core.tokens import api as tokens
 
@@ -19,6 +20,8 @@ api_urlpatterns: list[URLPattern] = [
     *outbox.api_urlpatterns,
     *targets.api_urlpatterns,
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
+    *both_forms("users/", people.UserList.as_view(), name="api-users"),
+    *both_forms("users/<int:user_id>/", people.UserDetail.as_view(), name="api-user"),
     *both_forms("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
     *both_forms(
         "tokens/<int:token_id>/revoke", tokens.RevokeTokenView.as_view(), name="api-revoke"

@@ -108,6 +108,8 @@ def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
     shown = resource(scope, key, now)
     if done.approval is not None:
         shown["approval"] = approval_resource(done.approval)
+    if done.notice:
+        shown["notice"] = done.notice
     if done.review is not None:
         shown["broke_glass"] = done.episode.broke_glass
         shown["review"] = approval_resource(done.review)

@@ -134,6 +134,9 @@ class ActedShape(SwitchShape):
     review = ApprovalShape(
         required=False, help_text="What somebody else has to sign, if a rule was overridden."
     )
+    notice = serializers.CharField(
+        required=False, help_text="What is otherwise than was asked, such as an earlier expiry."
+    )
     dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
 
 

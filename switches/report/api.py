@@ -57,7 +57,10 @@ class SignView(ApiView):
     @extend_schema(request=SignBody, responses=ReportShape, auth=BY_SESSION)
     @mutation(SignBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, week: str) -> Done:
-        """Sign off a final report. A signed-in approver; no token ever does."""
+        """Sign off a kept report. A signed-in approver; no token ever does.
+
+        The signature belongs to what is kept: a report that is made anew has none again.
+        """
         comment = body.get("comment", "")
         signed = services.sign(week=queries.named(week), comment=comment, actor=actor, now=now)
         return Done(report_resource(signed))

@@ -10,11 +10,10 @@ from django.db.models.functions import Coalesce
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection
-from switches.models import Episode, Trip
+from switches.models import Trip
 from switches.report.words import MOST_ROWS, counted, first
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
-READ_AT_MOST = 1000
 
 
 def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
@@ -128,21 +127,22 @@ def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 def overridden(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     """Safety rules that break-glass set aside, the most often overridden first."""
-    broken = Episode.objects.filter(
-        engaged_at__gte=start, engaged_at__lt=end, broke_glass__isnull=False
-    ).order_by("-engaged_at")
-    found = list(broken.values_list("broke_glass", "switch_id")[:READ_AT_MOST])
-    times = Counter(_rule(glass) for glass, _ in found)
+    broken = Approval.objects.filter(kind=REVIEW, requested_at__gte=start, requested_at__lt=end)
+    found = list(broken.order_by("-requested_at", "-pk").values_list("diff", "target"))
+    times = Counter(rule for diff, _ in found for rule in _rules(diff))
+    did = Counter(str(diff.get("did") or "go on") for diff, _ in found)
     last: dict[str, str] = {}
-    for glass, switch_id in found:
-        last.setdefault(_rule(glass), switch_id)
+    for diff, target in found:
+        for rule in _rules(diff):
+            last.setdefault(rule, target.partition("#")[0])
+    told = " and ".join(f"{count:,} to {what}" for what, count in sorted(did.items()))
     return ReportSection(
         slug="rules_overridden",
         title="Safety rules overridden",
         summary=(
-            f"{counted(len(found), 'engage')} set a safety rule aside."
+            f"{counted(len(found), 'time')} somebody set a safety rule aside: {told}."
             if found
-            else "No safety rule was set aside to engage."
+            else "No safety rule was set aside."
         ),
         tone="warn" if found else "good",
         columns=("rule", "times", "last_by_switch"),
@@ -168,6 +168,5 @@ def _pending_first(found: QuerySet[Approval]) -> list[Approval]:
     return rows + list(others[: MOST_ROWS - len(rows)])
 
 
-def _rule(glass: Any) -> str:
-    named = glass.get("rule") if isinstance(glass, dict) else glass
-    return str(named or "not named")
+def _rules(diff: dict[str, Any]) -> list[str]:
+    return [str(rule) for rule in diff.get("rules") or [diff.get("rule") or "not named"]]

@@ -51,6 +51,11 @@ def digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.dumps(content).encode()).hexdigest()
 
 
+def unread(content: dict[str, Any]) -> list[str]:
+    """The titles of the parts that could not be read."""
+    return [section["title"] for section in content.get("sections", ()) if section["unread"]]
+
+
 def worst_first(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Its sections by how much a reader has to act, else in their order."""
     return sorted(content["sections"], key=lambda section: WORST_FIRST.index(section["tone"]))

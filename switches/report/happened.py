@@ -175,13 +175,14 @@ def _per_day(days: Days) -> tuple[Chart, ...]:
 
 def _hours(days: Days, now: datetime) -> tuple[Chart, ...]:
     """The hours that switches of each scope stood engaged on each day, added up: one query."""
+    so_far = [(since, max(since, min(until, now))) for _, since, until in days]
     stood = {
         f"day_{number}": Coalesce(
-            Sum(_overlap(since, min(until, now)), filter=_open_within(since, min(until, now))),
+            Sum(_overlap(since, until), filter=_open_within(since, until)),
             Value(NOTHING),
             output_field=DurationField(),
         )
-        for number, (_, since, until) in enumerate(days)
+        for number, (since, until) in enumerate(so_far)
     }
     some = _open_within(days[0][1], days[-1][2])
     rows = Episode.objects.filter(some).values_list("switch__scope").annotate(**stood).order_by()

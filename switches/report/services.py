@@ -1,8 +1,9 @@
 """Making the weekly report, telling it, and signing it off: each once for a week."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+import structlog
 from django.db import transaction
 
 from controlplane.core.actors import Actor, system
@@ -14,30 +15,45 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.people.roles import Power
 from switches.models import WeeklyReport
 from switches.report import weeks
-from switches.report.compose import compose, digest, worst_first, zone
+from switches.report.compose import compose, digest, unread, worst_first, zone
 from switches.report.weeks import Week
 
+log = structlog.get_logger(__name__)
+
 MADE_UP_FOR = 4
+PATIENCE = timedelta(hours=1)
 LONGEST_COMMENT = 2000
 SAID_FIRST = 4
 BEAT = "weekly report"
 
 
+class Unread(Exception):
+    """Parts of a report could not be read, and there is time to try again."""
+
+
 @transaction.atomic
-def generate(*, week: Week, actor: Actor, now: datetime) -> WeeklyReport:
+def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False) -> WeeklyReport:
     """The report of the week, made now unless a final one is there already.
 
     It is final if its week is over; until then each new one replaces the last, and a signature with
-    it: what was signed is not what stands there now. Its audit row holds
-    the hash of its content, and the report holds that row's number and hash: the head of the chain
-    when it was made. Raises :class:`NotFound` for a week that has not begun.
+    it: what was signed is not what stands there now. A final one of which parts could not be read
+    is made anew while nobody has signed it. Its audit row holds the hash of its content, and the
+    report holds that row's number and hash: the head of the chain when it was made.
+
+    Raises :class:`NotFound` for a week that has not begun; with `patiently` :class:`Unread` within
+    an hour after the report was due, rather than make it final without some of its parts.
     """
     if week.starts_at(zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
     report = _locked_or_new(week, now)
-    if report.final:
+    missing = unread(report.content)
+    if report.final and (report.signed_at is not None or not missing):
         return report
     content = compose(week, now)
+    if report.final and len(unread(content)) >= len(missing):
+        return report
+    if patiently and unread(content) and now < week.due_at(zone()) + PATIENCE:
+        raise Unread(f"{week}: {', '.join(unread(content))}")
     entry = audit.record(
         actor=actor,
         action="report.generated",
@@ -56,24 +72,22 @@ def generate(*, week: Week, actor: Actor, now: datetime) -> WeeklyReport:
 
 @transaction.atomic
 def send(*, week: Week, actor: Actor, now: datetime) -> bool:
-    """Tell the report that is kept for the week; returns whether that was not done before.
+    """Tell the report that is kept for the week; returns whether somebody is told of it now.
 
-    A final one waits for a signature from then on: it is told again, further up, until it has one.
+    It is not told twice, and it is not told while no route leads anywhere. A final one waits for a
+    signature from then on: it is told again, further up, until it has one.
     """
     report = _locked(week)
     if report.sent_at is not None:
         return False
-    kind = "final" if report.final else "provisional"
     facts = _facts(report)
-    outbox.announce(
+    destinations = outbox.announce(
         event="report.ready",
-        event_key=f"report:{report.week}:{kind}",
+        event_key=f"report:{report.week}:{report.anchor_id}",
         subject=_subject(report),
         facts=facts,
         now=now,
     )
-    report.sent_at = now
-    report.save(update_fields=["sent_at"])
     if report.final and report.signed_at is None:
         escalations.open_escalation(
             subject=_subject(report),
@@ -81,12 +95,17 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
             severity="warning",
             facts=facts,
             now=now,
+            announced=destinations > 0,
         )
+    if not destinations:
+        return False
+    report.sent_at = now
+    report.save(update_fields=["sent_at"])
     audit.record(
         actor=actor,
         action="report.sent",
         target=_subject(report),
-        after={"final": report.final},
+        after={"final": report.final, "destinations": destinations},
         now=now,
     )
     return True
@@ -148,13 +167,22 @@ def run_due(now: datetime) -> int:
     done, actor = 0, system(BEAT)
     for week in wanted:
         due = week in missing and began_at is not None and began_at < week.ends_at(zone())
-        if due:
-            generate(week=week, actor=actor, now=now)
+        if due and not _made(week, actor, now):
+            continue
         told = week == last and untold and (due or week not in missing)
         if told:
             told = send(week=week, actor=actor, now=now)
         done += due or told
     return done
+
+
+def _made(week: Week, actor: Actor, now: datetime) -> bool:
+    try:
+        generate(week=week, actor=actor, now=now, patiently=True)
+    except Unread as error:
+        log.warning("report.waits_for_what_is_unread", unread=str(error))
+        return False
+    return True
 
 
 def _locked_or_new(week: Week, now: datetime) -> WeeklyReport:

@@ -4,10 +4,12 @@ A report made after its week tells of the week's end; what ended since says so, 
 where a reader is asked to do something about it.
 """
 
+import functools
 import heapq
+import operator
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import (
@@ -26,15 +28,13 @@ from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection
+from switches import forgotten as neglect
 from switches.models import Episode
 from switches.report.weakness import LISTED_FROM, glance, weakness
 from switches.report.words import MOST_ROWS, counted, first, page_of, told_by
 
-LONG = timedelta(days=7)
 MANY_EXTENDS = 3
 READ_AT_ONCE = 2000
-
-EXTENDED_OFTEN = f"extended {MANY_EXTENDS} times or more"
 
 
 def standing(end: datetime, now: datetime) -> QuerySet[Episode]:
@@ -96,17 +96,18 @@ def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What stands and shows no sign that somebody still thinks of it, the clearest case first."""
     often = _extends_of_open(still(end, now))
-    signs = _signs(often, now)
+    signs = neglect.signs(now)
+    shows_any = functools.reduce(operator.or_, signs.values())
     points = sum(
         (
             Case(When(sign, then=Value(1)), default=Value(0), output_field=IntegerField())
-            for sign in signs.values()
+            for sign in (*signs.values(), Q(switch_id__in=list(often)))
         ),
         start=Value(0, output_field=IntegerField()),
     )
-    found = still(end, now).annotate(signs=points).filter(signs__gt=0)
+    found = still(end, now).annotate(looked_at=neglect.LOOKED_AT).filter(shows_any)
     total = found.count()
-    episodes = found.order_by("-signs", "engaged_at", "pk")[:MOST_ROWS]
+    episodes = found.annotate(signs=points).order_by("-signs", "engaged_at", "pk")[:MOST_ROWS]
     return ReportSection(
         slug="forgotten",
         title="Forgotten switches",
@@ -114,7 +115,7 @@ def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
             f"{counted(total, 'switch')} stopped, and nobody seems to think of it. Release it, or "
             "say why it stays."
             if total
-            else "Everything that stands was acknowledged, confirmed or engaged within 7 days."
+            else "Everything that stands was engaged, acknowledged or extended within 7 days."
         ),
         tone="bad" if total else "good",
         columns=("switch", "why", "reason", "engaged_by", "stood_seconds"),
@@ -194,7 +195,7 @@ def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Engaged without expiry, those longest without a confirmation first."""
     found = standing(end, now).filter(permanent=True)
-    counts = found.aggregate(all=Count("pk"), late=Count("pk", filter=_unconfirmed(now)))
+    counts = found.aggregate(all=Count("pk"), late=Count("pk", filter=neglect.unconfirmed(now)))
     total, late = counts["all"], counts["late"]
     rows = found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at")[:MOST_ROWS]
     return ReportSection(
@@ -244,32 +245,17 @@ def _now(episode: Episode) -> str:
     return "overdue" if episode.overdue else episode.state.value
 
 
-def _unconfirmed(now: datetime) -> Q:
-    return Q(permanent=True, reconfirm_due_at__lte=now)
-
-
-def _signs(often: Mapping[str, int], now: datetime) -> dict[str, Q]:
-    """Each sign that a switch is forgotten, and the episodes that show it."""
-    return {
-        "overdue, and nobody acknowledged it": Q(
-            overdue_at__isnull=False, acknowledged_at__isnull=True
-        ),
-        "permanent, and not confirmed in time": _unconfirmed(now),
-        EXTENDED_OFTEN: Q(switch_id__in=list(often)),
-        "engaged for more than 7 days": Q(permanent=False, engaged_at__lt=now - LONG),
-    }
-
-
-def _why(episode: Episode, often: Mapping[str, int], now: datetime) -> list[str]:
+def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
     why = []
     if episode.overdue_at is not None and episode.acknowledged_at is None:
-        why.append("overdue, and nobody acknowledged it")
+        why.append(neglect.OVERDUE)
     if episode.permanent and episode.reconfirm_due_at and episode.reconfirm_due_at <= now:
-        why.append("permanent, and not confirmed in time")
+        why.append(neglect.UNCONFIRMED)
     if extends := often.get(episode.switch_id):
         why.append(f"extended {extends} times")
-    if not episode.permanent and now - episode.engaged_at > LONG:
-        why.append(f"engaged for {durations.readable(now - episode.engaged_at)}")
+    if not episode.permanent and now - episode.looked_at >= neglect.UNTOUCHED:
+        alone = durations.readable(now - episode.looked_at)
+        why.append(f"{neglect.LEFT_ALONE} for {alone}")
     return why
 
 

@@ -9,7 +9,10 @@ MOST_SHOWN = 50
 
 
 def unsigned_reports(_now: datetime) -> list[Waiting]:
-    """The final ones, the oldest first; a week that still runs can't be signed."""
+    """The final ones, the oldest first.
+
+    One of a week that still runs can be signed, but nobody is asked to: the final one is another.
+    """
     unsigned = WeeklyReport.objects.filter(final=True, signed_at__isnull=True).defer("content")
     return [
         Waiting(

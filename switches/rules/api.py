@@ -37,8 +37,10 @@ class RuleShape(serializers.Serializer[Rule]):
     n = serializers.IntegerField(allow_null=True)
     sentence = serializers.CharField(help_text="The rule in words.")
     engaged = serializers.ListField(
-        child=serializers.CharField(), help_text="Of its group, engaged or ramping now."
+        child=serializers.CharField(),
+        help_text="Of its group, engaged or ramping now; the first 50.",
     )
+    engaged_total = serializers.IntegerField(help_text="All of them.")
     violated = serializers.BooleanField()
     violation = serializers.CharField(help_text="What breaks it now, or empty.")
     at_limit = serializers.BooleanField()
@@ -62,13 +64,24 @@ class ProposedShape(PendingShape):
     )
 
 
+class Number(serializers.IntegerField):
+    """A number as JSON has it; `"2"` would be a mistake worth telling."""
+
+    default_error_messages = {"invalid": "Must be a whole number, without quotes."}
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class RuleBody(MutationBody):
     name = Text(help_text="What refusals call it; at most 80 characters.")
     kind = Text(help_text=f"One of {', '.join(judge.KINDS)}.")
     switches = serializers.ListField(
         child=Text(), help_text="`segment:finance`, `segment:*`, `feature:checkout-*`, `*`."
     )
-    n = serializers.IntegerField(required=False, help_text="For `at_most` only.")
+    n = Number(required=False, help_text="For `at_most` only.")
     reason = Text(required=False)
 
 
@@ -130,6 +143,7 @@ def rule_resource(found: Standing) -> dict[str, Any]:
         "n": found.row.n,
         "sentence": found.sentence,
         "engaged": list(found.engaged),
+        "engaged_total": found.engaged_total,
         "violated": bool(found.violation),
         "violation": found.violation,
         "at_limit": found.at_its_limit,

@@ -1,10 +1,12 @@
 """Break-glass: going on at once against a rule, by naming it. Short, loud, and reviewed after."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
@@ -13,6 +15,7 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.outbox import services as outbox
 from switches import facts, reasons
 from switches.models import Episode, Switch
+from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.judge import Refusal
 
@@ -42,9 +45,9 @@ def read(given: Mapping[str, Any] | None) -> Glass | None:
     if given is None:
         return None
     named = given.get("rule")
-    names = [named] if isinstance(named, str) else named
+    names = _plain([named] if isinstance(named, str) else named)
     errors: dict[str, list[str]] = {}
-    if not _are_names(names):
+    if not names:
         errors["break_glass.rule"] = ["Name the rule that is overridden, or a list of them."]
     reason = given.get("reason")
     if not isinstance(reason, str):
@@ -53,7 +56,7 @@ def read(given: Mapping[str, Any] | None) -> Glass | None:
         errors["break_glass.reason"] = problems
     if errors:
         raise InvalidInput(errors)
-    return Glass(tuple(dict.fromkeys(names)), str(reason).strip())  # type: ignore[arg-type]
+    return Glass(tuple(dict.fromkeys(names)), str(reason).strip())
 
 
 def overridden(refusals: Sequence[Refusal], glass: Glass | None) -> tuple[str, ...]:
@@ -67,9 +70,9 @@ def overridden(refusals: Sequence[Refusal], glass: Glass | None) -> tuple[str, .
     return tuple(one.rule for one in refusals)
 
 
-def told(glass: Glass, rules: Sequence[str], at: str) -> dict[str, Any]:
-    """What the episode keeps of it; `at` is `engage` or `release`."""
-    return {"rule": ", ".join(rules), "rules": list(rules), "reason": glass.reason, "at": at}
+def told(reason: str, rules: Sequence[str], at: str) -> dict[str, Any]:
+    """What the episode keeps of it; `at` is `engage`, `extend` or `release`."""
+    return {"rule": ", ".join(rules), "rules": list(rules), "reason": reason, "at": at}
 
 
 def shout(
@@ -81,16 +84,7 @@ def shout(
     now: datetime,
 ) -> Approval:
     """Tell everybody, and open the review that somebody else has to sign. After the audit row."""
-    outbox.announce(
-        event="switch.broke_glass",
-        event_key=f"audit:{entry.pk}:glass",
-        scope=switch.scope,
-        subject=f"episode:{episode.pk}",
-        facts=facts.message(
-            switch, episode, actor, rule=broken["rule"], said=broken["reason"], did=broken["at"]
-        ),
-        now=now,
-    )
+    tell(switch, episode, broken, entry, actor, now)
     return reviews.open_review(
         rule=broken["rule"],
         reason=broken["reason"],
@@ -101,12 +95,58 @@ def shout(
     )
 
 
-def _are_names(names: Any) -> bool:
-    return (
-        isinstance(names, list)
-        and 0 < len(names) <= MOST_NAMED
-        and all(isinstance(name, str) and name.strip() for name in names)
+def tell(
+    switch: Switch,
+    episode: Episode,
+    broken: Mapping[str, Any],
+    entry: AuditEntry,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    """Tell everybody that it went on against a rule. After the audit row."""
+    outbox.announce(
+        event="switch.broke_glass",
+        event_key=f"audit:{entry.pk}:glass",
+        scope=switch.scope,
+        subject=f"episode:{episode.pk}",
+        facts=facts.message(
+            switch, episode, actor, rule=broken["rule"], said=broken["reason"], did=broken["at"]
+        ),
+        now=now,
     )
+
+
+def still_against(episode: Episode) -> tuple[str, ...]:
+    """The rules that it was engaged against and that would refuse it still; none once they don't.
+
+    While there are any, it is as short as it began: hours, never permanent.
+    """
+    broken = (episode.broke_glass or {}).get("rules", ())
+    if not broken:
+        return ()
+    refusals = guard.refusals_while_engaged(episode.switch_id)
+    return tuple(one.rule for one in refusals if one.rule in broken)
+
+
+def short(rules: Sequence[str]) -> str:
+    """What is told of an end that was moved up."""
+    hours = durations.readable(LONGEST)
+    return f"Against {_quoted(rules)} it is engaged for {hours} at a time and never permanent."
+
+
+def _quoted(rules: Sequence[str]) -> str:
+    named = ", ".join(f"“{rule}”" for rule in rules)
+    return f"the rule{'s' if len(rules) > 1 else ''} {named}"
+
+
+def _plain(names: Any) -> list[str]:
+    """The names as rules have them: composed, without space around; empty if they are no names."""
+    if not isinstance(names, list) or len(names) > MOST_NAMED:
+        return []
+    if not all(isinstance(name, str) for name in names):
+        return []
+    plain = [unicodedata.normalize("NFC", name).strip() for name in names]
+    return plain if all(plain) else []
 
 
 def _not_named(left: Sequence[Refusal], refusals: Sequence[Refusal], glass: Glass | None) -> str:

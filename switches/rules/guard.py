@@ -16,6 +16,12 @@ def refusals_to_engage(switch_id: str) -> list[Refusal]:
     return _refusals(judge.refusals_to_engage, switch_id)
 
 
+def refusals_while_engaged(switch_id: str) -> list[Refusal]:
+    """Every rule that would forbid to engage this switch, were it not engaged already."""
+    over = [rule for rule in rules() if judge.covers(rule, switch_id)]
+    return judge.refusals_to_engage(over, switch_id, engaged() - {switch_id}) if over else []
+
+
 def refusals_to_release(switch_id: str) -> list[Refusal]:
     """Every rule that forbids to release this switch as things stand; empty if none does."""
     return _refusals(judge.refusals_to_release, switch_id)

@@ -68,7 +68,8 @@ def refusals_to_engage(
     """Every rule that forbids to engage the switch while `engaged` are engaged."""
     if switch_id in engaged:
         return []
-    found = (_too_many(rule, switch_id, members(rule, engaged)) for rule in _over(rules, switch_id))
+    over = [rule for rule in _over(rules, switch_id) if rule.most is not None]
+    found = (_too_many(rule, switch_id, members(rule, engaged)) for rule in over)
     return [refusal for refusal in found if refusal is not None]
 
 
@@ -78,7 +79,8 @@ def refusals_to_release(
     """Every rule that forbids to release the switch while `engaged` are engaged."""
     if switch_id not in engaged:
         return []
-    found = (_the_last(rule, switch_id, members(rule, engaged)) for rule in _over(rules, switch_id))
+    over = [rule for rule in _over(rules, switch_id) if rule.kind == AT_LEAST_ONE]
+    found = (_the_last(rule, switch_id, members(rule, engaged)) for rule in over)
     return [refusal for refusal in found if refusal is not None]
 
 
@@ -148,7 +150,7 @@ def _too_many(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | Non
 
 
 def _the_last(rule: SafetyRule, switch_id: str, now: list[str]) -> Refusal | None:
-    if rule.kind != AT_LEAST_ONE or now != [switch_id]:
+    if now != [switch_id]:
         return None
     others = [pattern for pattern in rule.switches if pattern != switch_id]
     if others:

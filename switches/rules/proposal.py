@@ -112,9 +112,15 @@ def _name_problem(name: str) -> str:
         return f"At most {LONGEST_NAME} characters, on one line."
     if reasons.unreadable(name, called="name", advice=""):
         return "Leave out control characters and what can't be seen."
-    if name.casefold() == TWO_PERSON:
+    if _skeleton(name) == _skeleton(TWO_PERSON):
         return f"{TWO_PERSON} is the name of the rule that releases take two people."
     return ""
+
+
+def _skeleton(name: str) -> str:
+    """Its letters and digits alone: hyphens of any kind and spaces make no other name of it."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(character for character in plain if character.isalnum())
 
 
 def _switches_problem(switches: list[str]) -> str:

@@ -10,6 +10,7 @@ from switches.rules.judge import SafetyRule
 from switches.rules.proposal import Outlook, outlook
 
 MEMBERS_SHOWN = 50
+MOST_KNOWN = 50_000
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Standing:
     members: tuple[str, ...]
     members_total: int
     engaged: tuple[str, ...]
+    engaged_total: int
     violation: str
     at_its_limit: bool
 
@@ -56,18 +58,20 @@ def pending() -> list[Approval]:
 
 
 def known_switches() -> list[str]:
-    return list(Switch.objects.values_list("pk", flat=True))
+    """The switches that were ever registered, the first of a great many."""
+    return list(Switch.objects.order_by("pk").values_list("pk", flat=True)[:MOST_KNOWN])
 
 
 def _standing(row: Rule, engaged: Collection[str], known: Collection[str]) -> Standing:
     rule = guard.as_data(row)
-    group = judge.members(rule, known)
+    group, stopped = judge.members(rule, known), judge.members(rule, engaged)
     return Standing(
         row=row,
         rule=rule,
         members=tuple(group[:MEMBERS_SHOWN]),
         members_total=len(group),
-        engaged=tuple(judge.members(rule, engaged)),
+        engaged=tuple(stopped[:MEMBERS_SHOWN]),
+        engaged_total=len(stopped),
         violation=judge.violation(rule, engaged),
         at_its_limit=judge.is_at_its_limit(rule, engaged),
     )

@@ -127,7 +127,9 @@ def _summary(before: Proposal | None, after: Proposal | None) -> str:
     return said if len(said) <= 300 else f"{said[:299]}…"
 
 
-@approvals.carries_out(Approval.Kind.RULE_CHANGE, lock_first=publication.lock)
+@approvals.carries_out(
+    Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.unreadable
+)
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
     """Do what was approved, if the rule still is as it was when that was asked for."""
     publication.lock()

@@ -3,9 +3,10 @@
 It goes wherever the routes would lead the messages that it stands for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
+from types import MappingProxyType
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
@@ -17,45 +18,59 @@ MOST_TOLD_SINGLY = 3
 MOST_NAMED = 10
 # A turn with hundreds takes longer than until the next one begins, and that one finds the rest.
 TURNS_OVERLAP = timedelta(minutes=10)
+RELEASED, SOON = "switch.released", "episode.expires_soon"
 WORST_FIRST = ("critical", "warning", "info")
 
 Single = Callable[[Episode], tuple[str, str]]
 """The event and the severity of the message that the digest stands for."""
 
 
-def told_together(event: str, due: Sequence[Episode], single: Single, now: datetime) -> set[int]:
-    """Announce the digest `event` if more than a few are due; returns the episodes it covers.
+def told_together(
+    event: str, due: Sequence[Episode], single: Single, now: datetime
+) -> dict[int, str]:
+    """Announce the digest `event` if more than a few are due; returns the episodes that it covers,
+    each with the event that it told of.
 
     Written before they are dealt with, so a turn that dies has told too early rather than never.
-    What a digest of a moment ago has named, it does not name again.
+    What a digest of a moment ago has named, is not told again, however few are left.
     """
-    if len(due) <= MOST_TOLD_SINGLY:
-        return set()
-    before = _told_lately(event, now)
-    covered = {episode.pk for episode in due if _end(episode) in before}
-    fresh = [episode for episode in due if episode.pk not in covered]
+    before = _told_lately(event, now) if due else {}
+    told = {episode.pk: before[_end(episode)] for episode in due if _end(episode) in before}
+    fresh = [episode for episode in due if episode.pk not in told]
     if len(fresh) > MOST_TOLD_SINGLY:
         announce(event, fresh, single, now)
-        covered |= {episode.pk for episode in fresh}
-    return covered
+        told |= {episode.pk: single(episode)[0] for episode in fresh}
+    return told
 
 
-def announce(event: str, due: Sequence[Episode], single: Single, now: datetime) -> None:
-    """One message about all of them; the same episodes at the same ends are told of once."""
+def announce(
+    event: str,
+    due: Sequence[Episode],
+    single: Single,
+    now: datetime,
+    notices: Mapping[int, timedelta] = MappingProxyType({}),
+) -> None:
+    """One message about all of them; the same episodes at the same ends are told of once.
+
+    With `notices` (by episode), once for each of those: a day before the end, and an hour before.
+    """
     permanent = [episode for episode in due if episode.permanent]
     expiring = [episode for episode in due if not episode.permanent]
+    released = [episode for episode in expiring if _lets_go(episode, single)]
     ends = [_end(episode) for episode in due]
+    told = sorted((_end(episode), str(notices.get(episode.pk, ""))) for episode in due)
     singles = {(scope_of(episode), *single(episode)) for episode in due}
     outbox.announce(
         event=event,
-        event_key=f"{event}:{sha256(repr(sorted(ends)).encode()).hexdigest()[:40]}",
+        event_key=f"{event}:{sha256(repr(told).encode()).hexdigest()[:40]}",
         severity=min((severity for _, _, severity in singles), key=WORST_FIRST.index),
         facts={
             "count": len(due),
             "switches": [episode.switch_id for episode in due],
             "ends": ends,
-            "held": _named([one for one in expiring if one.on_expiry != OnExpiry.RELEASE]),
-            "released": _named([one for one in expiring if one.on_expiry == OnExpiry.RELEASE]),
+            "events": [single(episode)[0] for episode in due],
+            "held": _named([one for one in expiring if one not in released]),
+            "released": _named(released),
             "permanent": _named(permanent),
             "path": "/attention/",
         },
@@ -98,6 +113,17 @@ def _end(episode: Episode) -> str:
     return f"{episode.pk}@{timestamp(ends_at) if ends_at else ''}"
 
 
-def _told_lately(event: str, now: datetime) -> set[str]:
+def _lets_go(episode: Episode, single: Single) -> bool:
+    """Whether it is released at its end: as the message says, or by its policy before."""
+    event = single(episode)[0]
+    return event == RELEASED or (event == SOON and episode.on_expiry == OnExpiry.RELEASE)
+
+
+def _told_lately(event: str, now: datetime) -> dict[str, str]:
+    """The ends that digests of a moment ago have named, with the events that those stood for."""
     digests = OutboxMessage.objects.filter(event=event, created_at__gt=now - TURNS_OVERLAP)
-    return {end for facts in digests.values_list("payload", flat=True) for end in facts["ends"]}
+    return {
+        end: single
+        for facts in digests.values_list("payload", flat=True)
+        for end, single in zip(facts["ends"], facts["events"], strict=True)
+    }

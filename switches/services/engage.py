@@ -14,7 +14,7 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.escalation import services as escalation
-from switches import facts, publication, reasons, reminders
+from switches import facts, publication, reasons, reminders, risk
 from switches.expiry import RECONFIRM_EVERY, Expiry, FieldErrors, plan_expiry
 from switches.models import Episode, OnExpiry, State, Switch
 from switches.rules import glass, guard
@@ -29,13 +29,15 @@ LARGEST_EVIDENCE = 32 * 1024  # bytes of canonical JSON
 class Engagement:
     """What engaging did: the switch, its episode, and an approval that was asked for.
 
-    `review` is what somebody else has to sign, if a rule was overridden.
+    `review` is what somebody else has to sign, if a rule was overridden. `notice` tells what is
+    otherwise than was asked.
     """
 
     switch: Switch
     episode: Episode
     approval: Approval | None = None
     review: Approval | None = None
+    notice: str = ""
 
 
 def engage(
@@ -101,9 +103,8 @@ def stop(
             raise already_engaged(switch, present)
         expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
         rules = glass.overridden(guard.refusals_to_engage(switch.pk), override)
-        broken = glass.told(override, rules, "engage") if override and rules else None
-        if broken:
-            expiry = _shortened(expiry, now)
+        broken = glass.told(override.reason, rules, "engage") if override and rules else None
+        asked, expiry = expiry, _shortened(expiry, now) if broken else expiry
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
         episode.broke_glass = broken
         before = facts.picture(switch, None)
@@ -115,11 +116,12 @@ def stop(
         )
         if broken:
             review = glass.shout(switch, episode, broken, entry, actor, now)
-            return Engagement(switch, episode, review=review)
+            notice = glass.short(rules) if _is_shorter(expiry, asked) else ""
+            return Engagement(switch, episode, review=review, notice=notice)
         if not expiry.permanent_requested:
             return Engagement(switch, episode)
-        asked = ask_for_permanent(switch, episode, episode.reason, actor, now)
-        return Engagement(switch, episode, asked)
+        approval = ask_for_permanent(switch, episode, episode.reason, actor, now)
+        return Engagement(switch, episode, approval)
 
 
 def already_engaged(switch: Switch, episode: Episode) -> Conflict:
@@ -176,12 +178,16 @@ def _held_by_rules(switch_id: str, expiry: Expiry, *, asked: str | None) -> Expi
 
 def _shortened(expiry: Expiry, now: datetime) -> Expiry:
     """Against a rule it is engaged for a few hours and then held, whatever was asked."""
-    if expiry.permanent_requested:
-        raise InvalidInput(
-            {"expires_in": ["Against a safety rule nothing is permanent: ask for a few hours."]}
-        )
-    latest = now + glass.LONGEST
-    return replace(expiry, expires_at=min(expiry.expires_at, latest), on_expiry=OnExpiry.HOLD.value)
+    return replace(
+        expiry,
+        expires_at=min(expiry.expires_at, now + glass.LONGEST),
+        permanent_requested=False,
+        on_expiry=OnExpiry.HOLD.value,
+    )
+
+
+def _is_shorter(expiry: Expiry, asked: Expiry) -> bool:
+    return asked.permanent_requested or expiry.expires_at < asked.expires_at
 
 
 def _new_episode(
@@ -218,13 +224,15 @@ def ask_for_permanent(
         summary=f"Keep {switch.pk} engaged with no expiry",
         diff={"episode": episode.pk, "permanent": [False, True]},
         reason=reason,
-        risk="high",
+        facts=risk.facts(switch.pk, now, for_good=True),
         actor=actor,
         now=now,
     )
 
 
-@approvals.carries_out(Approval.Kind.PERMANENT, lock_first=publication.lock)
+@approvals.carries_out(
+    Approval.Kind.PERMANENT, lock_first=publication.lock, check_reason=reasons.problems_with
+)
 def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()
     switch = Switch.objects.select_for_update().get(pk=approval.target)
@@ -233,10 +241,18 @@ def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
         raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
     if episode.state != State.ENGAGED:
         raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
+    if rules := glass.still_against(episode):
+        raise Conflict(f"{switch.pk}: {glass.short(rules)}")
     before = facts.picture(switch, episode)
     episode.permanent, episode.expires_at, episode.overdue_at = True, None, None
+    episode.acknowledged_at, episode.acknowledged_by = None, ""
     episode.reconfirm_due_at = now + RECONFIRM_EVERY
-    episode.save(update_fields=["permanent", "expires_at", "overdue_at", "reconfirm_due_at"])
+    episode.save(
+        update_fields=[
+            *("permanent", "expires_at", "overdue_at", "reconfirm_due_at"),
+            *("acknowledged_at", "acknowledged_by"),
+        ]
+    )
     publication.publish(head, switch, now)
     escalation.close(subject=changes.subject(episode), now=now)
     changes.tell(

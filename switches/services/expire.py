@@ -1,18 +1,21 @@
 """What happens when an episode's time is up: it is released, or held and overdue."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
 from controlplane.core.actors import system
 from controlplane.core.escalation import services as escalation
 from controlplane.core.outbox import wordings
 from switches import facts, publication, reminders
 from switches.models import Episode, OnExpiry, Switch
-from switches.rules import guard
-from switches.services import changes, digests
+from switches.rules import guard, judge
+from switches.services import changes, digests, turns
+from switches.services.digests import RELEASED
 
 MOST_AT_ONCE = 500
+OVERDUE = "episode.overdue"
 HELD = "Its time is up and it is held: extend it or release it."
 NO_RAMPS = "Its time is up and it is held, as there are no ramps yet: extend it or release it."
 
@@ -27,28 +30,45 @@ def expire_due(now: datetime) -> int:
             ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now
         ).order_by("expires_at", "pk")[:MOST_AT_ONCE]
     )
-    together = digests.told_together("episodes.expired", due, _single, now)
-    done, failures = 0, []
-    for episode in due:
-        try:
-            done += _expire(episode.pk, now, quietly=episode.pk in together)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception as error:
-            failures.append(error)  # Raised below: one that fails must not keep the rest engaged.
-    if failures:
-        raise ExceptionGroup("some episodes could not expire", failures)
-    return done
+    let_go = _let_go(due)
+    together = digests.told_together(
+        "episodes.expired", due, lambda episode: _single(episode, episode.pk in let_go), now
+    )
+    return turns.each(
+        due,
+        lambda episode: _expire(episode.pk, now, told=together.get(episode.pk)),
+        "some episodes could not expire",
+    )
 
 
-def _single(episode: Episode) -> tuple[str, str]:
-    if episode.on_expiry == OnExpiry.RELEASE:
-        return "switch.released", wordings.severity_of("switch.released")
-    return "episode.overdue", reminders.severity(digests.scope_of(episode))
+def _let_go(due: Sequence[Episode]) -> set[int]:
+    """Those that will be released: the rules are asked about each as if those before it were gone.
+
+    What it says is a forecast; an episode that turns out otherwise is told of by itself.
+    """
+    found: set[int] = set()
+    asking = [episode for episode in due if episode.on_expiry == OnExpiry.RELEASE]
+    if not asking:
+        return found
+    rules, engaged = guard.rules(), guard.engaged()
+    for episode in asking:
+        switch_id = episode.switch_id
+        kept = judge.is_protected(rules, switch_id)
+        if not kept and not judge.refusals_to_release(rules, switch_id, engaged):
+            engaged.discard(switch_id)
+            found.add(episode.pk)
+    return found
+
+
+def _single(episode: Episode, let_go: bool) -> tuple[str, str]:
+    if let_go:
+        return RELEASED, wordings.severity_of(RELEASED)
+    return OVERDUE, reminders.severity(digests.scope_of(episode))
 
 
 @transaction.atomic
-def _expire(episode_id: int, now: datetime, *, quietly: bool) -> bool:
+def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
+    """`told` is the event that a digest has told of in its stead, if one has."""
     head = publication.lock()
     switch_id = Episode.objects.values_list("switch_id", flat=True).get(pk=episode_id)
     switch = Switch.objects.select_for_update().get(pk=switch_id)
@@ -57,9 +77,9 @@ def _expire(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         return False
     if episode.expires_at is None or episode.expires_at > now:
         return False
-    to = digests.threads(episode) if quietly else None
     in_the_way = _why_held(switch, episode)
     if in_the_way:
+        to = digests.threads(episode) if told == OVERDUE else None
         _hold(switch, episode, in_the_way, now, to)
         return True
     changes.close(
@@ -67,11 +87,11 @@ def _expire(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         switch,
         episode,
         how=Episode.End.EXPIRED,
-        action="switch.released",
+        action=RELEASED,
         reason="Its time was up and its policy is to release.",
         actor=system("expiry"),
         now=now,
-        to=to,
+        to=digests.threads(episode) if told == RELEASED else None,
     )
     return True
 
@@ -102,14 +122,15 @@ def _hold(switch: Switch, episode: Episode, why: str, now: datetime, to: list[st
     escalation.close(subject=changes.subject(episode), now=now)
     escalation.open_escalation(
         subject=changes.subject(episode),
-        event="episode.overdue",
+        event=OVERDUE,
         severity=reminders.severity(switch.scope),
         scope=switch.scope,
         facts=facts.message(switch, episode, actor, said=why),
         now=now,
+        announced=True,
     )
     changes.tell(
-        "episode.overdue",
+        OVERDUE,
         switch,
         episode,
         actor,

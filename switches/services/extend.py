@@ -1,5 +1,6 @@
 """Keeping a switch engaged for longer, and acknowledging that it still is."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -10,6 +11,7 @@ from controlplane.core.escalation import services as escalation
 from switches import facts, publication, reasons, reminders
 from switches.expiry import FieldErrors, plan_extension
 from switches.models import Episode, State
+from switches.rules import glass
 from switches.services import changes
 from switches.services.engage import Engagement, ask_for_permanent
 from switches.services.register import identify, lock
@@ -20,7 +22,8 @@ def extend(
 ) -> Engagement:
     """Move the expiry to `now + expires_in`, later than it is now; `permanent` asks for approval.
 
-    Raises :class:`InvalidInput`, or :class:`Conflict` if the switch is not engaged.
+    What was engaged against a rule stays for a few hours at a time while the rule would refuse it
+    still, loudly. Raises :class:`InvalidInput`, or :class:`Conflict` if the switch is not engaged.
     """
     actor.require("switches:write")
     identify(scope, key)
@@ -36,21 +39,25 @@ def extend(
             raise Conflict(
                 f"{switch.pk} is permanent: it has no expiry to extend; re-confirm it instead."
             )
+        rules = glass.still_against(episode)
         if expires_in == "permanent":
+            if rules:
+                raise Conflict(f"{switch.pk}: {glass.short(rules)}")
             asked = ask_for_permanent(switch, episode, reason.strip(), actor, now)
             return Engagement(switch, episode, asked)
-        try:
-            expires_at = plan_extension(expires_in=expires_in, present=episode.expires_at, now=now)
-        except FieldErrors as error:
-            raise InvalidInput(error.errors) from error
+        wish = _planned(episode, expires_in, now)
+        expires_at = _shortened(episode, wish, rules, now) if rules else wish
         before = facts.picture(switch, episode)
         _move(episode, expires_at, now)
         publication.publish(head, switch, now)
         escalation.close(subject=changes.subject(episode), now=now)
-        changes.tell(
+        entry = changes.tell(
             "switch.extended", switch, episode, actor, now, before=before, reason=reason.strip()
         )
-        return Engagement(switch, episode)
+        if rules:
+            broken = glass.told(reason.strip(), rules, "extend")
+            glass.tell(switch, episode, broken, entry, actor, now)
+        return Engagement(switch, episode, notice=glass.short(rules) if expires_at < wish else "")
 
 
 def acknowledge(
@@ -83,6 +90,24 @@ def acknowledge(
             reason=comment.strip(),
         )
         return Engagement(switch, episode)
+
+
+def _planned(episode: Episode, expires_in: str, now: datetime) -> datetime:
+    try:
+        return plan_extension(expires_in=expires_in, present=episode.expires_at, now=now)
+    except FieldErrors as error:
+        raise InvalidInput(error.errors) from error
+
+
+def _shortened(episode: Episode, wish: datetime, rules: Sequence[str], now: datetime) -> datetime:
+    """The new expiry that the rules it stands against leave; no wish is served by an earlier one.
+
+    Raises :class:`InvalidInput` then.
+    """
+    expires_at = min(wish, now + glass.LONGEST)
+    if episode.expires_at is not None and expires_at <= episode.expires_at:
+        raise InvalidInput({"expires_in": [f"{glass.short(rules)} It lasts that long already."]})
+    return expires_at
 
 
 def _move(episode: Episode, expires_at: datetime, now: datetime) -> None:

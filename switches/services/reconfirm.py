@@ -6,7 +6,7 @@ of, and `hour_reminder_for` the one that people were called for.
 
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from controlplane.core.actors import Actor, system
@@ -15,7 +15,7 @@ from controlplane.core.escalation import services as escalation
 from switches import facts, publication, reasons
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch
-from switches.services import changes, digests
+from switches.services import changes, digests, turns
 from switches.services.engage import Engagement
 from switches.services.register import identify, lock
 
@@ -71,17 +71,11 @@ def call_for_reconfirmation(now: datetime) -> int:
     _begin_weeks(now)
     due = list(_due(now).order_by("reconfirm_due_at", "pk")[:MOST_AT_ONCE])
     together = digests.told_together("episodes.reconfirm_due", due, _single, now)
-    done, failures = 0, []
-    for episode in due:
-        try:
-            done += _call(episode.pk, now, quietly=episode.pk in together)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception as error:
-            failures.append(error)  # Raised below: the others are owed a call all the same.
-    if failures:
-        raise ExceptionGroup("some episodes could not be called for", failures)
-    return done
+    return turns.each(
+        due,
+        lambda episode: _call(episode.pk, now, quietly=episode.pk in together),
+        "some episodes could not be called for",
+    )
 
 
 def _single(episode: Episode) -> tuple[str, str]:
@@ -115,6 +109,7 @@ def _call(episode_id: int, now: datetime, *, quietly: bool) -> bool:
         scope=switch.scope,
         facts=facts.message(switch, episode, actor, said=UNCONFIRMED),
         now=now,
+        announced=True,
     )
     changes.tell(
         "episode.reconfirm_due",

@@ -13,7 +13,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.people.roles import Power
-from switches import publication, reasons
+from switches import publication, reasons, risk
 from switches.models import Episode, Publication, Scope, Switch
 from switches.rules import glass, guard
 from switches.rules.glass import TWO_PERSON, Glass
@@ -162,7 +162,7 @@ def _break(
     """Release against the rules, loudly; a person may who could have approved it for another."""
     if not _is_shell(actor):
         actor.require_power(Power.APPROVE)
-    broken = glass.told(override, rules, "release")
+    broken = glass.told(override.reason, rules, "release")
     episode.broke_glass = {**(episode.broke_glass or {}), "release": broken}
     episode.save(update_fields=["broke_glass"])
     entry = _close(head, switch, episode, justification.strip(), actor, now)
@@ -199,12 +199,15 @@ def _ask(
         diff={"episode": episode.pk, "state": [episode.state.value, "released"]},
         reason=justification.strip(),
         risk="critical" if switch.scope == Scope.GLOBAL else "high",
+        facts=risk.facts(switch.pk, now),
         actor=actor,
         now=now,
     )
 
 
-@approvals.carries_out(Approval.Kind.RELEASE, lock_first=publication.lock)
+@approvals.carries_out(
+    Approval.Kind.RELEASE, lock_first=publication.lock, check_reason=reasons.unreadable
+)
 def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()
     switch = Switch.objects.select_for_update().get(pk=approval.target)

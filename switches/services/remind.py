@@ -11,9 +11,12 @@ from controlplane.core.outbox import services as outbox
 from switches import facts, reminders
 from switches.models import Episode
 from switches.reminders import DAY, HOUR, Ending
-from switches.services import changes, digests
+from switches.services import changes, digests, turns
+
+Owed = tuple[Episode, Ending, timedelta]
 
 MOST_AT_ONCE = 500
+FAILING = "some could not be reminded of"
 TO_RECONFIRM = "It stays engaged; somebody has to say each week that it still has to."
 
 
@@ -21,12 +24,17 @@ def remind_due(now: datetime) -> int:
     """Give every reminder that is due, each once; returns how many.
 
     It locks nothing but the episodes, and leaves one that is being changed to the next turn. The
-    mark that a reminder was given commits with its message.
+    mark that a reminder was given commits with its message. One that can't be given does not keep
+    the rest: it is raised at the end.
     """
     due = _due(now)
     if len(due) <= digests.MOST_TOLD_SINGLY:
-        return sum(_remind([pk], now) for pk in due)
-    return _remind(due, now)
+        return turns.each(due, lambda pk: _remind([pk], now), FAILING)
+    failures: list[Exception] = []
+    done = _remind(due, now, failures)
+    if failures:
+        raise ExceptionGroup(FAILING, failures)
+    return done
 
 
 def _due(now: datetime) -> list[int]:
@@ -46,24 +54,32 @@ def _due(now: datetime) -> list[int]:
 
 
 @transaction.atomic
-def _remind(pks: list[int], now: datetime) -> int:
-    """Mark and tell, those still owed a reminder under the lock; many of them in one message."""
+def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = None) -> int:
+    """Mark and tell, those still owed a reminder under the lock; many of them in one message.
+
+    An episode that can't be marked is noted in `failures` and left out; without that, it is raised.
+    """
     locked = (
         Episode.objects.select_for_update(skip_locked=True, of=("self",))
         .select_related("switch")
         .filter(pk__in=pks, ended_at__isnull=True, overdue_at__isnull=True)
         .order_by("expires_at", "pk")
     )
-    claimed = []
-    for episode in locked:
-        ending = _ending(episode)
-        notice = reminders.owed(ending, now) if ending else None
-        if ending is None or notice is None:
-            continue
-        field = "hour_reminder_for" if notice == HOUR else "day_reminder_for"
-        setattr(episode, field, ending.ends_at)
-        episode.save(update_fields=[field])
-        claimed.append((episode, ending, notice))
+    claimed: list[Owed] = []
+
+    def claim(episode: Episode) -> bool:
+        with transaction.atomic():
+            owed = _claim(episode, now)
+        if owed:
+            claimed.append(owed)
+        return owed is not None
+
+    try:
+        turns.each(locked, claim, FAILING)
+    except ExceptionGroup as group:
+        if failures is None:
+            raise
+        failures.extend(group.exceptions)
     if len(claimed) > digests.MOST_TOLD_SINGLY:
         notices = {episode.pk: notice for episode, _, notice in claimed}
         digests.announce(
@@ -71,11 +87,24 @@ def _remind(pks: list[int], now: datetime) -> int:
             [episode for episode, _, _ in claimed],
             lambda episode: _single(episode, notices[episode.pk]),
             now,
+            notices,
         )
     else:
         for episode, ending, notice in claimed:
             _tell(episode, ending, notice, now)
     return len(claimed)
+
+
+def _claim(episode: Episode, now: datetime) -> Owed | None:
+    """Mark that the reminder which the episode is owed was given, if it still is owed one."""
+    ending = _ending(episode)
+    notice = reminders.owed(ending, now) if ending else None
+    if ending is None or notice is None:
+        return None
+    field = "hour_reminder_for" if notice == HOUR else "day_reminder_for"
+    setattr(episode, field, ending.ends_at)
+    episode.save(update_fields=[field])
+    return episode, ending, notice
 
 
 def _single(episode: Episode, notice: timedelta) -> tuple[str, str]:

@@ -41,7 +41,7 @@ IDLE = timedelta(hours=6)
 hour while people are called, and four times a day otherwise. In truth it does each second, which is
 easier on whoever must not forget."""
 DELAYS = [timedelta(minutes=minutes, seconds=30) for minutes in (3, 3, 12, 20, 50, 50, 200)]
-NEVER = 2 * DAY + timedelta(seconds=30)
+NEVER = 26 * HOUR + timedelta(seconds=30)
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Month:
             if number < in_the_incident:
                 self._at(INCIDENT, self._engaging(switch, policy, "24h"))
                 continue
-            grid = 5 * MINUTE if number % 8 == 0 else 3 * HOUR  # A full hour fills fewer turns.
+            grid = 5 * MINUTE if number % 16 == 0 else 12 * HOUR  # A full hour fills fewer turns.
             start = self.random.randrange(28 * DAY // grid) * grid
             at = BEGIN + start + timedelta(seconds=30)
             self._at(at, self._engaging(switch, policy, self.random.choice(list(LASTS))))
@@ -125,6 +125,7 @@ class Month:
         for _ in range(2 if self.random.random() < 0.1 else 1):
             tasks.expire_switches(now)
             tasks.remind_of_expiries(now)
+            tasks.call_for_reconfirmation(now)
             escalation.advance(now)
         if now.minute == 0:
             approvals.expire_due(now)
@@ -137,7 +138,7 @@ class Month:
             self._wakings.add(now + HOUR)
 
     def _look_after(self, term: Term, now: datetime) -> None:
-        """Somebody does something about what has come to its end: soon, or after two days."""
+        """Somebody does something about what has come to its end: soon, or after a day and more."""
         soon = now + (self.random.choice(DELAYS) if self.random.random() > 0.03 else NEVER)
         if term.policy == "release" and not term.permanent:
             return
@@ -238,7 +239,7 @@ class Month:
         for before in (DAY, HOUR, timedelta()):
             moment = term.ends_at - before
             if moment > term.set_at:
-                step = MINUTE if term.episode % 8 == 0 else HOUR
+                step = MINUTE if term.episode % 16 == 0 else HOUR
                 self._wakings.add(BEGIN - (BEGIN - moment) // step * step)
         return term
 

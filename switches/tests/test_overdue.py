@@ -1,8 +1,10 @@
 """Past its expiry: held and overdue, told and escalated until somebody acknowledges or decides."""
 
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from controlplane.core.actors import system
 from controlplane.core.approvals import services as approvals
@@ -69,6 +71,7 @@ class TestOverdue:
         opened = escalation(episode)
         assert (opened.event, opened.severity) == ("episode.overdue", severity)
         assert opened.scope == switch.partition(":")[0]
+        assert opened.notified_at is not None
         assert opened.facts["path"] == f"/switches/{switch.replace(':', '/')}/"
 
     def test_ramp_policy_is_held_and_says_why(self):
@@ -126,13 +129,16 @@ class TestOverdue:
             now=now,
         ).approval
         assert not is_quiet(episode)
+        services.acknowledge(scope="segment", key="finance", actor=KIM, now=now)
 
         approvals.approve(
             approval_id=asked.pk, comment="", actor=actor_for(person("approver", "ada")), now=now
         )
 
         assert is_quiet(episode)
-        assert Episode.objects.get().reconfirm_due_at == now + timedelta(days=7)
+        episode.refresh_from_db()
+        assert episode.reconfirm_due_at == now + timedelta(days=7)
+        assert (episode.acknowledged_at, episode.acknowledged_by) == (None, "")
 
     def test_second_time_overdue_escalates_anew(self):
         episode, now = late()
@@ -246,6 +252,84 @@ class TestMany:
 
         assert len(outlet.told("episode.overdue")) == 5
         assert len(outlet.told("episodes.expired")) == 1
+
+
+def in_force(kind, *patterns, name, at):
+    return Rule.objects.create(
+        name=name,
+        kind=kind,
+        switches=list(patterns),
+        created_at=at,
+        created_by="user:root",
+        changed_at=at,
+    )
+
+
+@pytest.mark.django_db
+class TestManyUnderARule:
+    def test_digest_says_what_becomes_of_each(self):
+        now = db_now()
+        for number in range(5):
+            engage(f"feature:f{number}", on_expiry="release", now=now - 2 * HOUR)
+        in_force("at_least_one", "feature:*", name="one stays off", at=now)
+
+        services.expire_due(now)
+
+        (held,) = Episode.objects.filter(overdue_at=now, ended_at=None)
+        (digest,) = outlet.told("episodes.expired")
+        assert digest.payload["held"] == held.switch_id
+        assert digest.payload["released"] == ", ".join(f"feature:f{number}" for number in range(4))
+        assert digest.severity == "warning"
+        assert not outlet.told("episode.overdue")
+
+    def test_one_that_turns_out_otherwise_than_told_is_told_of_by_itself(self):
+        now = db_now()
+        for number in range(5):
+            engage(f"feature:f{number}", on_expiry="release", now=now - 2 * HOUR)
+        episode = Episode.objects.get(switch_id="feature:f3")
+        with _a_rule_that_comes_in_between():
+            services.expire_due(now)
+
+        episode.refresh_from_db()
+        (message,) = outlet.told("episode.overdue")
+        assert episode.overdue
+        assert (message.payload["switch"], message.severity) == ("feature:f3", "warning")
+        assert len(outlet.told("episodes.expired")) == 1
+
+    @pytest.mark.parametrize("left", [1, 3])
+    def test_few_that_a_turn_left_undone_are_not_told_again(self, left):
+        now = db_now()
+        for number in range(6):
+            engage(f"segment:s{number}", now=now - 2 * HOUR)
+        services.expire_due(now)
+        pks = Episode.objects.order_by("-pk").values_list("pk", flat=True)[:left]
+        Episode.objects.filter(pk__in=list(pks)).update(overdue_at=None)
+
+        services.expire_due(now + timedelta(seconds=1))
+
+        assert len(outlet.told("episodes.expired")) == 1
+        assert not outlet.told("episode.overdue")
+        assert not Episode.objects.filter(overdue_at=None).exists()
+
+
+@contextmanager
+def _a_rule_that_comes_in_between():
+    """As soon as one of them is released, the database itself protects another."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            create function meanwhile() returns trigger language plpgsql as $$ begin
+              insert into switches_rule (name, kind, switches, created_at, created_by, changed_at)
+              values ('meanwhile', 'protected', '["feature:f3"]', now(), 'user:root', now())
+              on conflict do nothing;
+              return new;
+            end $$;
+            create trigger meanwhile after update of ended_at on switches_episode
+            for each row execute function meanwhile();
+            """
+        )
+        yield
+        cursor.execute("drop trigger meanwhile on switches_episode; drop function meanwhile()")
 
 
 @pytest.mark.django_db

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,6 +196,39 @@ class TestRemind:
         (digest,) = outlet.told("episodes.expire_soon")
         assert digest.payload["held"].endswith("and 290 more")
         assert len(digest.payload["switches"]) == 300
+
+
+@pytest.mark.django_db
+class TestManyTogether:
+    def test_group_reminded_a_day_before_is_reminded_an_hour_before_as_well(self):
+        for number in range(5):
+            engage(f"feature:f{number}")
+        end = NOW + timedelta(days=3)
+
+        turns = [services.remind_due(end - before) for before in (DAY, DAY, HOUR, HOUR)]
+
+        assert turns == [5, 0, 5, 0]
+        a_day, an_hour = outlet.told("episodes.expire_soon")
+        assert (a_day.created_at, an_hour.created_at) == (end - DAY, end - HOUR)
+        assert a_day.payload["count"] == an_hour.payload["count"] == 5
+
+    @pytest.mark.parametrize("switches", [3, 6])
+    def test_one_that_cannot_be_reminded_of_does_not_keep_the_rest(self, switches):
+        broken, *_ = [engage(f"feature:f{number}") for number in range(switches)]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "set constraints all immediate;"
+                f" alter table switches_episode add constraint broken"
+                f" check (id <> {broken.pk} or day_reminder_for is null)"
+            )
+
+        with pytest.raises(ExceptionGroup) as failed:
+            services.remind_due(NOW + timedelta(days=2))
+
+        assert len(failed.value.exceptions) == 1
+        assert Episode.objects.filter(day_reminder_for=None).get() == broken
+        told = outlet.told("episodes.expire_soon") + outlet.told("episode.expires_soon")
+        assert sum(one.payload.get("count", 1) for one in told) == switches - 1
 
 
 @pytest.mark.django_db(transaction=True)

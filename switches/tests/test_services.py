@@ -181,6 +181,7 @@ class TestRelease:
 
     def test_global_waits_for_a_second_person(self):
         olga, ada = person("olga", "approver"), person("ada", "approver")
+        late = person("piotr", "approver")
         engage(olga, "global", "all")
 
         asked = release(olga, "global", "all")
@@ -192,8 +193,12 @@ class TestRelease:
 
         assert Switch.objects.get().state == "released"
         assert Approval.objects.get().state == "approved"
+        again = approvals.approve(
+            approval_id=asked.approval.pk, comment="twice", actor=ada, now=db_now()
+        )
+        assert (again.state, again.comment) == ("approved", "seen")
         with pytest.raises(Conflict, match="already approved by user:ada"):
-            approvals.approve(approval_id=asked.approval.pk, comment="", actor=ada, now=db_now())
+            approvals.approve(approval_id=asked.approval.pk, comment="", actor=late, now=db_now())
         assert version() == 2
 
     def test_asking_twice_is_one_request(self):

@@ -5,8 +5,8 @@ how long, `switchgear_source` names the source for the policies if the alert's n
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controlplane.core import canonical
@@ -19,7 +19,12 @@ SWITCH, EXPIRES_IN, SOURCE = (
 )
 USUAL_EXPIRY = "1h"
 LONGEST_SOURCE, LONGEST_FINGERPRINT, LONGEST_SWITCH = 120, 200, 131
-MOST_TEXT = 500
+MOST_TEXT, LONGEST_DETAIL = 500, 4000
+MOST_ALERTS = 100
+"""Wishes taken from one message; as many alerts without a switch are answered."""
+MOST_SWITCHES = 20
+"""Switches that one alert may name."""
+MOST_LEFT_NAMED = 50
 KEPT = ("startsAt", "endsAt", "generatorURL")
 
 
@@ -29,54 +34,104 @@ class Alert:
 
     fingerprint: str
     switch: str
-    source: str
-    reason: str
-    expires_in: str
-    resolved: bool
+    source: str = ""
+    reason: str = ""
+    expires_in: str = ""
+    resolved: bool = False
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(payload: Mapping[str, Any]) -> Iterator[Alert]:
-    """Every alert of the payload, once for each switch it names.
+@dataclass
+class Message:
+    """What is taken of a message: `alerts` in its order, at most `MOST_ALERTS` with a switch.
+
+    `left_out` counts the wishes to stop beyond that, and `left_switches` names the first of them.
+    """
+
+    group: str
+    alerts: list[Alert] = field(default_factory=list)
+    left_out: int = 0
+    left_switches: list[str] = field(default_factory=list)
+
+    def leave_out(self, switch: str) -> None:
+        self.left_out += 1
+        if len(self.left_switches) < MOST_LEFT_NAMED:
+            self.left_switches.append(words.clipped(words.readable(switch), LONGEST_SWITCH))
+
+
+def read(payload: Mapping[str, Any]) -> Message:
+    """Every alert of the payload, once for each switch it names, up to what is taken from one.
 
     Raises ValueError for what is not such a payload.
     """
     alerts = payload.get("alerts")
     if not isinstance(alerts, list) or not all(isinstance(alert, dict) for alert in alerts):
         raise ValueError("Must be a list of alerts, as Alertmanager's webhook sends it.")
-    shared = {name: payload[name] for name in ("externalURL", "groupKey") if payload.get(name)}
+    shared: dict[str, Any] = {
+        name: words.clipped(payload[name], LONGEST_DETAIL)
+        for name in ("externalURL", "groupKey")
+        if isinstance(payload.get(name), str) and payload[name]
+    }
     missing = payload.get("truncatedAlerts")
     if isinstance(missing, int) and missing > 0:
         shared["truncated_alerts"] = missing
-    return (one for alert in alerts for one in _of(alert, shared))
+    message = Message(group=str(shared.get("groupKey", "")))
+    labelled = without = 0
+    for alert in alerts:
+        names = _switches(alert)
+        if not names and without < MOST_ALERTS:
+            without += 1
+            message.alerts.append(Alert(_fingerprint(alert, _texts(alert.get("labels"))), ""))
+        taken = names[: min(MOST_SWITCHES, MOST_ALERTS - labelled)]
+        if taken:
+            labelled += len(taken)
+            message.alerts += _wishes(alert, taken, shared)
+        if alert.get("status") != "resolved":
+            for name in names[len(taken) :]:
+                message.leave_out(name)
+    return message
 
 
-def _of(alert: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[Alert]:
+def _switches(alert: Mapping[str, Any]) -> list[str]:
+    label = _texts(alert.get("labels")).get(SWITCH, "")
+    return list(dict.fromkeys(name.strip() for name in label.split(",") if name.strip()))
+
+
+def _wishes(
+    alert: Mapping[str, Any], switches: Sequence[str], shared: Mapping[str, Any]
+) -> list[Alert]:
+    """One for each switch; all that they have in common is made once."""
     labels, notes = _texts(alert.get("labels")), _texts(alert.get("annotations"))
-    name = labels.get("alertname", "")
-    source = words.readable(labels.get(SOURCE, "")) or f"alertmanager:{words.readable(name)}"
-    evidence = {
-        "labels": labels,
-        "annotations": notes,
-        **{key: alert[key] for key in KEPT if isinstance(alert.get(key), str)},
-        **shared,
-    }
-    named = [switch.strip() for switch in labels.get(SWITCH, "").split(",") if switch.strip()]
-    for switch in dict.fromkeys(named) or [""]:
-        yield Alert(
-            fingerprint=_fingerprint(alert, labels),
-            switch=words.clipped(words.readable(switch), LONGEST_SWITCH),
-            source=words.clipped(source.rstrip(":"), LONGEST_SOURCE),
-            reason=_reason(name, notes),
-            expires_in=labels.get(EXPIRES_IN, "").strip() or USUAL_EXPIRY,
-            resolved=alert.get("status") == "resolved",
-            evidence=words.fitting(evidence),
-        )
+    name = labels.get("alertname", "")[:LONGEST_DETAIL]
+    source = words.readable(labels.get(SOURCE, "")[:LONGEST_DETAIL])
+    source = source or f"alertmanager:{words.readable(name)}"
+    first = Alert(
+        fingerprint=_fingerprint(alert, labels),
+        switch="",
+        source=words.clipped(source.rstrip(":"), LONGEST_SOURCE).strip(),
+        reason=_reason(name, notes),
+        expires_in=labels.get(EXPIRES_IN, "").strip() or USUAL_EXPIRY,
+        resolved=alert.get("status") == "resolved",
+        evidence=words.fitting(
+            {
+                "labels": labels,
+                "annotations": notes,
+                **{k: alert[k][:LONGEST_DETAIL] for k in KEPT if isinstance(alert.get(k), str)},
+                **shared,
+            }
+        ),
+    )
+    return [
+        replace(first, switch=words.clipped(words.readable(switch), LONGEST_SWITCH))
+        for switch in switches
+    ]
 
 
 def _reason(name: str, notes: Mapping[str, str]) -> str:
     """`HighErrorRate: 12 % of payments fail. Since the deploy…`, each part shortened."""
-    told = [words.readable(notes.get(key, "")) for key in ("summary", "description")]
+    told = [
+        words.readable(notes.get(key, "")[:LONGEST_DETAIL]) for key in ("summary", "description")
+    ]
     text = " · ".join(words.clipped(part, MOST_TEXT) for part in dict.fromkeys(told) if part)
     shown = words.clipped(words.readable(name), MOST_TEXT)
     return ": ".join(part for part in (shown, text) if part)
@@ -85,8 +140,9 @@ def _reason(name: str, notes: Mapping[str, str]) -> str:
 def _fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """Alertmanager's own, or else one made from the labels, as that one is."""
     given = alert.get("fingerprint")
-    if isinstance(given, str) and words.readable(given):
-        return words.clipped(words.readable(given), LONGEST_FINGERPRINT)
+    known = words.fingerprint(given[:LONGEST_DETAIL]) if isinstance(given, str) else ""
+    if known:
+        return words.clipped(known, LONGEST_FINGERPRINT)
     return hashlib.sha256(canonical.dumps(labels).encode()).hexdigest()[:16]
 
 

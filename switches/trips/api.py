@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -12,17 +11,14 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
-from controlplane.core.errors import InvalidInput
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches.api.register import resource
 from switches.keys import PATTERN
 from switches.models import Trip
 from switches.services.register import identify
-from switches.trips import alertmanager, history, services, settle, srm, table
+from switches.trips import history, services, settle, srm, table
 from switches.trips.bodies import (
-    AlertmanagerBody,
-    AlertmanagerShape,
     ArmsBody,
     ArmsShape,
     AskedShape,
@@ -34,7 +30,6 @@ from switches.trips.bodies import (
 
 SRM_SOURCE = "srm"
 SRM_EXPIRY = "24h"
-MOST_ALERTS = 500
 
 
 class TripView(ApiView):
@@ -55,29 +50,6 @@ class TripView(ApiView):
             return _answer(body["switch"], {"tripped": False, "why": why, "trip": None}, now)
         asked = services.trip(**{"reason": "", **body}, actor=actor, now=now)
         return _answer(body["switch"], _shown(asked), now)
-
-
-class AlertmanagerView(ApiView):
-    write_scope = "switches:trip"
-
-    @extend_schema(request=AlertmanagerBody, responses=AlertmanagerShape)
-    @mutation(AlertmanagerBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """A receiver for Alertmanager's webhook. Alerts with the label `switchgear_switch` trip it.
-
-        `switchgear_expires_in` says for how long (`1h`). A resolved alert releases nothing.
-        """
-        try:
-            alerts = list(alertmanager.read(body))
-        except ValueError as error:
-            raise InvalidInput({"alerts": [str(error)]}) from error
-        results = [
-            _result(alert, actor, now) if place < MOST_ALERTS else _told(alert, _TOO_MANY)
-            for place, alert in enumerate(alerts)
-        ]
-        truncated = body.get("truncatedAlerts")
-        missing = truncated if isinstance(truncated, int) and truncated > 0 else 0
-        return Done({"results": results, "truncated": missing})
 
 
 class ArmsView(ApiView):
@@ -174,11 +146,6 @@ class PoliciesView(ApiView):
         return Done(_policies())
 
 
-_TOO_MANY = (
-    f"Only {MOST_ALERTS} alerts are taken from one message: group the route more finely, or set "
-    "max_alerts."
-)
-_NO_LABEL = f"The alert has no label {alertmanager.SWITCH}: nothing was asked for."
 _FITS = "The counts fit the shares."
 
 
@@ -186,7 +153,10 @@ def _answer(switch: str, told: dict[str, Any], now: datetime) -> Done:
     scope, _, key = switch.partition(":")
 
     def present() -> dict[str, Any]:
-        return {"switch": resource(scope, key, now)}
+        found: dict[str, Any] = {"switch": resource(scope, key, now)}
+        if told["trip"] and not Trip.objects.filter(pk=told["trip"]).exists():
+            found["trip"] = None  # A dry run took it back.
+        return found
 
     return Done({**told, **present()}, still=present)
 
@@ -195,40 +165,10 @@ def _shown(asked: services.Asked) -> dict[str, Any]:
     return {"tripped": asked.tripped, "why": asked.why, "trip": asked.trip.pk}
 
 
-def _result(alert: alertmanager.Alert, actor: Actor, now: datetime) -> dict[str, Any]:
-    """What comes of one alert. Whatever is wrong with it is said and kept: an error would only
-    make Alertmanager repeat it."""
-    if not alert.switch:
-        return _told(alert, _NO_LABEL)
-    if alert.resolved:
-        fingerprint = alert.fingerprint
-        why = settle.resolve(switch=alert.switch, fingerprint=fingerprint, actor=actor, now=now)
-        return _told(alert, why)
-    wish: dict[str, Any] = {
-        "switch": alert.switch,
-        "source": alert.source,
-        "fingerprint": alert.fingerprint,
-        "reason": alert.reason or alert.source,
-        "evidence": dict(alert.evidence),
-    }
-    try:
-        with transaction.atomic():
-            asked = services.trip(**wish, expires_in=alert.expires_in, actor=actor, now=now)
-    except InvalidInput as error:
-        why = f"The alert's labels can't be followed. {error.detail}"
-        asked = services.refuse(**wish, why=why, actor=actor, now=now)
-    return {**_told(alert, asked.why), **_shown(asked)}
-
-
-def _told(alert: alertmanager.Alert, why: str) -> dict[str, Any]:
-    switch = alert.switch or None
-    told = {"fingerprint": alert.fingerprint, "switch": switch, "tripped": False}
-    return {**told, "why": why, "trip": None}
-
-
 def _numbers(arms: list[srm.Arm], verdict: srm.Verdict) -> dict[str, Any]:
     return {
         "verdict": verdict.verdict,
+        "test": verdict.test,
         "srm": verdict.mismatch,
         "p_value": verdict.p_value,
         "chi_square": verdict.chi_square,
@@ -252,9 +192,11 @@ def _srm_reason(verdict: srm.Verdict, arms: list[srm.Arm]) -> str:
         f"{arm.name} {arm.count:,} ({verdict.shares[arm.name]:.4g} planned)" for arm in arms[:6]
     ]
     more = f" and {len(arms) - 6} more arms" if len(arms) > 6 else ""
+    chi_square = f"chi-square {verdict.chi_square:.4g}"
+    test = chi_square if verdict.test == srm.CHI_SQUARE else "binomial"
     return (
         f"Sample ratio mismatch: of {verdict.total:,} {', '.join(shown)}{more}; "
-        f"chi-square {verdict.chi_square:.4g}, p {verdict.p_value:.3g} below {verdict.alpha:g}"
+        f"{test}, p {verdict.p_value:.3g} below {verdict.alpha:g}"
     )
 
 

@@ -3,12 +3,13 @@
 from fractions import Fraction
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Body, Filters, MutationBody, Text
 from switches.api.shapes import SwitchShape
 from switches.models import Scope, Trip, TripPolicy
-from switches.trips import srm
+from switches.trips import srm, words
 
 MOST_ARMS = 100
 LARGEST_COUNT = 10**15
@@ -31,6 +32,11 @@ class TripBody(MutationBody):
     )
 
 
+@extend_schema_field({"type": "array", "items": {"type": "object"}})
+class _Alerts(serializers.JSONField):
+    """Read by :mod:`switches.trips.alertmanager`: there may be very many."""
+
+
 class AlertmanagerBody(MutationBody):
     """A notification of Alertmanager's webhook, version 4."""
 
@@ -43,7 +49,7 @@ class AlertmanagerBody(MutationBody):
     commonLabels = serializers.JSONField(required=False)
     commonAnnotations = serializers.JSONField(required=False)
     externalURL = serializers.JSONField(required=False)
-    alerts = serializers.ListField(child=serializers.DictField())
+    alerts = _Alerts()
 
 
 class ArmBody(Body):
@@ -84,6 +90,12 @@ class ArmsBody(MutationBody):
         if wrong := srm.misfit([arm["expected"] for arm in arms.values()]):
             raise serializers.ValidationError(wrong)
         return [srm.Arm(name, arm["expected"], arm["count"]) for name, arm in arms.items()]
+
+    def validate_expires_in(self, expires_in: str) -> str:
+        try:
+            return words.expiry(expires_in, words.NO_CAP)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error)) from error
 
     def validate_alpha(self, alpha: Any) -> float:
         if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
@@ -128,6 +140,9 @@ class AlertResultShape(serializers.Serializer[Any]):
 class AlertmanagerShape(serializers.Serializer[Any]):
     results = AlertResultShape(many=True)
     truncated = serializers.IntegerField(help_text="Alerts that Alertmanager left out.")
+    left_out = serializers.IntegerField(
+        help_text="Wishes beyond what is taken from one message; people are told of them."
+    )
     dry_run = serializers.BooleanField(required=False)
 
 
@@ -139,6 +154,10 @@ class ArmShape(serializers.Serializer[Any]):
 
 class ArmsShape(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField([srm.OK, srm.MISMATCH, srm.INSUFFICIENT])
+    test = serializers.ChoiceField(
+        [srm.CHI_SQUARE, srm.BINOMIAL],
+        help_text="What `p_value` is of: binomial where an arm expects fewer than five.",
+    )
     srm = serializers.BooleanField(help_text="True for a mismatch.")
     p_value = serializers.FloatField()
     chi_square = serializers.FloatField()

@@ -4,6 +4,7 @@ Pure. The first policy that knows the source and the scope decides; a person has
 the global switch is a person's in any case. `why` is for whoever reads it at 3 a.m.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ TRIPPED, DUPLICATE, ENGAGED, ASKED, REFUSED = (
     "refused",
 )
 NEVER_AUTOMATIC = "global"
+_LEFT_OUT = str.maketrans("", "", "-_. \u2010\u2011\u2012\u2013")
 
 # How long each restraint lasts; what stands here is told in `why`.
 OVERRIDE_HOLDS = timedelta(hours=1)
@@ -45,23 +47,29 @@ class Policy:
 class Earlier:
     """What became of the same fingerprint's latest wish for this switch.
 
-    `firing` until it was told that the alert is over; `episode_open` while what it led to lasts.
+    `firing` until it was told that the alert is over; `episode_open` while what it led to lasts;
+    `waits` while people are being asked.
     """
 
     outcome: str
     at: datetime
     firing: bool = True
     episode_open: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The open episode of the switch: who engaged it, when and why, and whether it ramps."""
+    """The open episode of the switch: who engaged it, when and why, and whether it ramps.
+
+    `by_machine`: it ends by itself soon, and nobody has judged it.
+    """
 
     by: str
     at: datetime
     reason: str
     ramping: bool = False
+    by_machine: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,14 +105,20 @@ class Decision:
 
 def first_policy(policies: Sequence[Policy], source: str, scope: str) -> Policy | None:
     """The first that knows the source and the scope. Of `alertmanager:LeakSuspected` the part
-    behind the colon is a name as well. Case does not matter."""
-    names = [source.casefold(), source.partition(":")[2].casefold()]
+    behind the colon is a name as well. Case, hyphens, underscores, dots and spaces don't matter."""
+    names = [_plain(source), _plain(source.partition(":")[2])]
     for policy in policies:
-        patterns = [pattern.casefold() for pattern in policy.sources]
+        # Only * and ? mean something in a pattern.
+        patterns = [_plain(pattern).replace("[", "[[]") for pattern in policy.sources]
         known = any(fnmatchcase(name, pattern) for name in names if name for pattern in patterns)
         if known and scope in policy.scopes:
             return policy
     return None
+
+
+def _plain(name: str) -> str:
+    """`Data-Leak scan`, `data_leak.scan` and `DataLeakScan` are one name."""
+    return unicodedata.normalize("NFKC", name).casefold().translate(_LEFT_OUT)
 
 
 def decide(
@@ -113,7 +127,7 @@ def decide(
     """What becomes of a wish to stop `switch` (`scope:key`), by the policy that decides on it."""
     scope = switch.partition(":")[0]
     found = _stands_already(switch, history)
-    if found is not None:
+    if found is not None and not _stopped_for_now(found, history, policy):
         return found
     if policy is None:
         return Decision(REFUSED, f"No policy lets “{source}” stop a switch of scope {scope}.")
@@ -142,6 +156,13 @@ def _stands_already(switch: str, history: History) -> Decision | None:
         f"{switch} is engaged already, by {standing.by} since {_time(standing.at)}: "
         f"{standing.reason}",
     )
+
+
+def _stopped_for_now(found: Decision, history: History, policy: Policy | None) -> bool:
+    """Whether it is only a machine that stopped it, for a while, while this is left to people."""
+    by_machine = history.standing is not None and history.standing.by_machine
+    for_people = policy is not None and policy.gate != AUTOMATIC
+    return found.outcome == ENGAGED and by_machine and for_people
 
 
 def _overridden(switch: str, history: History, now: datetime) -> Decision | None:
@@ -173,11 +194,13 @@ def _told_before(history: History) -> Decision | None:
             f"The same alert stopped it {_at(earlier.at)}, that episode is over, and the alert has "
             "not resolved since: engaging again is a person's decision.",
         )
+    if earlier.outcome == ASKED and earlier.waits:
+        return Decision(DUPLICATE, f"People are being asked, since {_time(earlier.at)}.")
     if earlier.outcome == ASKED:
         return Decision(
             DUPLICATE,
-            f"A person was asked {_at(earlier.at)}; nobody is asked again until the alert has "
-            "resolved.",
+            f"It was left to people {_at(earlier.at)}, and one of them has settled it: nobody is "
+            "asked again until the alert has resolved.",
         )
     return None
 

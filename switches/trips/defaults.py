@@ -1,7 +1,8 @@
 """What a machine may stop, as an installation begins: who decides for each kind of trigger.
 
 Plain data, for the migration and for tests that empty the tables. Only the global switch is out of
-every machine's reach whatever these rows say.
+every machine's reach whatever these rows say. The patterns for people are wide on purpose: a
+memory leak that waits for somebody is better than a leak of data that nobody is asked about.
 """
 
 from datetime import datetime
@@ -12,7 +13,18 @@ POLICIES: tuple[dict[str, Any], ...] = (
     {
         "trigger": "security-incident",
         "title": "Security incident",
-        "sources": ["security*"],
+        "sources": [
+            "*security*",
+            "*databreach*",
+            "*securitybreach*",
+            "*intrusion*",
+            "*intruder*",
+            "*compromis*",
+            "*unauthori*",
+            "*malware*",
+            "*ransomware*",
+            "*phishing*",
+        ],
         "scopes": ["global", "segment", "feature", "experiment"],
         "gate": "person",
         "response": "Stop everything at once",
@@ -20,7 +32,16 @@ POLICIES: tuple[dict[str, Any], ...] = (
     {
         "trigger": "data-leak",
         "title": "Suspected data leak",
-        "sources": ["data-leak*", "leak*"],
+        "sources": [
+            "*leak*",
+            "*exfiltrat*",
+            "*exposed*",
+            "*disclos*",
+            "*data*loss*",
+            "*privacy*",
+            "*personal*data*",
+            "*gdpr*",
+        ],
         "scopes": ["global", "segment", "feature", "experiment"],
         "gate": "person",
         "response": "Escalate at once",
@@ -28,7 +49,13 @@ POLICIES: tuple[dict[str, Any], ...] = (
     {
         "trigger": "policy-violation",
         "title": "Reported policy violation",
-        "sources": ["policy*"],
+        "sources": [
+            "policy*",
+            "*policy*violat*",
+            "*violat*policy*",
+            "*compliance*",
+            "*governance*",
+        ],
         "scopes": ["global", "segment", "feature", "experiment"],
         "gate": "person",
         "response": "Governance review",

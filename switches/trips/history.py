@@ -1,8 +1,10 @@
-"""What happened before a wish, read under the publication lock."""
+"""What happened before a wish, read under the lock of the machines."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.db.models import Q, QuerySet
 
 from controlplane.core.escalation.models import Escalation
 from switches.models import Episode, Trip, TripPolicy
@@ -11,7 +13,8 @@ from switches.trips import decide
 SUBJECT = "trip:"
 """What the subject of an escalation about a trip begins with; its id follows."""
 BY_HAND = (Episode.End.RELEASED, Episode.End.UNDONE)
-ESCALATED_ONCE_WITHIN = decide.BUDGET_WINDOW
+PEOPLE = ("user", "slack")
+"""Types of actors that are persons."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +69,34 @@ def past(*, switch: str, fingerprint: str, policy: TripPolicy | None, now: datet
     )
 
 
-def told_lately(once: str, now: datetime) -> bool:
-    """Whether a person is being told of the same, or was within the hour."""
-    told = Escalation.objects.filter(subject__startswith=SUBJECT, facts__once=once)
-    since = now - ESCALATED_ONCE_WITHIN
-    return told.filter(closed_at__isnull=True).exists() or told.filter(opened_at__gt=since).exists()
+def waits_with(row: Trip) -> QuerySet[Escalation]:
+    """The open questions that this trip is part of."""
+    return Escalation.objects.filter(
+        Q(subject=f"{SUBJECT}{row.pk}")
+        | Q(facts__others__contains=[{"trip": row.pk}])
+        | Q(facts__once=f"many:{row.by}", facts__more__gt=0),
+        subject__startswith=SUBJECT,
+        closed_at__isnull=True,
+    )
+
+
+def firing(fingerprints: Iterable[str]) -> set[tuple[str, str]]:
+    """Switch and fingerprint of those of these alerts that are kept and not over."""
+    found = Trip.objects.filter(fingerprint__in=set(fingerprints), resolved_at__isnull=True)
+    return set(found.values_list("switch", "fingerprint").distinct())
 
 
 def _earlier(row: Trip | None) -> decide.Earlier | None:
     if row is None:
         return None
     open_still = row.episode is not None and row.episode.ended_at is None
-    return decide.Earlier(row.outcome, row.at, row.resolved_at is None, open_still)
+    return decide.Earlier(
+        row.outcome,
+        row.at,
+        firing=row.resolved_at is None,
+        episode_open=open_still,
+        waits=row.outcome == Trip.Outcome.PERSON and waits_with(row).exists(),
+    )
 
 
 def _standing(episode: Episode | None) -> decide.Standing | None:
@@ -85,7 +104,13 @@ def _standing(episode: Episode | None) -> decide.Standing | None:
         return None
     by = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
     ramping = episode.allow_percent > 0
-    return decide.Standing(by, episode.engaged_at, episode.reason, ramping)
+    return decide.Standing(
+        by,
+        episode.engaged_at,
+        episode.reason,
+        ramping,
+        by_machine=episode.engaged_by_type not in PEOPLE,
+    )
 
 
 def _let_flow(switch: str, fingerprint: str) -> decide.LetFlow | None:

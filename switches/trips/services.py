@@ -1,30 +1,28 @@
 """What a machine asks for, and what comes of it: every wish is kept with its evidence.
 
-The publication row is locked first, so of any number of equal wishes one stops the switch and the
-rest are repeats of it.
+The machines' lock is taken first, so of any number of equal wishes one stops the switch and the
+rest are repeats of it. The publication row, which people wait for, is locked only by a wish that is
+about to stop something, and then it is decided once more.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
-from switches import publication, reasons
+from switches import publication
 from switches.models import Episode, Trip, TripPolicy
 from switches.services.engage import stop
-from switches.services.register import identify
-from switches.trips import history, telling, words
+from switches.trips import asking, history, locks, telling, words
 from switches.trips.decide import Decision, decide
+from switches.trips.history import Past
+from switches.trips.wishes import USUAL_EXPIRY, Wish, checked
 
-LONGEST = {"source": 120, "fingerprint": 200}
-LONGEST_REASON = 20_000  # characters as sent; what is kept of it is shortened
-USUAL_EXPIRY = "1h"
 LONGEST_WITHOUT_POLICY = 60  # minutes; nothing is engaged then
 
 
@@ -35,16 +33,6 @@ class Asked:
     tripped: bool
     why: str
     trip: Trip
-
-
-@dataclass(frozen=True)
-class _Wish:
-    switch: str
-    source: str
-    fingerprint: str
-    reason: str
-    evidence: dict[str, Any]
-    expires_in: str
 
 
 def trip(
@@ -64,31 +52,37 @@ def trip(
     answer, and kept.
     """
     actor.require("switches:trip")
-    wish = _checked(switch, source, fingerprint, reason, evidence, expires_in)
+    wish = checked(switch, source, fingerprint, reason, evidence, expires_in)
     with transaction.atomic():
-        publication.lock()
-        scope = switch.partition(":")[0]
-        policy = history.deciding(history.policies(), wish.source, scope)
-        past = history.past(
-            switch=wish.switch, fingerprint=wish.fingerprint, policy=policy, now=now
-        )
-        decision = decide(
-            switch=wish.switch,
-            source=wish.source,
-            policy=history.plain(policy) if policy else None,
-            history=past.history,
-            now=now,
-        )
+        locks.machines()
+        policy, past, decision = _judged(wish, now)
+        if decision.outcome == Trip.Outcome.TRIPPED:
+            publication.lock()
+            policy, past, decision = _judged(wish, now)
         episode = past.episode if decision.outcome == Trip.Outcome.ENGAGED else None
         if decision.outcome == Trip.Outcome.TRIPPED:
             decision, episode = _stop(wish, policy, decision, actor, now)
         row = _repeated(past.earlier, past.episode, wish, decision, now)
         if row is None:
             row = _kept(wish, policy, decision, episode, actor, now)
-            _note(row, actor, now)
-        if decision.escalate and not history.told_lately(decision.escalate, now):
-            telling.escalate(row, decision.escalate, now)
+            _note(row, decision, actor, now)
+        elif decision.escalate:
+            asking.ask(row, decision.escalate, new=False, now=now)
         return Asked(decision.outcome == Trip.Outcome.TRIPPED, decision.why, row)
+
+
+def _judged(wish: Wish, now: datetime) -> tuple[TripPolicy | None, Past, Decision]:
+    scope = wish.switch.partition(":")[0]
+    policy = history.deciding(history.policies(), wish.source, scope)
+    past = history.past(switch=wish.switch, fingerprint=wish.fingerprint, policy=policy, now=now)
+    decision = decide(
+        switch=wish.switch,
+        source=wish.source,
+        policy=history.plain(policy) if policy else None,
+        history=past.history,
+        now=now,
+    )
+    return policy, past, decision
 
 
 def refuse(
@@ -99,75 +93,43 @@ def refuse(
     reason: str,
     evidence: Mapping[str, Any],
     why: str,
+    escalate: str = "",
     actor: Actor,
     now: datetime,
 ) -> Asked:
-    """Keep a wish that can't be read, for nobody looks at what a webhook is answered."""
+    """Keep a wish that can't be followed, for nobody looks at what a webhook is answered.
+
+    `escalate` names what a person is asked about it, once for that name.
+    """
     actor.require("switches:trip")
-    wish = _Wish(switch, source, fingerprint, reason, dict(evidence), USUAL_EXPIRY)
-    decision = Decision(Trip.Outcome.REFUSED, why)
+    wish = Wish(switch, source, fingerprint, reason, dict(evidence), USUAL_EXPIRY)
+    decision = Decision(Trip.Outcome.REFUSED, why, escalate)
     with transaction.atomic():
-        publication.lock()
+        locks.machines()
         past = history.past(switch=switch, fingerprint=fingerprint, policy=None, now=now)
         row = _repeated(past.earlier, None, wish, decision, now)
         if row is None:
             row = _kept(wish, None, decision, None, actor, now)
-            _note(row, actor, now)
+            _note(row, decision, actor, now)
+        elif escalate:
+            asking.ask(row, escalate, new=False, now=now)
         return Asked(False, why, row)
 
 
-def _checked(
-    switch: str,
-    source: str,
-    fingerprint: str,
-    reason: str,
-    evidence: Mapping[str, Any] | None,
-    expires_in: str | None,
-) -> _Wish:
-    errors: dict[str, list[str]] = {}
-    try:
-        identify(*switch.partition(":")[::2])
-    except InvalidInput as error:
-        errors["switch"] = [
-            text for texts in error.errors.values() for text in texts
-        ]  # its scope's and its key's
-    for name, text in (("source", source), ("fingerprint", fingerprint)):
-        if not words.readable(text):
-            errors[name] = ["Must not be empty."]
-        elif len(text) > LONGEST[name]:
-            errors[name] = [f"At most {LONGEST[name]} characters."]
-    if not words.readable(reason) or not reasons.columns(reason):
-        errors["reason"] = [f"A reason is required. {reasons.STOP_ADVICE}"]
-    elif len(reason) > LONGEST_REASON:
-        errors["reason"] = [f"At most {LONGEST_REASON:,} characters; put the rest in the evidence."]
-    if evidence is not None and words.size(evidence) > words.LARGEST_EVIDENCE:
-        errors["evidence"] = [f"At most {words.LARGEST_EVIDENCE // 1024} KiB; link to the rest."]
-    try:
-        words.expiry(expires_in or USUAL_EXPIRY, durations.LONGEST.days * 24 * 60)
-    except ValueError as error:
-        errors["expires_in"] = [str(error)]
-    if errors:
-        raise InvalidInput(errors)
-    source, fingerprint = words.readable(source), words.readable(fingerprint)
-    told = words.reason(reason, source=source, fingerprint=fingerprint)
-    return _Wish(
-        switch, source, fingerprint, told, dict(evidence or {}), expires_in or USUAL_EXPIRY
-    )
-
-
 def _stop(
-    wish: _Wish, policy: TripPolicy | None, decision: Decision, actor: Actor, now: datetime
+    wish: Wish, policy: TripPolicy | None, decision: Decision, actor: Actor, now: datetime
 ) -> tuple[Decision, Episode | None]:
     """Engage; whatever refuses that becomes an answer, and leaves no trace of the attempt."""
     scope, _, key = wish.switch.partition(":")
     longest = policy.longest_minutes if policy else LONGEST_WITHOUT_POLICY
+    expires_in = words.expiry(wish.expires_in, longest)
     try:
         with transaction.atomic():
             done = stop(
                 scope=scope,
                 key=key,
                 reason=wish.reason,
-                expires_in=words.expiry(wish.expires_in, longest),
+                expires_in=expires_in,
                 evidence=wish.evidence,
                 actor=actor,
                 now=now,
@@ -176,6 +138,11 @@ def _stop(
         return _refused_by(conflict, wish.switch), None
     except InvalidInput as error:
         return Decision(Trip.Outcome.REFUSED, f"It could not be engaged: {error.detail}"), None
+    if expires_in != words.expiry(wish.expires_in, words.NO_CAP):
+        asked = (
+            f"It asked for {wish.expires_in.strip()} and gets {expires_in}, the policy's longest."
+        )
+        decision = replace(decision, why=f"{decision.why} {asked}")
     return decision, done.episode
 
 
@@ -192,7 +159,7 @@ def _refused_by(conflict: Conflict, switch: str) -> Decision:
 
 
 def _repeated(
-    earlier: Trip | None, episode: Episode | None, wish: _Wish, decision: Decision, now: datetime
+    earlier: Trip | None, episode: Episode | None, wish: Wish, decision: Decision, now: datetime
 ) -> Trip | None:
     """Count the repeat with the row it repeats, and keep its evidence; None if it is no repeat."""
     same_refusal = (
@@ -213,7 +180,7 @@ def _repeated(
     return earlier
 
 
-def _keep_latest(first: Trip, wish: _Wish, decision: Decision, now: datetime) -> None:
+def _keep_latest(first: Trip, wish: Wish, decision: Decision, now: datetime) -> None:
     """One row beside the first has the latest evidence, however often an alert repeats."""
     fields = {
         "reason": wish.reason,
@@ -246,7 +213,7 @@ def _keep_latest(first: Trip, wish: _Wish, decision: Decision, now: datetime) ->
 
 
 def _kept(
-    wish: _Wish,
+    wish: Wish,
     policy: TripPolicy | None,
     decision: Decision,
     episode: Episode | None,
@@ -269,9 +236,12 @@ def _kept(
     )
 
 
-def _note(row: Trip, actor: Actor, now: datetime) -> None:
-    """Announce first: the audit lock is the last that is taken."""
-    telling.announce(row, now)
+def _note(row: Trip, decision: Decision, actor: Actor, now: datetime) -> None:
+    """Tell first: the audit lock is the last that is taken."""
+    if decision.escalate:
+        asking.ask(row, decision.escalate, new=True, now=now)
+    else:
+        telling.announce(row, now)
     audit.record(
         actor=actor,
         action=f"trip.{telling.ACTIONS[Trip.Outcome(row.outcome)]}",

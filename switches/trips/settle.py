@@ -1,27 +1,28 @@
 """How a trip ends: its alert resolves, or somebody engages in its stead or dismisses it."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
-from switches import publication, reasons
+from switches import reasons
 from switches.models import Episode, Trip
-from switches.trips import history, telling
-
-MOST_AT_ONCE = 500
+from switches.services.release import UNDO_WITHIN
+from switches.trips import asking, history, locks, telling, words
 
 
 def resolve(*, switch: str, fingerprint: str, actor: Actor, now: datetime) -> str:
     """Note that an alert is over, and say what that means. It releases nothing."""
     actor.require("switches:trip")
+    fingerprint = words.fingerprint(fingerprint)
     with transaction.atomic():
-        publication.lock()
+        locks.machines()
         rows = Trip.objects.filter(
             switch=switch, fingerprint=fingerprint, resolved_at__isnull=True
         ).order_by("id")
@@ -51,57 +52,95 @@ def dismiss(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> Trip:
     if problems := reasons.unreadable(reason, called="reason", advice="Say why it may go on."):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
-        publication.lock()
+        locks.machines()
         trip = Trip.objects.select_for_update().filter(pk=trip_id).first()
         if trip is None:
             raise NotFound("There is no such trip.")
         subject = f"{history.SUBJECT}{trip.pk}"
-        if not Escalation.objects.filter(subject=subject, closed_at__isnull=True).exists():
+        question = Escalation.objects.filter(subject=subject, closed_at__isnull=True).first()
+        if question is None:
             raise Conflict("This is settled already: it waits for nobody.")
         escalation.close(subject=subject, now=now)
-        trip.why = f"{trip.why} Dismissed by {actor.label}: {reason.strip()}"
+        trip.why = (
+            f"{question.facts.get('why', trip.why)} Dismissed by {actor.label}: {reason.strip()}"
+        )
         trip.save(update_fields=["why"])
         audit.record(
             actor=actor,
             action="trip.dismissed",
             target=trip.switch,
             reason=reason.strip(),
-            after={"trip": trip.pk, "source": trip.source, "fingerprint": trip.fingerprint},
+            after={
+                "trip": trip.pk,
+                "source": trip.source,
+                "fingerprint": trip.fingerprint,
+                "trips": asking.members(question),
+            },
             now=now,
         )
         return trip
 
 
 def waiting() -> list[Trip]:
-    """Trips that wait for a person, oldest first: told of, and not engaged since."""
-    return list(_told_of(settled=False))
+    """Trips that wait for a person, oldest first: told of, and not engaged by one since. What
+    else was asked for meanwhile stands in `why`."""
+    questions = _questions()
+    engaged = _engaged_since(_trips(questions), Q())
+    found = [one for one in questions if not _is_settled(one, engaged)]
+    said = {asking.head_of(one): one.facts.get("why") for one in found}
+    trips = list(Trip.objects.filter(pk__in=said).select_related("policy").order_by("id"))
+    for trip in trips:
+        trip.why = said[trip.pk] or trip.why
+    return trips
 
 
 def settle_engaged(now: datetime) -> int:
-    """Tell nobody further of what somebody has engaged meanwhile; returns how many ended so."""
-    done = list(_told_of(settled=True))
-    for trip in done:
-        escalation.close(subject=f"{history.SUBJECT}{trip.pk}", now=now)
+    """Tell nobody further of what a person has engaged meanwhile, once that can't be undone any
+    more; returns how many ended so."""
+    with transaction.atomic():
+        locks.machines()
+        questions = _questions()
+        stays = Q(engaged_at__lte=now - UNDO_WITHIN) | Q(ended_how=Episode.End.RELEASED)
+        engaged = _engaged_since(_trips(questions), stays)
+        done = [one for one in questions if _is_settled(one, engaged)]
+        for question in done:
+            escalation.close(subject=question.subject, now=now)
     return len(done)
 
 
-def _told_of(*, settled: bool) -> QuerySet[Trip]:
-    subjects = Escalation.objects.filter(
-        subject__startswith=history.SUBJECT, closed_at__isnull=True
-    ).values_list("subject", flat=True)[:MOST_AT_ONCE]
-    engaged_since = Episode.objects.filter(
+def _questions() -> list[Escalation]:
+    """All that are open: there are no more of them than programs may ask within an hour."""
+    found = Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
+    return list(found.order_by("id"))
+
+
+def _trips(questions: Iterable[Escalation]) -> set[int]:
+    return {pk for question in questions for pk in asking.members(question)}
+
+
+def _engaged_since(trips: set[int], which: Q) -> set[int]:
+    """Those whose switch a person has stopped since, and neither undone that nor let it expire."""
+    since = Episode.objects.filter(
+        which,
         Q(engaged_at__gte=OuterRef("at")) | Q(ended_at__isnull=True, allow_percent=0),
+        Q(ended_at__isnull=True) | Q(ended_how=Episode.End.RELEASED),
         switch=OuterRef("switch"),
+        engaged_by_type__in=history.PEOPLE,
     )
-    ids = [int(subject.removeprefix(history.SUBJECT)) for subject in subjects]
-    engaged = Exists(engaged_since)
-    found = Trip.objects.filter(pk__in=ids).select_related("policy").order_by("id")
-    return found.filter(engaged) if settled else found.filter(~engaged)
+    return set(Trip.objects.filter(Exists(since), pk__in=trips).values_list("pk", flat=True))
+
+
+def _is_settled(question: Escalation, engaged: set[int]) -> bool:
+    return not asking.leaves_some_out(question) and engaged.issuperset(asking.members(question))
 
 
 def _end_of_refusals(over: list[Trip], now: datetime) -> None:
-    """What a machine was refused needs nobody once it is over; what was a person's from the
+    """What machines were refused needs nobody once all of it is over; what was a person's from the
     beginning still does."""
-    for row in over:
-        if row.outcome == Trip.Outcome.REFUSED:
-            escalation.close(subject=f"{history.SUBJECT}{row.pk}", now=now)
+    refused = [row for row in over if row.outcome == Trip.Outcome.REFUSED]
+    questions = {one.pk: one for row in refused for one in history.waits_with(row)}
+    for question in questions.values():
+        about = Trip.objects.filter(pk__in=asking.members(question))
+        goes_on = about.filter(~Q(outcome=Trip.Outcome.REFUSED) | Q(resolved_at__isnull=True))
+        if not asking.leaves_some_out(question) and not goes_on.exists():
+            escalation.close(subject=question.subject, now=now)

@@ -1,7 +1,8 @@
 """Sample ratio mismatch: whether an experiment's arms got the shares they were meant to get. Pure.
 
 Pearson's chi-square test of the counts against the expected shares. The statistic is computed in
-exact fractions; its tail probability in closed form, as a sum of positive terms only.
+exact fractions; its tail probability in closed form, as a sum of positive terms only. Where an arm
+expects too few for that, each arm is tested by itself with the binomial distribution.
 """
 
 import math
@@ -16,6 +17,10 @@ LEAST_EXPECTED = 5
 SHARES_TOLERANCE = Fraction(1, 100)
 """How far shares may miss 1: `0.33, 0.33, 0.33` means thirds, `0.5, 0.4` is a slip."""
 
+LARGEST_SUMMED = 10**6
+"""Up to so many counts a binomial tail is summed; beyond, Chernoff's bound is above it."""
+
+CHI_SQUARE, BINOMIAL = "chi-square", "binomial"
 OK, MISMATCH, INSUFFICIENT = "ok", "mismatch", "insufficient"
 
 
@@ -30,7 +35,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the counts say. `shares` and `expected` are by arm; without counts there is no p."""
+    """What the counts say. `shares` and `expected` are by arm; `p_value` is of the `test`."""
 
     verdict: str
     chi_square: float
@@ -40,6 +45,7 @@ class Verdict:
     total: int
     shares: Mapping[str, float]
     expected: Mapping[str, float]
+    test: str = CHI_SQUARE
 
     @property
     def mismatch(self) -> bool:
@@ -73,12 +79,12 @@ def judge(arms: Sequence[Arm], alpha: float = ALPHA) -> Verdict:
     )
     freedom = len(arms) - 1
     p_value = survival(float(chi_square), freedom)
-    if min(expected) < LEAST_EXPECTED:
-        verdict = INSUFFICIENT
-    else:
-        verdict = MISMATCH if p_value < alpha else OK
+    few = min(expected) < LEAST_EXPECTED
+    if few:
+        p_value = _each_arm(total, [arm.count for arm in arms], expected)
+    fits = INSUFFICIENT if few else OK
     return Verdict(
-        verdict=verdict,
+        verdict=MISMATCH if p_value < alpha else fits,
         chi_square=float(chi_square),
         degrees_of_freedom=freedom,
         p_value=p_value,
@@ -86,7 +92,57 @@ def judge(arms: Sequence[Arm], alpha: float = ALPHA) -> Verdict:
         total=total,
         shares={arm.name: float(arm.expected / weights) for arm in arms},
         expected={arm.name: float(cell) for arm, cell in zip(arms, expected, strict=True)},
+        test=BINOMIAL if few else CHI_SQUARE,
     )
+
+
+def _each_arm(total: int, counts: Sequence[int], expected: Sequence[Fraction]) -> float:
+    """The least of the arms' two-sided binomial probabilities, times how many were looked at
+    (Bonferroni): never below the truth. Of two arms the second says what the first does."""
+    looked_at = len(counts) if len(counts) > 2 else 1
+    found = (tail(total, count, cell) for count, cell in zip(counts, expected, strict=True))
+    return min(1.0, 2 * looked_at * min(found))
+
+
+def tail(total: int, count: int, expected: Fraction) -> float:
+    """P(X ≥ `count`), or P(X ≤ `count`) below what is `expected`, for X binomial of `total`.
+
+    Beyond `LARGEST_SUMMED` Chernoff's bound on it, exp(-n·D), in terms that keep their digits.
+    """
+    if not total or count == expected:
+        return 1.0
+    if total > LARGEST_SUMMED:
+        off = count - expected
+        bound = _divergence(expected, off) + _divergence(total - expected, -off)
+        return math.exp(-bound)
+    share = float(expected / total)
+    odds, upwards = share / (1 - share), count > expected
+    logarithm = (
+        math.lgamma(total + 1)
+        - math.lgamma(count + 1)
+        - math.lgamma(total - count + 1)
+        + count * math.log(share)
+        + (total - count) * math.log1p(-share)
+    )
+    term, place, terms = 1.0, count, [1.0]
+    while term > 1e-18 and place != (total if upwards else 0):
+        if upwards:
+            term *= (total - place) / (place + 1) * odds
+        else:
+            term *= place / (total - place + 1) / odds
+        place += 1 if upwards else -1
+        terms.append(term)
+    return min(1.0, math.exp(min(0.0, logarithm)) * math.fsum(terms))
+
+
+def _divergence(expected: Fraction, off: Fraction) -> float:
+    """e·((1+d)·ln(1+d) - d) for d = off/e, by its series where that would cancel out."""
+    part = float(off / expected)
+    if part <= -1:
+        return float(expected)
+    if abs(part) < 1e-3:
+        return float(off * off / expected) * (1 / 2 - part / 6 + part**2 / 12 - part**3 / 20)
+    return float(expected) * ((1 + part) * math.log1p(part) - part)
 
 
 def survival(chi_square: float, degrees_of_freedom: int) -> float:

@@ -1,6 +1,6 @@
 """Changing the table of policies: what a machine may stop. Admins do, and the audit trail has it.
 
-The publication row is locked first, as for a trip: no wish is decided on half a change.
+Locks are taken as for a trip: no wish is decided on half a change.
 """
 
 import re
@@ -17,7 +17,7 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.people.roles import Power
 from switches import publication
 from switches.models import Scope, TripPolicy
-from switches.trips import history, words
+from switches.trips import history, locks, words
 from switches.trips.decide import AUTOMATIC, NEVER_AUTOMATIC
 
 FIELDS = (
@@ -46,6 +46,7 @@ def replace(*, rows: Sequence[Mapping[str, Any]], actor: Actor, now: datetime) -
     wanted = [{**USUAL, **row} for row in rows]
     _check(wanted)
     with transaction.atomic():
+        locks.machines()
         publication.lock()
         before = {row.trigger: row for row in history.policies()}
         was = [picture(row) for row in before.values()]
@@ -67,6 +68,7 @@ def put_row(
     """Change one row, or add it if there is no such trigger; `position` counts from 1."""
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
+        locks.machines()
         publication.lock()
         rows = [picture(row) for row in history.policies()]
         kept = [row for row in rows if row["trigger"] != trigger]
@@ -87,6 +89,7 @@ def remove_row(*, trigger: str, actor: Actor, now: datetime) -> None:
     """Take one row out; raises :class:`InvalidInput` if it is the last."""
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
+        locks.machines()
         publication.lock()
         rows = [picture(row) for row in history.policies()]
         kept = [row for row in rows if row["trigger"] != trigger]
@@ -140,6 +143,8 @@ def _problems(row: Mapping[str, Any]) -> dict[str, str]:
     scopes = row.get("scopes")
     if not isinstance(scopes, list) or not scopes or not all(s in Scope.values for s in scopes):
         found["scopes"] = f"Must be one or more of {', '.join(Scope.values)}."
+    elif len(set(scopes)) < len(scopes):
+        found["scopes"] = "Each scope once."
     elif row.get("gate") == AUTOMATIC and NEVER_AUTOMATIC in scopes:
         found["scopes"] = (
             "Stopping everything is never automatic. Leave global out, or let a person decide."

@@ -1,14 +1,15 @@
 """Who hears of a trip: the thread of its episode, or whoever has to decide in a machine's stead."""
 
+import hashlib
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.escalation import services as escalation
 from controlplane.core.outbox import services as outbox
 from switches.models import Scope, Trip
-from switches.trips import words
 from switches.trips.history import SUBJECT
 
 # outcome → what its event and its audit row are called
@@ -19,17 +20,21 @@ ACTIONS = {
     Trip.Outcome.REFUSED: "refused",
 }
 SEVERITY = "critical"
-LONGEST_REASON_IN_LINK = 300
+LONGEST_LINK = 900  # bytes as they are sent: Slack takes 3000 for all that a message's part says
 
 
-def announce(row: Trip, now: datetime) -> None:
-    """Tell of a new trip: in the episode's thread if it has one. A machine that keeps asking for
-    what it does not get is told of once an hour."""
+def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
+    """Tell of a new trip, in the episode's thread if it has one; returns how many destinations.
+
+    A machine that keeps asking for what it does not get, or for what is so already, is told of
+    once an hour, unless this trip is to be told of `alone`.
+    """
     name = ACTIONS[Trip.Outcome(row.outcome)]
     event_key = f"trip:{row.pk}"
-    if row.outcome in (Trip.Outcome.REFUSED, Trip.Outcome.PERSON):
-        event_key = f"trip.{name}:{row.switch}:{words.clipped(row.source, 60)}:{now:%Y%m%d%H}"
-    outbox.announce(
+    if row.outcome != Trip.Outcome.TRIPPED and not alone:
+        same = f"{name}\n{row.switch}\n{row.source}\n{row.episode_id}\n{now:%Y%m%d%H}"
+        event_key = f"trip.{name}:{hashlib.sha256(same.encode()).hexdigest()}"
+    return outbox.announce(
         event=f"trip.{name}",
         event_key=event_key,
         scope=row.switch.partition(":")[0],
@@ -51,14 +56,15 @@ def announce_resolved(row: Trip, now: datetime) -> None:
     )
 
 
-def escalate(row: Trip, once: str, now: datetime) -> None:
+def escalate(row: Trip, more: Mapping[str, Any], *, announced: bool, now: datetime) -> None:
     """Have people told step by step until somebody engages the switch or dismisses this."""
     escalation.open_escalation(
         subject=f"{SUBJECT}{row.pk}",
         event="trip.waits",
         severity=SEVERITY,
         scope=row.switch.partition(":")[0],
-        facts={**facts(row), "once": once},
+        facts={**facts(row), **more},
+        announced=announced,
         now=now,
     )
 
@@ -92,5 +98,19 @@ def engage_path(row: Trip) -> str:
     scope, _, key = row.switch.partition(":")
     if scope not in Scope.values:
         return "/trips/"
-    reason = words.clipped(row.reason, LONGEST_REASON_IN_LINK)
-    return f"/switches/engage/?{urlencode({'scope': scope, 'key': key, 'reason': reason})}"
+    begin = f"/switches/engage/?{urlencode({'scope': scope, 'key': key})}&reason="
+    return f"{begin}{_encoded(row.reason, LONGEST_LINK - len(begin))}"
+
+
+def _encoded(text: str, most: int) -> str:
+    """As much of the text as fits once it is encoded, where a character may be twelve bytes."""
+    if len(encoded := quote_plus(text)) <= most:
+        return encoded
+    kept: list[str] = []
+    left = most - len(quote_plus("…"))
+    for character in text:
+        encoded = quote_plus(character)
+        if (left := left - len(encoded)) < 0:
+            break
+        kept.append(encoded)
+    return "".join([*kept, quote_plus("…")])

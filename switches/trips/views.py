@@ -15,7 +15,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people.roles import Power
-from switches.models import Scope, Trip, TripPolicy
+from switches.models import Episode, Scope, Trip, TripPolicy
 from switches.trips import history, settle, table, telling
 from switches.trips.forms import DismissForm, PolicyForm, TripSearch
 
@@ -37,7 +37,7 @@ def trips_page(request: PersonRequest) -> HttpResponse:
         "search": search,
         "outcomes": Trip.Outcome.values,
         "policies": history.policies(),
-        "waiting": [(trip, telling.engage_path(trip)) for trip in waiting[:SHOWN_WAITING]],
+        "waiting": _with_links(waiting[:SHOWN_WAITING]),
         "waiting_more": max(0, len(waiting) - SHOWN_WAITING),
         "trips": found[:SHOWN],
         "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
@@ -105,6 +105,17 @@ def remove_policy(request: PersonRequest, trigger: str) -> HttpResponse:
     except InvalidInput as error:
         return _refused(request, error.detail)
     return done(request, f"The policy {trigger} is gone.", reverse("trips_page"))
+
+
+def _with_links(waiting: list[Trip]) -> list[tuple[Trip, str, bool]]:
+    """Each with the form that engages it, and whether a machine has stopped it for now."""
+    switches = [trip.switch for trip in waiting]
+    stopped = set(
+        Episode.objects.filter(
+            switch__in=switches, ended_at__isnull=True, allow_percent=0
+        ).values_list("switch", flat=True)
+    )
+    return [(trip, telling.engage_path(trip), trip.switch in stopped) for trip in waiting]
 
 
 def _refused(request: PersonRequest, detail: str) -> HttpResponse:

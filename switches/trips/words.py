@@ -14,12 +14,18 @@ from switches import reasons
 LARGEST_EVIDENCE = 32 * 1024  # bytes of canonical JSON
 LONGEST_TEXTS = (4000, 1000, 200, 40)
 PERMANENT = "permanent"
+NO_CAP = durations.LONGEST.days * 24 * 60  # minutes
 
 
 def readable(text: str) -> str:
     """The text without control characters and the marks that make it read other than it is."""
     kept = (" " if _unwanted(character) else character for character in text)
     return " ".join("".join(kept).split())
+
+
+def fingerprint(text: str) -> str:
+    """A fingerprint as it is kept and looked for, whoever sends it."""
+    return readable(text)
 
 
 def reason(said: str, *, source: str, fingerprint: str) -> str:

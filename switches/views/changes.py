@@ -51,8 +51,8 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         extended = services.extend(scope=scope, key=key, **form.asked(now), actor=actor, now=now)
         if extended.approval:
             return f"Asked for approval to keep {scope}:{key} engaged for good."
-        until = extended.episode.expires_at
-        return f"{scope}:{key} stays engaged until {until:%d %b %H:%M} UTC."
+        until = f"{extended.episode.expires_at:%d %b %H:%M} UTC"
+        return f"{scope}:{key} stays engaged until {until}. {extended.notice}".strip()
 
     return _change(request, scope, key, form, "switches/extend.html", carry_out)
 

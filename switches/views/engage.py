@@ -149,13 +149,15 @@ def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -
         if done.approval:
             messages.success(request, "Engaged for 24 hours; permanent waits for approval.")
         if done.review:
-            messages.success(request, "Engaged against a rule; somebody else has to review it.")
+            told = "Engaged against a rule; somebody else has to review it."
+            messages.success(request, f"{told} {done.notice}".strip())
         return redirect("switch_page", done.switch.scope, done.switch.key)
     context = {
         "switch": done.switch,
         "episode": done.episode,
         "approval": done.approval,
         "review": done.review,
+        "notice": done.notice,
         "approvers": approvers.names(but=request.user.pk) if done.approval else [],
         "undo_until": undo_until(done.switch, done.episode, request.user, now),
         "now": now,

@@ -5,13 +5,22 @@ from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
+from controlplane.core.approvals.risk import Risk
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 from controlplane.core.targets import routing
 from controlplane.core.targets.models import Target
+from controlplane.core.targets.services import SCOPES
 
 PAGE = "/approvals/"
+SEVERITY = {
+    Risk.LOW: "info",
+    Risk.MEDIUM: "info",
+    Risk.HIGH: "warning",
+    Risk.CRITICAL: "critical",
+}
+"""How loud the messages about it are."""
 
 
 def subject(approval: Approval) -> str:
@@ -23,6 +32,20 @@ def subject(approval: Approval) -> str:
 def about(approval: Approval) -> str:
     """The switch or rule it is about: a further review of the same one has a number behind it."""
     return approval.target.partition("#")[0]
+
+
+def threaded(approval: Approval) -> dict[str, Any]:
+    """What every message about it has in common, from the first to the last.
+
+    The scope is that of the switch it is about, and the severity that of its risk. Were a decision
+    routed otherwise than the request, its buttons would stay where only the request was told.
+    """
+    scope = approval.target.partition(":")[0]
+    return {
+        "subject": subject(approval),
+        "scope": scope if scope in SCOPES else "",
+        "severity": SEVERITY[Risk(approval.risk)],
+    }
 
 
 def decide(approval: Approval, state: str, comment: str, actor: Actor, now: datetime) -> None:
@@ -53,9 +76,9 @@ def tell_requested(approval: Approval, actor: Actor, now: datetime) -> None:
     outbox.announce(
         event="approval.requested",
         event_key=f"audit:{entry.pk}",
-        subject=subject(approval),
         facts=facts(approval),
         now=now,
+        **threaded(approval),
     )
 
 
@@ -79,10 +102,15 @@ def tell_decided(approval: Approval, actor: Actor, now: datetime, **more: Any) -
         **more,
     }
     event = "review.signed" if signed else "approval.decided"
-    key, about_it = f"audit:{entry.pk}", subject(approval)
-    outbox.announce(event=event, event_key=key, subject=about_it, facts=told, now=now)
+    message: dict[str, Any] = {
+        "event": event,
+        "event_key": f"audit:{entry.pk}",
+        "facts": told,
+        "now": now,
+    }
+    outbox.announce(**message, **threaded(approval))
     if to := _requester(approval, now):
-        outbox.announce(event=event, event_key=key, subject=about_it, facts=told, now=now, to=to)
+        outbox.announce(**message, **threaded(approval), to=to)
 
 
 def outcome(approval: Approval) -> str:

@@ -54,7 +54,7 @@ def open_review(
         expires_at=None,
     )
     told = {**notes.facts(review), "rule": rule}
-    _escalate(notes.subject(review), told, now)
+    _escalate(review, told, now)
     entry = audit.record(
         actor=actor,
         action="review.opened",
@@ -66,9 +66,9 @@ def open_review(
     outbox.announce(
         event="review.opened",
         event_key=f"audit:{entry.pk}",
-        subject=notes.subject(review),
         facts=told,
         now=now,
+        **notes.threaded(review),
     )
     return review
 
@@ -115,7 +115,7 @@ def _reopen(review_id: int, now: datetime) -> bool:
     if _opened_in_week(subject) >= weeks:
         return False
     escalations.close(subject=subject, now=now)
-    _escalate(subject, told, now)
+    _escalate(review, told, now)
     entry = audit.record(
         actor=system("reviews"),
         action="review.reopened",
@@ -127,16 +127,23 @@ def _reopen(review_id: int, now: datetime) -> bool:
     outbox.announce(
         event="review.reopened",
         event_key=f"audit:{entry.pk}",
-        subject=subject,
         facts=told,
         now=now,
+        **notes.threaded(review),
     )
     return True
 
 
-def _escalate(subject: str, told: Mapping[str, Any], now: datetime) -> None:
+def _escalate(review: Approval, told: Mapping[str, Any], now: datetime) -> None:
+    """Its steps are those of a warning; that it is there, the routes are told at once."""
     escalations.open_escalation(
-        subject=subject, event="review.waiting", severity=SEVERITY, facts=told, now=now
+        subject=notes.subject(review),
+        event="review.waiting",
+        severity=SEVERITY,
+        scope=notes.threaded(review)["scope"],
+        facts=told,
+        now=now,
+        announced=True,
     )
 
 

@@ -88,8 +88,3 @@ def of_request(kind: str, facts: RiskFacts | None = None, at_least: str = "") ->
 def worst(*risks: Risk) -> Risk:
     """The worst of them; low if there are none."""
     return max(risks, key=CLASSES.index, default=Risk.LOW)
-
-
-def needs_second_person(risk: Risk) -> bool:
-    """High and above wait for an approval."""
-    return CLASSES.index(risk) >= CLASSES.index(Risk.HIGH)

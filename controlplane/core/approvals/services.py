@@ -3,41 +3,29 @@
 Apps register what happens on approval with :func:`carries_out`; core never imports them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+import structlog
+from django.db import connection, transaction
 
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, system
-from controlplane.core.approvals import notes
+from controlplane.core.approvals import kinds, notes
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.people.roles import Power
 
 LONGEST_REASON = 2000
+MOST_AT_ONCE = 500
 EXPIRED = "Nobody decided in time."
 EDITED = "Edited: the request that replaces it has to be looked at again."
 
-CarryOut = Callable[[Approval, Actor, datetime], None]
-_carry_out: dict[str, CarryOut] = {}
-_lock_first: dict[str, Callable[[], object]] = {}
+log = structlog.get_logger(__name__)
 
-
-def carries_out(kind: str, *, lock_first: Callable[[], object]) -> Callable[[CarryOut], CarryOut]:
-    """Register the function that does what an approval of this kind allows.
-
-    `lock_first` takes the lock that comes before the approval's own in the lock order.
-    """
-
-    def register(function: CarryOut) -> CarryOut:
-        _carry_out[kind] = function
-        _lock_first[kind] = lock_first
-        return function
-
-    return register
+carries_out = kinds.carries_out
 
 
 def request(
@@ -133,6 +121,8 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
         _still_open(old, now)
         if old.reason == reason:
             return old
+        if problems := kinds.kind(old.kind).check_reason(reason):
+            raise InvalidInput({"reason": list(problems)})
         notes.decide(old, Approval.State.VOID, EDITED, actor, now)
         new = _ask(
             Approval(
@@ -161,20 +151,26 @@ def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> No
 
 
 def expire_due(now: datetime) -> int:
-    """Close the requests nobody decided in time; returns how many."""
-    closed = 0
-    actor = system("approvals")
-    due = Approval.objects.filter(state="pending", expires_at__lte=now).values_list("pk", "kind")
-    for pk, kind in due[:500]:
+    """Close the requests nobody decided in time; returns how many. One that fails holds up none."""
+    due = Approval.objects.filter(state="pending", expires_at__lte=now).order_by("id")
+    return sum(_expired(pk, now) for pk in due.values_list("pk", flat=True)[:MOST_AT_ONCE])
+
+
+def _expired(approval_id: int, now: datetime) -> bool:
+    try:
         with transaction.atomic():
-            _lock_first[kind]()
-            waiting = Approval.objects.select_for_update().filter(pk=pk, state="pending").first()
-            if waiting is None:
-                continue
+            waiting = _locked(approval_id)
+            if waiting.state != Approval.State.PENDING:
+                return False
+            actor = system("approvals")
             notes.decide(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
             notes.tell_decided(waiting, actor, now)
-            closed += 1
-    return closed
+            return True
+    except Exception:
+        if not connection.is_usable():
+            raise
+        log.exception("approvals.not_expired", approval=approval_id)
+        return False
 
 
 def _ask(approval: Approval, actor: Actor, now: datetime) -> Approval:
@@ -203,14 +199,17 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
         _still_open(approval, now)
         notes.decide(approval, verdict, comment, actor, now)
         if verdict == Approval.State.APPROVED:
-            _carry_out[approval.kind](approval, actor, now)
+            carry_out = kinds.kind(approval.kind).carry_out
+            if carry_out is None:
+                raise Conflict(f"Nobody here can carry out what is asked for: {approval.kind}.")
+            carry_out(approval, actor, now)
         notes.tell_decided(approval, actor, now)
         return approval
 
 
 def _locked(approval_id: int) -> Approval:
     """The request, locked after what comes before it in the lock order."""
-    _lock_first[find(approval_id).kind]()
+    kinds.kind(find(approval_id).kind).lock_first()
     return Approval.objects.select_for_update().get(pk=approval_id)
 
 

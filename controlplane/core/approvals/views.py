@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -37,13 +38,18 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
         decided = decided.filter(pk__lt=int(before))
     found = list(decided.select_related("requester")[: DECIDED_SHOWN + 1])
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
-    pending = Approval.objects.filter(live, state="pending").order_by("id")
     of_reviews = Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)
+    pending = Approval.objects.filter(live, state="pending").annotate(is_review=of_reviews)
+    page = Paginator(pending.order_by("-is_review", "id"), PENDING_SHOWN).get_page(
+        request.GET.get("page")
+    )
+    cards = _cards(page.object_list)
     context = {
         "now": now,
-        "waiting": pending.count(),
-        "reviews": _cards(pending.filter(of_reviews)[:PENDING_SHOWN]),
-        "pending": _cards(pending.exclude(of_reviews)[:PENDING_SHOWN]),
+        "waiting": page.paginator.count,
+        "page": page,
+        "reviews": [card for card in cards if card["approval"].is_review],
+        "pending": [card for card in cards if not card["approval"].is_review],
         "decided": [_line(approval) for approval in found[:DECIDED_SHOWN]],
         "older": found[DECIDED_SHOWN - 1].pk if len(found) > DECIDED_SHOWN else None,
         "newest": not before,

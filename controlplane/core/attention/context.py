@@ -10,9 +10,9 @@ from controlplane.core.attention import services
 NOTHING = services.Count(0, 0)
 
 
-def waiting(request: HttpRequest) -> dict[str, object]:
-    """`waiting`, counted when a template first asks. A database that is away breaks no page."""
-    return {"waiting": SimpleLazyObject(lambda: _count(request))}
+def attention(request: HttpRequest) -> dict[str, object]:
+    """`attention_count`, counted when first asked for. A database that is away breaks no page."""
+    return {"attention_count": SimpleLazyObject(lambda: _count(request))}
 
 
 def _count(request: HttpRequest) -> services.Count:

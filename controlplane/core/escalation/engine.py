@@ -44,7 +44,7 @@ def advance(now: datetime) -> int:
     found = _due(now)
     if not found:
         return 0
-    ladders = {severity: reach.ladder(severity, now) for severity in reach.SEVERITIES}
+    ladders = reach.ladders(reach.SEVERITIES, now)
     due = [told for one in found if (told := _judged(one, ladders, now))]
     # Steps have their own times; were they to draw repeats along, those would never fall into step.
     if any(told.verdict.kind != "step" for told in due):

@@ -16,7 +16,7 @@ from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from controlplane.core.outbox import naming, retries, selection, transports, wordings
+from controlplane.core.outbox import discards, naming, retries, selection, transports, wordings
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.naming import HIDDEN, Named
 
@@ -48,6 +48,11 @@ class DeliveryShape(serializers.Serializer[OutboxMessage]):
         allow_null=True, help_text="Of a message that waits to be sent."
     )
     last_error = serializers.CharField()
+    discarded_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Of a FAILED message that somebody let go, or that came too late.",
+    )
+    discarded_by = serializers.CharField()
     attempts = AttemptShape(many=True)
 
 
@@ -77,6 +82,10 @@ class DeliveryFilters(Filters):
         max_length=120,
         help_text="A kind (`email`), a destination (`webhook:7`) or the name of a target.",
     )
+
+
+class DiscardBody(MutationBody):
+    reason = Text(max_length=500, help_text="Why it need not arrive.")
 
 
 class RetryAllBody(MutationBody):
@@ -131,6 +140,17 @@ class RetryView(ApiView):
         return Done(_one(row, actor))
 
 
+class DiscardView(ApiView):
+    write_scope = "switches:write"
+
+    @extend_schema(request=DiscardBody, responses=DeliveryShape)
+    @mutation(DiscardBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, delivery_id: int) -> Done:
+        """Let a FAILED message go that need not arrive any more. It stays on record."""
+        row = discards.discard(message_id=delivery_id, reason=body["reason"], actor=actor, now=now)
+        return Done(_one(row, actor))
+
+
 class RetryAllView(ApiView):
     write_scope = "switches:write"
 
@@ -163,6 +183,8 @@ def resource(message: OutboxMessage, name: Named, actor: Actor) -> dict[str, Any
         "finished_at": _time(message.finished_at),
         "next_attempt_at": _time(message.next_attempt_at) if pending else None,
         "last_error": told(message.last_error),
+        "discarded_at": _time(message.discarded_at),
+        "discarded_by": message.discarded_by,
         "attempts": [_attempt(one, told) for one in in_order(message)],
     }
 

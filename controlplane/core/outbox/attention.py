@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 from django.db.models import Count, Max, Min
 
 from controlplane.core.durations import readable
+from controlplane.core.escalation import messages
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.outbox import backlog, naming
+from controlplane.core.outbox import backlog, naming, selection
 from controlplane.core.outbox.models import OutboxMessage, Pace
 from controlplane.core.outbox.naming import Named
 from controlplane.core.sections import Waiting
@@ -20,14 +21,14 @@ MOST = 100
 def failed(now: datetime) -> Sequence[Waiting]:
     """Messages that were given up, by destination: one that was critical makes it critical."""
     rows = (
-        OutboxMessage.objects.filter(state="failed")
+        OutboxMessage.objects.filter(selection.GIVEN_UP)
         .values("destination")
         .annotate(count=Count("pk"), since=Min("finished_at"), last=Max("finished_at"))
         .order_by("since")[:MOST]
     )
     names = naming.named(row["destination"] for row in rows)
     loud = set(
-        OutboxMessage.objects.filter(state="failed", severity="critical")
+        OutboxMessage.objects.filter(selection.GIVEN_UP, severity="critical")
         .values_list("destination", flat=True)
         .distinct()
     )
@@ -36,7 +37,8 @@ def failed(now: datetime) -> Sequence[Waiting]:
             kind="delivery_failed",
             severity="critical" if row["destination"] in loud else "warning",
             title=f"{_messages(row['count'])} to {names[row['destination']].label} failed",
-            detail=f"The last one {readable(now - row['last'])} ago. Remove the cause, then retry.",
+            detail=f"The last one {readable(now - row['last'])} ago. "
+            "Remove the cause and retry them, or discard them.",
             path=_path("failed", names[row["destination"]]),
             since=row["since"],
         )
@@ -74,18 +76,25 @@ def held_up(now: datetime) -> Sequence[Waiting]:
 
 
 def backlogged(now: datetime) -> Sequence[Waiting]:
-    """The backlog that somebody has acknowledged; until then its escalation waits by itself."""
+    """The backlog alarm, as long as it lasts: critical until somebody has acknowledged it."""
     alarm = Escalation.objects.filter(subject=backlog.SUBJECT, closed_at=None).first()
-    if alarm is None or alarm.acknowledged_at is None:
+    if alarm is None:
         return []
+    known = alarm.acknowledged_at is not None
+    said = (
+        f"Acknowledged by {alarm.acknowledged_by}"
+        if known
+        else f"Told so far: {messages.told_before(alarm)}"
+    )
     return [
         Waiting(
             kind="outbox_backlog",
-            severity="warning",
+            severity="warning" if known else "critical",
             title=f"{backlog.waiting_count():,} messages wait to go out",
-            detail=f"Acknowledged by {alarm.acknowledged_by}; it is over below {backlog.FEW}.",
+            detail=f"{said}. It is over below {backlog.FEW}.",
             path="/deliveries/?state=pending",
             since=alarm.opened_at,
+            due_at=None if known else alarm.next_at,
         )
     ]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import digests, pacing
+from controlplane.core.outbox import digests, pacing, wordings
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 
 LEASE_SECONDS = 30.0
@@ -22,7 +22,7 @@ LOOK_AFTER_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Claim:
-    """A message leased to us for one attempt.
+    """A message leased to us for one attempt, `waited` after it was written.
 
     `doubtful_since`: when the first attempt began of which nobody knows that it failed.
     """
@@ -30,6 +30,12 @@ class Claim:
     message: OutboxMessage
     attempt: int
     doubtful_since: datetime | None = None
+    waited: timedelta = timedelta(0)
+
+    @property
+    def is_fleeting(self) -> bool:
+        """Whether nobody misses it once it is given up."""
+        return self.message.event.startswith(wordings.FLEETING)
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,15 @@ class Outcome:
     """How an attempt ended: a reason unless sent; a pause in seconds if it is worth another try.
 
     `keep_away_seconds`: the destination wants to be left alone by every message. `in_doubt`: it
-    may have arrived. `note`: what is to be known of a message that was sent.
+    may have arrived. `counts`: whether this is one of the attempts that a message has. `note`:
+    what is to be known of a message that was sent.
     """
 
     reason: str = ""
     pause_seconds: float | None = None
     keep_away_seconds: float = 0.0
     in_doubt: bool = False
+    counts: bool = True
     note: str = ""
 
     @property
@@ -76,16 +84,22 @@ def due(now: datetime) -> QuerySet[OutboxMessage]:
 def destinations(now: datetime) -> list[str]:
     """Every destination with something due that does not want to be left alone."""
     alone = Pace.objects.filter(keep_away_until__gt=now).values("destination")
-    waiting = due(now).exclude(destination__in=alone).order_by("destination")
-    return list(waiting.values_list("destination", flat=True).distinct())
+    waiting = due(now).exclude(destination__in=alone).values("destination")
+    longest_first = waiting.annotate(since=Min("next_attempt_at")).order_by("since", "destination")
+    return list(longest_first.values_list("destination", flat=True))
 
 
+@transaction.atomic
 def exhausted(now: datetime) -> list[Claim]:
-    """Messages whose sender died in the last attempt they had."""
+    """Messages whose sender died in the last attempt they had; ours from now on, by the fence."""
     dead = OutboxMessage.objects.filter(
         state="pending", attempts__gte=MOST_ATTEMPTS, lease_until__lte=now
     )
-    return [Claim(message, message.tries.count()) for message in dead]
+    messages = list(dead.select_for_update(skip_locked=True).order_by("id"))
+    for message in messages:
+        message.fence += 1
+    OutboxMessage.objects.bulk_update(messages, ["fence"])
+    return [Claim(message, message.tries.count()) for message in messages]
 
 
 @transaction.atomic
@@ -122,13 +136,16 @@ def record(claimed: Claim, outcome: Outcome) -> bool:
     if outcome.keep_away_seconds:
         _keep_away(message.destination, outcome.keep_away_seconds)
     now = db_now()
+    has_failed = outcome.state == OutboxMessage.State.FAILED
     held = OutboxMessage.objects.filter(pk=message.pk, fence=message.fence, state="pending")
     recorded = held.update(
         state=outcome.state,
+        attempts=F("attempts") - (0 if outcome.counts else 1),
         last_error=outcome.reason,
         lease_until=None,
         next_attempt_at=now + timedelta(seconds=_pause(outcome)),
         finished_at=None if outcome.state == OutboxMessage.State.PENDING else now,
+        discarded_at=now if claimed.is_fleeting and has_failed else None,
     )
     Attempt.objects.filter(message=message, number=claimed.attempt, outcome="started").update(
         outcome=outcome.of_attempt, finished_at=now, error=outcome.reason or outcome.note
@@ -139,7 +156,10 @@ def record(claimed: Claim, outcome: Outcome) -> bool:
 
 
 def _earlier() -> QuerySet[OutboxMessage]:
+    """What has to arrive first. What is told by a digest holds up nothing: the digest may wait."""
     return OutboxMessage.objects.filter(
+        ~Q(subject=""),
+        ~digests.TOLD_BY_ONE,
         state="pending",
         destination=OuterRef("destination"),
         subject=OuterRef("subject"),
@@ -179,7 +199,8 @@ def _lease(message: OutboxMessage, now: datetime) -> Claim:
     in_doubt = [one.started_at for one in tries if one.outcome != Attempt.Outcome.REFUSED]
     number = tries[-1].number + 1 if tries else 1
     Attempt.objects.create(message=message, number=number, started_at=now)
-    return Claim(message, number, in_doubt[0] if in_doubt else None)
+    doubtful_since = in_doubt[0] if in_doubt else None
+    return Claim(message, number, doubtful_since, now - message.created_at)
 
 
 def _pause(outcome: Outcome) -> float:

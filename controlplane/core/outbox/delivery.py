@@ -1,4 +1,4 @@
-"""Delivering the outbox: every destination has a sender of its own, so none delays another.
+"""Delivering the outbox: one message after another to each destination, to many at a time.
 
 A row is claimed in a short transaction (lease, fence, attempt), sent outside of any, and the
 result is recorded only by whoever still holds the fence. A sender that dies leaves a row that
@@ -7,10 +7,9 @@ again.
 """
 
 import random
-import threading
 import time
 import traceback
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import InterfaceError, OperationalError
@@ -19,27 +18,28 @@ from controlplane.core import threads
 from controlplane.core.outbox import claims, transports, wordings
 from controlplane.core.outbox.claims import LEASE_SECONDS, MOST_ATTEMPTS, Claim, Outcome
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.senders import Senders
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 
 FIRST_PAUSE_SECONDS = 2.0
 PAUSE_GROWS_BY = 3.0
-BUDGET_SECONDS = 20.0
 RECORD_AGAIN_SECONDS = 0.5
-LONGEST_WAIT_SECONDS = 2.0
-"""A sender waits so long for its destination's pace, else it leaves the rest to a later sweep."""
+SHORTEST_KEEP_AWAY_SECONDS = 1.0
+PATIENCE = timedelta(hours=6)
+"""For so long a destination may ask to come again later before that counts as an attempt."""
 
 log = structlog.get_logger(__name__)
 
 
 def sweep(now: datetime) -> int:
-    """Start a sender for every destination that has due messages and none here yet.
+    """Have every destination with due messages served that is not served here yet.
 
-    Does not wait for them. Returns how many were started.
+    Does not wait for that. Returns how many destinations were added.
     """
     died = "the sender died during the last attempt; it may have arrived"
     for claimed in claims.exhausted(now):
         _record(claimed, Outcome(died, in_doubt=True))
-    return sum(_senders.start(destination) for destination in claims.destinations(now))
+    return sum(_senders.serve(destination) for destination in claims.destinations(now))
 
 
 def finish(seconds: float) -> bool:
@@ -51,61 +51,22 @@ def backoff_seconds(attempts: int, draw: float) -> float:
     """Full jitter: anything between nothing and an exponentially growing ceiling.
 
     `draw` is uniform in [0, 1). After Brooker, "Exponential Backoff And Jitter" (2015). With 8
-    attempts the ceilings add up to 36 minutes.
+    attempts the ceilings add up to 36 minutes; they grow no further than to that of the eighth.
     """
-    return float(draw * FIRST_PAUSE_SECONDS * PAUSE_GROWS_BY ** (attempts - 1))
+    ceiling = FIRST_PAUSE_SECONDS * PAUSE_GROWS_BY ** min(attempts - 1, MOST_ATTEMPTS - 1)
+    return float(draw * ceiling)
 
 
-class Senders:
-    """At most one sender a destination in this process; other processes have theirs."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._threads: dict[str, threading.Thread] = {}
-        self._ending = threading.Event()
-
-    def start(self, destination: str) -> bool:
-        with self._lock:
-            if destination in self._threads or self._ending.is_set():
-                return False
-            thread = threading.Thread(
-                target=self._run, args=(destination,), daemon=True, name=f"outbox:{destination}"
-            )
-            self._threads[destination] = thread
-        thread.start()
-        return True
-
-    def finish(self, seconds: float) -> bool:
-        ends = time.monotonic() + seconds
-        self._ending.set()
-        with self._lock:
-            running = list(self._threads.values())
-        for thread in running:
-            thread.join(max(0.0, ends - time.monotonic()))
-        return not any(thread.is_alive() for thread in running)
-
-    def _run(self, destination: str) -> None:
-        ends = time.monotonic() + BUDGET_SECONDS
-        try:
-            with threads.own_connection():
-                while not self._ending.is_set() and time.monotonic() < ends:
-                    claimed = claims.claim(destination)
-                    if isinstance(claimed, Claim):
-                        _record(claimed, _attempt(claimed))
-                    elif claimed is None or claimed > LONGEST_WAIT_SECONDS:
-                        break
-                    else:
-                        self._ending.wait(claimed)
-        except (OperationalError, InterfaceError) as error:
-            log.warning("outbox.postponed", destination=destination, error=str(error).strip())
-        except Exception:
-            log.exception("outbox.sender_failed", destination=destination)
-        finally:
-            with self._lock:
-                del self._threads[destination]
+def send_one(destination: str) -> float | None:
+    """Send one message there. Returns in how many seconds the next may go, None if nothing may."""
+    claimed = claims.claim(destination)
+    if not isinstance(claimed, Claim):
+        return claimed
+    _record(claimed, _attempt(claimed))
+    return 0.0
 
 
-_senders = Senders()
+_senders = Senders(send_one)
 
 
 def _attempt(claimed: Claim) -> Outcome:
@@ -115,7 +76,11 @@ def _attempt(claimed: Claim) -> Outcome:
     except PermanentFailure as failure:
         return Outcome(transports.redact(failure.reason))
     except TransientFailure as failure:
-        return _again(message, failure)
+        return _again(claimed, failure)
+    except (OperationalError, InterfaceError):
+        threads.forget_connection()
+        lost = "the database could not be asked while sending; it may have arrived"
+        return _again(claimed, TransientFailure(lost, in_doubt=True))
     except Exception as error:
         log.error(
             "outbox.transport_broke",
@@ -123,7 +88,7 @@ def _attempt(claimed: Claim) -> Outcome:
             traceback=transports.redact(traceback.format_exc()),
         )
         reason = f"the transport broke ({type(error).__name__})"
-        return _again(message, TransientFailure(reason, in_doubt=True))
+        return _again(claimed, TransientFailure(reason, in_doubt=True))
 
 
 def _send(claimed: Claim) -> Outcome:
@@ -140,16 +105,22 @@ def _send(claimed: Claim) -> Outcome:
     return Outcome(note=note)
 
 
-def _again(message: OutboxMessage, failure: TransientFailure) -> Outcome:
-    reason, doubt = transports.redact(failure.reason), failure.in_doubt
-    keep_away = failure.retry_after_seconds or 0.0
-    if message.attempts >= MOST_ATTEMPTS:
+def _again(claimed: Claim, failure: TransientFailure) -> Outcome:
+    """What comes of a failure that may pass.
+
+    A destination that did not take it and says when to come again is busy and not broken: for
+    `PATIENCE` that counts as none of the attempts, though the pauses grow as ever.
+    """
+    message, doubt = claimed.message, failure.in_doubt
+    reason, asked = transports.redact(failure.reason), failure.retry_after_seconds
+    keep_away = 0.0 if asked is None else max(asked, SHORTEST_KEEP_AWAY_SECONDS)
+    counts = asked is None or doubt or claimed.waited > PATIENCE
+    if counts and message.attempts >= MOST_ATTEMPTS:
         last = f"{reason} (attempt {message.attempts}, the last)"
         return Outcome(last, None, keep_away, in_doubt=doubt)
-    if failure.retry_after_seconds is not None:
-        return Outcome(reason, failure.retry_after_seconds, keep_away, in_doubt=doubt)
-    pause = backoff_seconds(message.attempts, random.random())  # noqa: S311
-    return Outcome(reason, pause, in_doubt=doubt)
+    number = message.attempts if counts else claimed.attempt
+    pause = max(keep_away, backoff_seconds(number, random.random()))  # noqa: S311
+    return Outcome(reason, pause, keep_away, in_doubt=doubt, counts=counts)
 
 
 def _record(claimed: Claim, outcome: Outcome) -> None:
@@ -177,7 +148,7 @@ def _tell(claimed: Claim, outcome: Outcome, recorded: bool) -> None:
     }
     if not recorded:
         log.warning("outbox.lease_lost", **told)
-    elif outcome.state == OutboxMessage.State.FAILED:
+    elif outcome.state == OutboxMessage.State.FAILED and not claimed.is_fleeting:
         log.error("outbox.failed", reason=outcome.reason, **told)
     elif outcome.reason:
         log.warning(

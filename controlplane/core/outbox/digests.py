@@ -18,6 +18,9 @@ MOST_TOGETHER = 1000
 MEMBER_LEASE = timedelta(days=30)
 """Far longer than a digest can take: after it a member would go out by itself."""
 
+TOLD_BY_ONE = Q(state="pending", attempts=0, lease_until__isnull=False)
+"""Members of a digest: leased without an attempt of their own."""
+
 
 def gather(destination: str, now: datetime) -> OutboxMessage | None:
     """If too many reminders wait that nobody has tried to send, one digest in their place.
@@ -56,18 +59,41 @@ def members(message: OutboxMessage) -> Sequence[int]:
     return message.payload.get("messages", []) if message.event == EVENT else []
 
 
+def failed_members(digest: OutboxMessage) -> list[int]:
+    """The ids of a digest's members that were given up with it, locked."""
+    rows = OutboxMessage.objects.filter(
+        pk__in=members(digest), state="failed", discarded_at__isnull=True
+    )
+    return _locked(rows)
+
+
+def to_be_told(destination: str) -> set[int]:
+    """The ids of all that failed or waiting digests tell there; the digests are locked."""
+    digests = OutboxMessage.objects.filter(
+        event=EVENT, destination=destination, state__in=["pending", "failed"]
+    )
+    rows = digests.select_for_update().order_by("id")
+    return {member for digest in rows for member in members(digest)}
+
+
 def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -> None:
     """The members end as their digest did. One that was put back by hand goes its own way."""
     if digest.event != EVENT or state == OutboxMessage.State.PENDING:
         return
     held = Q(state="pending", lease_until__isnull=False) | Q(state="failed")
     note = f"told together with others, in message {digest.pk}"
-    OutboxMessage.objects.filter(held, pk__in=digest.payload["messages"]).update(
+    rows = OutboxMessage.objects.filter(held, pk__in=members(digest))
+    OutboxMessage.objects.filter(pk__in=_locked(rows)).update(
         state=state,
         last_error="" if state == OutboxMessage.State.SENT else f"{note}: {reason}",
         lease_until=None,
         finished_at=now,
     )
+
+
+def _locked(rows: QuerySet[OutboxMessage]) -> list[int]:
+    """The ids of messages, locked in their order: nobody waits for us who holds one of them."""
+    return list(rows.select_for_update().order_by("id").values_list("pk", flat=True))
 
 
 def _fresh() -> QuerySet[OutboxMessage]:
@@ -81,6 +107,7 @@ def _fresh() -> QuerySet[OutboxMessage]:
 def _in_the_way() -> QuerySet[OutboxMessage]:
     """What has to arrive before a member, and is no member itself."""
     return OutboxMessage.objects.filter(
+        ~TOLD_BY_ONE,
         state="pending",
         destination=OuterRef("destination"),
         subject=OuterRef("subject"),

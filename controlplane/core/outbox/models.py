@@ -10,7 +10,7 @@ class OutboxMessage(models.Model):
     `event_key` names the event once (for example `audit:1842`), so a repeat adds nothing.
     `fence` grows with every claim: a sender that lost its lease can't record a result. `subject`
     is what it is about (`episode:12`), if that has a thread of its own: such messages arrive in
-    order.
+    order. A FAILED message that is not worth another try is discarded: it waits for nobody.
     """
 
     class State(models.TextChoices):
@@ -32,6 +32,8 @@ class OutboxMessage(models.Model):
     last_error = models.TextField(blank=True)
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
+    discarded_at = models.DateTimeField(null=True, blank=True)
+    discarded_by = models.CharField(max_length=200, blank=True, db_default="")
 
     class Meta:
         constraints = [
@@ -54,6 +56,11 @@ class OutboxMessage(models.Model):
                 fields=["destination", "subject", "id"],
                 condition=Q(state="pending") & ~Q(subject=""),
                 name="outbox_in_order",
+            ),
+            models.Index(
+                fields=["destination", "subject", "id"],
+                condition=~Q(subject=""),
+                name="outbox_of_subject",
             ),
         ]
 

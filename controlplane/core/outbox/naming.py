@@ -12,6 +12,7 @@ from controlplane.core.targets.models import Target
 
 WAYS = {"slack": "Slack", "email": "e-mail", "webhook": "webhook", "slack_reply": "Slack reply"}
 HIDDEN = "[hidden]"
+_SLACKS = ("slack", "slack_reply")
 _PEOPLE_OF_SLACK = ("U", "W", "D", "@")
 
 
@@ -61,6 +62,19 @@ def named(destinations: Iterable[str]) -> dict[str, Named]:
     return {one: _named(one, names.get(one, "")) for one in wanted}
 
 
+def is_personal(destination: str) -> bool:
+    """Whether its address is that of a person."""
+    kind, _, address = destination.partition(":")
+    if kind in _SLACKS:
+        return address.startswith(_PEOPLE_OF_SLACK)
+    return kind == "email"
+
+
+def hidden(destination: str) -> str:
+    """The destination as programs see it: `email:[hidden]` for a person's, any other as it is."""
+    return f"{destination.partition(':')[0]}:{HIDDEN}" if is_personal(destination) else destination
+
+
 def named_like(name: str) -> list[str]:
     """The destinations of the targets with a name: what a person means who types it."""
     targets = Target.objects.select_related("user").filter(name__iexact=name)
@@ -68,15 +82,14 @@ def named_like(name: str) -> list[str]:
 
 
 def _named(destination: str, name: str) -> Named:
-    kind, _, address = destination.partition(":")
-    personal = kind == "email" or (kind == "slack" and address.startswith(_PEOPLE_OF_SLACK))
-    return Named(destination, WAYS.get(kind, kind), name, personal)
+    kind = destination.partition(":")[0]
+    return Named(destination, WAYS.get(kind, kind), name, is_personal(destination))
 
 
 def _names(destinations: list[str]) -> dict[str, str]:
     parts = [one.partition(":") for one in destinations]
     mails = [address for kind, _, address in parts if kind == "email"]
-    slacks = [address for kind, _, address in parts if kind == "slack" and address]
+    slacks = [address for kind, _, address in parts if kind in _SLACKS and address]
     hooks = [address for kind, _, address in parts if kind == "webhook"]
     having = (
         Q(address__in=destinations)
@@ -101,4 +114,5 @@ def _of(target: Target) -> list[str]:
     mails = {target.email, account.email if account else ""} - {""}
     slacks = {target.slack_user_id, account.slack_user_id if account else ""} - {""}
     own = [target.address] if target.address else []
-    return own + [f"email:{one}" for one in mails] + [f"slack:{one}" for one in slacks]
+    own += [f"email:{one}" for one in mails]
+    return own + [f"{kind}:{one}" for kind in _SLACKS for one in slacks]

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, F, Max, Q
 
 from controlplane.core.durations import readable
-from controlplane.core.outbox import naming
+from controlplane.core.outbox import naming, selection
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.naming import Named
 from controlplane.core.sections import ReportRow, ReportSection
@@ -34,14 +34,14 @@ def deliveries(start: datetime, end: datetime, now: datetime) -> ReportSection:
 def _by_destination(start: datetime, end: datetime) -> list[dict[str, Any]]:
     """Those with failures first, then the busiest."""
     written = Q(created_at__gte=start, created_at__lt=end)
-    still_failed = Q(state="failed", created_at__lt=end)
+    still_failed = selection.GIVEN_UP & Q(created_at__lt=end)
     took = F("finished_at") - F("created_at")
     rows = (
         OutboxMessage.objects.filter(written | still_failed)
         .values("destination")
         .annotate(
             sent=Count("pk", filter=Q(state="sent")),
-            failed=Count("pk", filter=Q(state="failed")),
+            failed=Count("pk", filter=selection.GIVEN_UP),
             pending=Count("pk", filter=Q(state="pending")),
             slowest=Max(took, filter=Q(state="sent")),
         )
@@ -71,6 +71,8 @@ def _summary(sent: int, failed: int, pending: int) -> str:
         return "Nothing was to be told this week."
     said = f"{sent:,} sent"
     said += (
-        f", {failed:,} failed and wait for somebody to retry them" if failed else ", none failed"
+        f", {failed:,} failed and wait for somebody to retry or discard them"
+        if failed
+        else ", none failed"
     )
     return said + (f"; {pending:,} still to be sent." if pending else ".")

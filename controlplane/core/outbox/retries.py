@@ -35,6 +35,7 @@ def retry(*, message_id: int, actor: Actor, now: datetime) -> OutboxMessage:
     message.lease_until = None
     message.next_attempt_at = now
     message.finished_at = None
+    message.discarded_at, message.discarded_by = None, ""
     message.save()
     audit.record(
         actor=actor,
@@ -56,10 +57,11 @@ def retry_all(*, destination: str, actor: Actor, now: datetime) -> tuple[int, in
     a digest goes with the digest. Raises :class:`Conflict` if none has failed.
     """
     actor.require("switches:write")
-    failed = OutboxMessage.objects.filter(destination=destination, state="failed")
-    rows = list(failed.select_for_update().order_by("id")[:MOST_AT_ONCE])
-    told_by_digest = {member for row in rows for member in digests.members(row)}
-    ids = [row.pk for row in rows if row.pk not in told_by_digest]
+    failed = OutboxMessage.objects.filter(
+        destination=destination, state="failed", discarded_at__isnull=True
+    ).exclude(pk__in=digests.to_be_told(destination))
+    rows = failed.select_for_update().order_by("id")[:MOST_AT_ONCE]
+    ids = [row.pk for row in rows]
     if not ids:
         raise Conflict("No message to this destination has failed; there is nothing to retry.")
     OutboxMessage.objects.filter(pk__in=ids).update(
@@ -70,7 +72,7 @@ def retry_all(*, destination: str, actor: Actor, now: datetime) -> tuple[int, in
         next_attempt_at=now,
         finished_at=None,
     )
-    left = failed.exclude(pk__in=told_by_digest).count()
+    left = failed.count()
     audit.record(
         actor=actor,
         action="outbox.retried",

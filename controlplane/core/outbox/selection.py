@@ -7,6 +7,9 @@ from django.db.models import Count, Q, QuerySet
 from controlplane.core.outbox import naming
 from controlplane.core.outbox.models import OutboxMessage
 
+GIVEN_UP = Q(state="failed", discarded_at__isnull=True)
+"""What failed and waits for somebody to retry or discard it."""
+
 SEVERITIES = ("critical", "warning", "info")
 
 
@@ -32,7 +35,7 @@ def counts() -> dict[str, int]:
     """How many wait to be sent, and how many were given up."""
     return OutboxMessage.objects.exclude(state="sent").aggregate(
         pending=Count("pk", filter=Q(state="pending")),
-        failed=Count("pk", filter=Q(state="failed")),
+        failed=Count("pk", filter=GIVEN_UP),
     )
 
 

@@ -1,13 +1,16 @@
 """Putting messages into the outbox, in the transaction of the change they tell of."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from controlplane.core.outbox import transports, wordings
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.targets import routing
+from controlplane.core.targets import reach, routing
 from controlplane.core.wake import wake
+
+LONGEST_KEY = 120
 
 
 def announce(
@@ -26,12 +29,14 @@ def announce(
     Destinations are those the routes give for event, scope and severity (by default that of the
     event's wording), or exactly `to`; one that no transport is configured for is left out. All
     messages about one `subject` (`episode:12`) share a thread at each destination and arrive in
-    order. `facts` are plain JSON values; each transport words them in its own way. Returns how many
-    destinations there were.
+    order. `facts` are plain JSON values; each transport words them in its own way. A key may be of
+    any length. Returns how many destinations there were.
     """
+    event_key = _short(event_key)
     severity = severity or wordings.severity_of(event)
     wanted = routing.routed(event, scope, severity, now) if to is None else to
-    destinations = [destination for destination in wanted if transports.reaches(destination)]
+    reaches = reach.configured if to is None else transports.reaches
+    destinations = [destination for destination in wanted if reaches(destination)]
     OutboxMessage.objects.bulk_create(
         [
             OutboxMessage(
@@ -51,3 +56,10 @@ def announce(
     if destinations:
         wake("outbox")
     return len(destinations)
+
+
+def _short(event_key: str) -> str:
+    """The key if its column takes it, else its digest: the same for the same key."""
+    if len(event_key) <= LONGEST_KEY:
+        return event_key
+    return f"sha256:{hashlib.sha256(event_key.encode('utf-8', 'surrogatepass')).hexdigest()}"

@@ -14,7 +14,7 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.authentication import actor_of
-from controlplane.core.outbox import naming, retries, selection, wordings
+from controlplane.core.outbox import discards, naming, retries, selection, wordings
 from controlplane.core.outbox.api import ROWS, in_order
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 from controlplane.core.outbox.naming import Named
@@ -42,6 +42,10 @@ class DeliveryFilters(forms.Form):
     def chosen(self) -> dict[str, Any]:
         self.is_valid()
         return {name: value for name, value in self.cleaned_data.items() if value}
+
+
+class DiscardForm(forms.Form):
+    reason = forms.CharField(max_length=500)
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,26 @@ def retry(request: PersonRequest, delivery_id: int) -> HttpResponse:
     try:
         retries.retry(message_id=delivery_id, actor=actor_of(request), now=db_now())
     except DomainError as error:
-        return _not_retried(request, error)
+        return _refused(request, "Not sent again", error)
     return done(request, "It is sent again.", f"/deliveries/{delivery_id}/")
+
+
+@signed_in
+@require_POST
+def discard(request: PersonRequest, delivery_id: int) -> HttpResponse:
+    """Let it go, for a reason."""
+    asked = DiscardForm(request.POST)
+    try:
+        asked.is_valid()
+        discards.discard(
+            message_id=delivery_id,
+            reason=asked.cleaned_data.get("reason", ""),
+            actor=actor_of(request),
+            now=db_now(),
+        )
+    except DomainError as error:
+        return _refused(request, "Not discarded", error)
+    return done(request, "It is discarded.", f"/deliveries/{delivery_id}/")
 
 
 @signed_in
@@ -127,13 +149,13 @@ def retry_all(request: PersonRequest) -> HttpResponse:
             destination=destination, actor=actor_of(request), now=db_now()
         )
     except DomainError as error:
-        return _not_retried(request, error)
+        return _refused(request, "Not sent again", error)
     said = f"{retried} sent again." + (f" {left} more failed there; press again." if left else "")
     return done(request, said, "/deliveries/")
 
 
-def _not_retried(request: PersonRequest, error: DomainError) -> HttpResponse:
-    context = {"heading": "Not sent again", "detail": error.detail, "back": "deliveries_page"}
+def _refused(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
+    context = {"heading": heading, "detail": error.detail, "back": "deliveries_page"}
     return show(request, "core/notice.html", context, status=error.status)
 
 
@@ -159,7 +181,7 @@ def _took(attempt: Attempt) -> float | None:
 
 def _given_up() -> list[tuple[Named, int]]:
     """Where messages failed, and how many: the most first."""
-    failed = OutboxMessage.objects.filter(state="failed").values_list("destination")
+    failed = OutboxMessage.objects.filter(selection.GIVEN_UP).values_list("destination")
     found = list(failed.annotate(count=Count("pk")).order_by("-count", "destination")[:MOST_PLACES])
     names = naming.named(destination for destination, _ in found)
     return [(names[destination], count) for destination, count in found]

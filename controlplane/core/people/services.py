@@ -37,13 +37,17 @@ def actor_for(
 def create_user(
     *, username: str, password: str | None, role: str, actor: Actor, now: datetime, **more: Any
 ) -> User:
-    """Make a person who can sign in; raises :class:`InvalidInput` if the name is taken."""
+    """Make a person who can sign in; raises :class:`InvalidInput` if the name is taken, Django's
+    ValidationError for what can't be."""
     username = User.normalize_username(username)  # As signing in does: NFKC.
     if User.objects.filter(username=username).exists():
         raise InvalidInput({"username": [f"{username} exists already."]})
     if "slack_user_id" in more:
         more["slack_user_id"] = slack_user_id(more["slack_user_id"], of=None)
-    user = User.objects.create_user(username, password, role=role, **more)
+    user = User(username=username, role=role, **more)
+    user.set_password(password)
+    user.full_clean(exclude=["password"])
+    user.save()
     audit.record(
         actor=actor,
         action="user.created",

@@ -12,13 +12,17 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
+from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Body, Filters, Flag, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.people.roles import Power
 from controlplane.core.targets import reach, services
 from controlplane.core.targets.fields import Asked, Reference
 from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.resources import route_resource, target_resource
+from controlplane.core.targets.resources import route_resource, target_resource, target_resources
+
+HIDDEN_FROM_PROGRAMS = "A person's address is shown to signed-in people only."
 
 
 class StepShape(serializers.Serializer[Any]):
@@ -38,15 +42,23 @@ class DutyShape(serializers.Serializer[Any]):
     until = serializers.DateTimeField(help_text="The next hand-over.")
 
 
+class TargetRows(serializers.ListSerializer[Any]):
+    """Knows whom all the targets of a page reach, asked for once."""
+
+    def to_representation(self, data: Any) -> list[dict[str, Any]]:
+        addresses = actor_of(self.context["request"]).is_person
+        return target_resources(data, db_now(), addresses=addresses)
+
+
 class TargetShape(serializers.Serializer[Target]):
     id = serializers.IntegerField()
     name = serializers.CharField()
     kind = serializers.ChoiceField(Target.Kind.values)
     description = serializers.CharField()
     user = serializers.CharField(required=False, allow_null=True)
-    email = serializers.CharField(required=False)
-    slack_user_id = serializers.CharField(required=False)
-    address = serializers.CharField(required=False)
+    email = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
+    slack_user_id = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
+    address = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
     webhook_url = serializers.CharField(
         required=False, allow_null=True, help_text="Only whose it is; the rest may be a secret."
     )
@@ -58,8 +70,8 @@ class TargetShape(serializers.Serializer[Target]):
     reaches = ReachShape()
     on_duty = DutyShape(required=False, allow_null=True)
 
-    def to_representation(self, target: Target) -> dict[str, Any]:
-        return target_resource(target, self.context.get("now") or db_now())
+    class Meta:
+        list_serializer_class = TargetRows
 
 
 class WrittenTargetShape(TargetShape):
@@ -158,7 +170,17 @@ class TargetFilters(Filters):
     kind = serializers.ChoiceField(Target.Kind.values, required=False)
 
 
-class TargetList(ListView[Target]):
+class WebhookView(ApiView):
+    """Looks up the host of a webhook before the transaction: nobody should wait for DNS there."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method in ("POST", "PUT") and actor_of(request).has(Power.ADMINISTER):
+            url = dict(request.data).get("webhook_url")
+            services.look_up(url.strip() if isinstance(url, str) else "")
+
+
+class TargetList(WebhookView, ListView[Target]):
     """Everybody and everything that can be told, and whether they are reached."""
 
     queryset = Target.objects.select_related("user")
@@ -167,9 +189,6 @@ class TargetList(ListView[Target]):
     ordering = "id"
     read_scope = "switches:read"
     write_scope = "switches:write"
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "now": db_now()}
 
     def chosen(self, rows: QuerySet[Target], filters: dict[str, Any]) -> QuerySet[Target]:
         return rows.filter(**filters)
@@ -182,14 +201,16 @@ class TargetList(ListView[Target]):
         return _written(target, secret, now, status=201)
 
 
-class TargetView(ApiView):
+class TargetView(WebhookView):
     read_scope = "switches:read"
     write_scope = "switches:write"
 
     @extend_schema(responses=TargetShape)
     def get(self, request: Request, target_id: int) -> Response:
         """One target, and whom it reaches now."""
-        return Response(target_resource(services.one(target_id), db_now()))
+        addresses = actor_of(request).is_person
+        target = services.one(target_id)
+        return Response(target_resource(target, db_now(), addresses=addresses))
 
     @extend_schema(request=TargetBody, responses=WrittenTargetShape, auth=BY_SESSION)
     @mutation(TargetBody)
@@ -260,7 +281,7 @@ def _asked(body: dict[str, Any]) -> Asked:
 
 
 def _written(target: Target, secret: str | None, now: datetime, *, status: int = 200) -> Done:
-    shown = target_resource(target, now)
+    shown = target_resource(target, now, addresses=True)
     # A repeat can't have it again, and the one of a dry run signs nothing.
     without = {**shown, "webhook_secret": None}
     return Done({**shown, "webhook_secret": secret}, status=status, kept=without, would_be=without)

@@ -4,18 +4,20 @@ from collections import defaultdict
 from datetime import datetime
 
 from controlplane.core.sections import Waiting
-from controlplane.core.targets import reach
+from controlplane.core.targets import directory, reach
 from controlplane.core.targets.models import Route, Target
-from controlplane.core.targets.reach import Rung
+from controlplane.core.targets.reach import Reach, Rung
 
 PAGE = "/targets/"
+MOST = 300
 
 
 def unreachable_steps(now: datetime) -> list[Waiting]:
     """Each target that some step would tell and that reaches nobody, and each silent severity."""
-    ladders = {severity: reach.ladder(severity, now) for severity in reach.SEVERITIES}
+    ladders = reach.ladders(reach.SEVERITIES, now)
+    since = _created()
     found = [
-        _silent(severity, ladder, now)
+        _silent(severity, ladder, since.get(severity, now))
         for severity, ladder in ladders.items()
         if not any(rung.reach.to for rung in ladder)
     ]
@@ -30,9 +32,11 @@ def unreachable_steps(now: datetime) -> list[Waiting]:
 def unreachable_routes(now: datetime) -> list[Waiting]:
     """That no route reaches anything, so that nobody hears of any change; or that some do not."""
     routes = list(Route.objects.select_related("target__user").order_by("id"))
-    silent = [route for route in routes if not reach.reach(route.target, now).to]
+    known = directory.read(route.target for route in routes)
+    reached = {route.pk: reach.reached(route.target, known, now) for route in routes}
+    silent = [route for route in routes if not reached[route.pk].to]
     if len(silent) < len(routes):
-        return [_silent_route(route, now) for route in silent]
+        return [_silent_route(route, reached[route.pk]) for route in silent[:MOST]]
     since = min((route.created_at for route in routes), default=now)
     return [
         Waiting(
@@ -47,8 +51,13 @@ def unreachable_routes(now: datetime) -> list[Waiting]:
     ]
 
 
-def _silent(severity: str, ladder: list[Rung], now: datetime) -> Waiting:
-    since = Target.objects.filter(name=severity).values_list("created_at", flat=True).first()
+def _created() -> dict[str, datetime]:
+    """Since when there has been an escalation for each severity."""
+    found = Target.objects.filter(name__in=reach.SEVERITIES)
+    return dict(found.values_list("name", "created_at"))
+
+
+def _silent(severity: str, ladder: list[Rung], since: datetime) -> Waiting:
     return Waiting(
         kind="escalation",
         severity="critical" if severity == "critical" else "warning",
@@ -57,7 +66,7 @@ def _silent(severity: str, ladder: list[Rung], now: datetime) -> Waiting:
         if ladder
         else "It has no steps; only the routes would be told.",
         path=PAGE,
-        since=since or now,
+        since=since,
     )
 
 
@@ -74,12 +83,12 @@ def _missed(rungs: list[tuple[str, Rung]]) -> Waiting:
     )
 
 
-def _silent_route(route: Route, now: datetime) -> Waiting:
+def _silent_route(route: Route, reached: Reach) -> Waiting:
     return Waiting(
         kind="route",
         severity="warning",
         title=f"The route for {route.event} to {route.target.name} reaches nobody",
-        detail=f"{route.target.name}: {reach.reach(route.target, now).why}.",
+        detail=f"{route.target.name}: {reached.why}.",
         path=PAGE,
         since=route.created_at,
     )

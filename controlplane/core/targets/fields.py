@@ -1,6 +1,5 @@
 """What a target is asked to be, checked field by field."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,15 +13,14 @@ from django.core.validators import validate_email
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people.models import User, known_time_zone
 from controlplane.core.targets import duty
+from controlplane.core.targets.addresses import SLACK_PLACE, SLACK_USER
+from controlplane.core.targets.directory import LONGEST_DESTINATION
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
-from controlplane.core.targets.routing import LONGEST_DESTINATION
 
 LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_URL = 80, 300, 500
 MOST_MEMBERS, MOST_STEPS = 30, 12
 LONGEST_MINUTES = 7 * 24 * 60
-SLACK_USER = re.compile(r"[UW][A-Z0-9]{2,38}")
-SLACK_PLACE = re.compile(r"slack:(?:#[^\s#:,<>@]{1,80}|[CGDUW][A-Z0-9]{2,38})")
 ADDRESSES = "slack, slack:#name, slack:C024BE91L, email:ops@example.org or webhook"
 
 Reference = int | str
@@ -187,7 +185,7 @@ def _url_of(present: Target | None) -> str:
 
 
 def _rotation(asked: Asked, present: Target | None, errors: Errors) -> dict[str, Any]:
-    days = asked.rotation_days or duty.USUAL_DAYS
+    days = duty.USUAL_DAYS if asked.rotation_days is None else asked.rotation_days
     if not 1 <= days <= duty.LONGEST_DAYS:
         errors.add("rotation_days", f"From 1 to {duty.LONGEST_DAYS} days.")
     zone = asked.time_zone.strip() or "UTC"

@@ -1,17 +1,20 @@
 """What the Targets page shows: the escalation matrix, people, channels, rotations and routes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
+from django.core.paginator import Paginator
+
 from controlplane.core.outbox import wordings
-from controlplane.core.targets import reach, routing
+from controlplane.core.targets import directory, reach, usage
+from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.duty import Turn
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.targets.reach import Reach, Rung
 from controlplane.core.targets.resources import masked_url
-from controlplane.core.targets.services import used_by
 
 SHOWN = 200
 
@@ -59,50 +62,58 @@ class Way:
     matches: int
 
 
-def everything(now: datetime) -> dict[str, Any]:
-    """All parts of the page."""
-    targets = list(Target.objects.select_related("user").order_by("name")[: SHOWN + 1])
-    rows = [_row(target, now) for target in targets[:SHOWN] if target.kind != "escalation"]
+def everything(now: datetime, *, page: str | None = None, routes: str | None = None) -> Any:
+    """All parts of the page; of targets by name and of routes, one page each.
+
+    The three severities are on every page. However many rows there are, the queries are as many.
+    """
+    targets = Target.objects.select_related("user").order_by("name")
+    listed = Paginator(targets.exclude(**_of_a_severity()), SHOWN).get_page(page)
+    ways = Route.objects.select_related("target__user").order_by("id")
+    routed = Paginator(ways, SHOWN).get_page(routes)
+    shown = list(listed.object_list)
+    known = directory.read([*shown, *(route.target for route in routed.object_list)])
+    rows = _rows([one for one in shown if one.kind != Target.Kind.ESCALATION], known, now)
     return {
-        "severities": _severities(now),
+        "severities": _severities([one for one in shown if one.kind == "escalation"], now),
         "people": [row for row in rows if row.target.kind == "person"],
         "channels": [row for row in rows if row.target.kind == "channel"],
-        "rotations": [_rotation(row, now) for row in rows if row.target.kind == "on_call"],
-        "routes": _routes(now),
-        "more": len(targets) > SHOWN,
+        "rotations": [_rotation(row, known, now) for row in rows if row.target.kind == "on_call"],
+        "routes": [_way(route, known, now) for route in routed.object_list],
+        "targets_page": listed,
+        "routes_page": routed,
     }
 
 
-def _severities(now: datetime) -> list[Severity]:
-    """The three severities first, then whatever other escalation there is."""
-    found = {one.name: one for one in Target.objects.filter(kind="escalation").order_by("name")}
-    names = [name for name in reach.SEVERITIES if name in found]
-    names += [name for name in found if name not in reach.SEVERITIES]
-    return [Severity(found[name], reach.ladder(name, now)) for name in names]
+def _of_a_severity() -> dict[str, Any]:
+    return {"name__in": reach.SEVERITIES, "kind": Target.Kind.ESCALATION}
 
 
-def _row(target: Target, now: datetime) -> Row:
-    reached = reach.reach(target, now)
-    return Row(
-        target, reached, reach.masked(reached.to), used_by(target), masked_url(target.webhook_url)
-    )
+def _severities(others: Sequence[Target], now: datetime) -> list[Severity]:
+    """The three severities first, then whatever other escalation there is on this page."""
+    present = {one.name: one for one in Target.objects.filter(**_of_a_severity())}
+    found = [present[name] for name in reach.SEVERITIES if name in present] + [*others]
+    ladders = reach.ladders([one.name for one in found], now)
+    return [Severity(one, ladders[one.name]) for one in found]
 
 
-def _rotation(row: Row, now: datetime) -> Rotation:
-    members = row.target.members.select_related("person").order_by("position")
-    names = [member.person.name for member in members]
-    person, turn = routing.on_duty(row.target, now)
+def _rows(targets: Sequence[Target], known: Directory, now: datetime) -> list[Row]:
+    users = usage.used_by(targets)
+    found = []
+    for target in targets:
+        reached = reach.reached(target, known, now)
+        where, url = reach.masked(reached.to), masked_url(target.webhook_url)
+        found.append(Row(target, reached, where, users[target.pk], url))
+    return found
+
+
+def _rotation(row: Row, known: Directory, now: datetime) -> Rotation:
+    names = [person.name for person in known.members.get(row.target.pk, ())]
+    person, turn = known.on_duty(row.target, now)
     following = names[(turn.member + 1) % len(names)] if turn and len(names) > 1 else ""
     return Rotation(row, names, person, turn, following)
 
 
-def _routes(now: datetime) -> list[Way]:
-    routes = Route.objects.select_related("target__user").order_by("id")[:SHOWN]
-    return [
-        Way(
-            route,
-            reach.reach(route.target, now),
-            sum(fnmatchcase(event, route.event) for event in wordings.WORDINGS),
-        )
-        for route in routes
-    ]
+def _way(route: Route, known: Directory, now: datetime) -> Way:
+    matches = sum(fnmatchcase(event, route.event) for event in wordings.WORDINGS)
+    return Way(route, reach.reached(route.target, known, now), matches)

@@ -1,12 +1,14 @@
 """Whether anybody would really hear: destinations that some transport is configured for."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.core import durations
 from controlplane.core.outbox import transports
-from controlplane.core.targets import routing
+from controlplane.core.targets import directory
+from controlplane.core.targets.directory import Directory
 from controlplane.core.targets.models import EscalationStep, Target
 
 SEVERITIES = ("critical", "warning", "info")
@@ -43,21 +45,41 @@ class Rung:
 
 def reach(target: Target, now: datetime) -> Reach:
     """Whom a target reaches at this moment."""
-    found = routing.behind(target, now)
+    return reached(target, directory.read([target]), now)
+
+
+def reached(target: Target, known: Directory, now: datetime) -> Reach:
+    """The same without a query, by what was read of this target and of others."""
+    found = known.behind(target, now)
     if found is None:
         return Reach("", (), "nobody configured")
-    wanted = routing.destinations(found, now)
-    to = tuple(destination for destination in wanted if transports.reaches(destination))
-    if to:
+    wanted = known.destinations(found, now)
+    if to := tuple(destination for destination in wanted if configured(destination)):
         return Reach(found.name, to)
     return Reach(found.name, (), _why_not(found, wanted))
 
 
-def ladder(severity: str, now: datetime) -> list[Rung]:
-    """The steps of a severity's escalation, in order."""
-    steps = EscalationStep.objects.select_related("target__user")
-    steps = steps.filter(escalation__name=severity, escalation__kind=Target.Kind.ESCALATION)
-    return [Rung(step, reach(step.target, now)) for step in steps.order_by("position")]
+def configured(destination: str) -> bool:
+    """Whether some transport is configured to send where a target has just been said to be.
+
+    What a webhook needs is its URL, without which it would have no destination.
+    """
+    return destination.startswith("webhook:") or transports.reaches(destination)
+
+
+def ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
+    """The steps of each severity's escalation, in order; in two queries."""
+    rows = EscalationStep.objects.select_related("target__user", "escalation")
+    wanted = {
+        "escalation__name__in": list(severities),
+        "escalation__kind": Target.Kind.ESCALATION,
+    }
+    steps = list(rows.filter(**wanted).order_by("escalation", "position"))
+    known = directory.read(step.target for step in steps)
+    found: dict[str, list[Rung]] = defaultdict(list)
+    for step in steps:
+        found[step.escalation.name].append(Rung(step, reached(step.target, known, now)))
+    return {severity: found[severity] for severity in severities}
 
 
 def masked(destinations: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ import secrets
 from datetime import datetime
 from typing import Any
 
+import httpx
 from django.db import connection, transaction
 
 from controlplane.core.actors import Actor
@@ -13,9 +14,9 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import services as outbox
-from controlplane.core.outbox.transports import guarded
+from controlplane.core.outbox.transports import guarded, names
 from controlplane.core.people.roles import Power
-from controlplane.core.targets import fields, reach
+from controlplane.core.targets import addresses, fields, reach, usage
 from controlplane.core.targets.fields import Asked
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
 from controlplane.core.targets.resources import route_resource, target_settings
@@ -25,6 +26,16 @@ SCOPES = ("global", "segment", "feature", "experiment")
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
 
 
+def look_up(url: str) -> None:
+    """Raise :class:`InvalidInput` for a webhook's URL whose host is somewhere nobody may send to.
+
+    It asks DNS, so it comes before the transaction that writes the target. Whatever DNS says
+    later, each message is checked again on its way.
+    """
+    if 0 < len(url) <= fields.LONGEST_URL:
+        _check_url(url, names.resolve)
+
+
 @transaction.atomic
 def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, str | None]:
     """Make a target; returns it with its webhook's secret, which can't be had again.
@@ -32,7 +43,8 @@ def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, str | 
     Raises :class:`InvalidInput` with all that is wrong, :class:`Forbidden` for anybody but an
     admin who is signed in.
     """
-    _lock(actor, asked)
+    _lock(actor)
+    _check_asked(asked)
     checked = fields.check(asked, None)
     target = Target(created_at=now)
     secret = _write(target, checked, asked)
@@ -49,7 +61,8 @@ def change(
     Whoever is being told by it already is judged anew at the next turn. The secret is returned
     only if there is a new one.
     """
-    _lock(actor, asked)
+    _lock(actor)
+    _check_asked(asked)
     target = one(target_id)
     before, url = target_settings(target), target.webhook_url
     checked = fields.check(asked, target)
@@ -165,18 +178,12 @@ def one(target_id: int) -> Target:
 
 def used_by(target: Target) -> list[str]:
     """What leads to a target, in words: steps, rotations and routes."""
-    steps = target.used_in_steps.select_related("escalation").order_by("after_minutes")
-    found = [f"{step.escalation.name} after {step.after_minutes} min" for step in steps]
-    found += [f"the rotation {row.rotation.name}" for row in target.rotations.all()]
-    found += [f"the route for {route.event}" for route in target.routes.order_by("id")]
-    return list(dict.fromkeys(found))
+    return usage.used_by([target])[target.pk]
 
 
-def _lock(actor: Actor, asked: Asked | None = None) -> None:
+def _lock(actor: Actor) -> None:
     """Admins change targets one at a time, so that a check still holds when it is acted upon."""
     actor.require_power(Power.ADMINISTER)
-    if asked is not None:
-        _check_url(asked)  # It looks up a name, for which nobody should have to wait.
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])
 
@@ -212,17 +219,27 @@ def _webhook(target: Target, asked: Asked) -> str | None:
     return target.webhook_secret
 
 
-def _check_url(asked: Asked) -> None:
-    """Raise :class:`InvalidInput` for a URL that leads where nobody may send."""
+def _check_asked(asked: Asked) -> None:
+    """Raise :class:`InvalidInput` for a URL that can be refused without asking DNS."""
     url = (asked.webhook_url or "").strip()
     if not url or asked.address.strip() != "webhook":
         return
     if len(url) > fields.LONGEST_URL:
         raise InvalidInput({"webhook_url": [f"At most {fields.LONGEST_URL} characters."]})
+    _check_url(url, _nobody_asked)
+
+
+def _check_url(url: str, resolver: names.Resolve) -> None:
     try:
-        guarded.check_url(url)
+        guarded.check_url(url, resolver=resolver)
     except ValueError as error:
         raise InvalidInput({"webhook_url": [str(error)]}) from error
+    if not addresses.is_host(httpx.URL(url).raw_host.decode()):
+        raise InvalidInput({"webhook_url": ["There can be no host of that name."]})
+
+
+def _nobody_asked(host: str, port: int) -> list[str]:
+    raise OSError(f"{host} is not looked up here")
 
 
 def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: Any) -> Any:

@@ -30,7 +30,9 @@ TITLES = {
 def targets_page(request: PersonRequest) -> HttpResponse:
     """The escalation matrix first: it is what somebody at 3 a.m. asks for."""
     now = db_now()
-    return render(request, "core/targets.html", {"now": now, **matrix.everything(now)})
+    page, routes = request.GET.get("page"), request.GET.get("routes")
+    shown = matrix.everything(now, page=page, routes=routes)
+    return render(request, "core/targets.html", {"now": now, **shown})
 
 
 @signed_in
@@ -43,8 +45,10 @@ def new(request: PersonRequest, kind: str) -> HttpResponse:
     start = {"time_zone": request.user.time_zone, "rotation_days": 7}
     form = FORMS[kind](_posted(request), initial=start)
     if form.is_valid():
+        asked = form.asked(kind)
         try:
-            target, secret = services.create(asked=form.asked(kind), actor=actor, now=db_now())
+            services.look_up(asked.webhook_url or "")
+            target, secret = services.create(asked=asked, actor=actor, now=db_now())
         except InvalidInput as error:
             form.take(error.errors)
         else:
@@ -64,9 +68,11 @@ def change(request: PersonRequest, target_id: int) -> HttpResponse:
         raise Http404
     form = FORMS[kind](_posted(request), initial=initial(target))
     if form.is_valid():
+        asked = form.asked(kind)
         try:
+            services.look_up(asked.webhook_url or "")
             changed, secret = services.change(
-                target_id=target_id, asked=form.asked(kind), actor=actor, now=db_now()
+                target_id=target_id, asked=asked, actor=actor, now=db_now()
             )
         except InvalidInput as error:
             form.take(error.errors)

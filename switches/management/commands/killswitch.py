@@ -80,6 +80,7 @@ class Command(ShellCommand):
             )
         self.status(scope, key, options)
         self.tell_of(done.review, options)
+        self.tell_of_the_rest(done, options)
 
     def release(self, scope: str, key: str, options: dict[str, Any]) -> None:
         """Nobody else has to approve it here, but where somebody should have, a review is left."""
@@ -103,7 +104,7 @@ class Command(ShellCommand):
 
     def extend(self, scope: str, key: str, options: dict[str, Any]) -> None:
         with transaction.atomic():
-            services.extend(
+            done = services.extend(
                 scope=scope,
                 key=key,
                 expires_in=options["duration"],
@@ -112,6 +113,16 @@ class Command(ShellCommand):
                 now=db_now(),
             )
         self.status(scope, key, options)
+        self.tell_of_the_rest(done, options)
+
+    def tell_of_the_rest(self, done: services.Engagement, options: dict[str, Any]) -> None:
+        """What was asked for and is not so, or not yet."""
+        if options["json"]:
+            return
+        if done.notice:
+            self.line(f"  {done.notice}")
+        if done.approval is not None:
+            self.line(f"  permanent waits for somebody to approve it: request {done.approval.pk}")
 
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
         switch = find(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)

@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from switches.models import WeeklyReport
 from switches.report import weeks
 from switches.report.compose import zone
@@ -33,7 +34,7 @@ def test_without_a_week_it_makes_and_prints_the_last_complete_one_and_tells_nobo
     said = report()
 
     assert f"Weekly report {running.later(-1)}" in said
-    assert "kept, not told yet" in said
+    assert "kept, not told" in said
     assert WeeklyReport.objects.get().sent_at is None
 
 
@@ -48,7 +49,14 @@ def test_rows_carry_the_address_of_their_page(running, settings):
     assert "card payments charged twice since the deploy" in said
 
 
-def test_send_keeps_it_and_tells_it_once(running):
+def test_send_without_anybody_to_tell_keeps_it_and_says_so(running):
+    said = report("--send")
+
+    assert "kept, not told;" in said
+    assert WeeklyReport.objects.get().sent_at is None
+
+
+def test_send_keeps_it_and_tells_it_once(running, by_bot):  # noqa: F811
     first, again = report("--send"), report("--send")
 
     kept = WeeklyReport.objects.get()

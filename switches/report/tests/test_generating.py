@@ -1,22 +1,24 @@
 """A report is made once for a week, told once, and made up for after the house was away."""
 
 import hashlib
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
 
-from controlplane.core import canonical
+from controlplane.core import canonical, sections
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import NotFound
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.http.tests.callers import at_once
+from controlplane.core.http.tests.callers import at_once, person
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from controlplane.core.outbox.wordings import notice
+from controlplane.core.people.services import actor_for
 from switches.models import WeeklyReport
-from switches.report import services
+from switches.report import services, waiting
 from switches.report.tests.house import (
     DUE,
     MONDAY,
@@ -84,6 +86,9 @@ def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(b
     assert all(final for _, final in kept)
     assert [message.subject for message in told()] == ["report:2026-W47"]
     assert Escalation.objects.values_list("subject", flat=True).get() == "report:2026-W47"
+    assert [one.path[-9:-1] for one in waiting.unsigned_reports(DUE)] == [
+        f"2026-W{n}" for n in range(43, 48)
+    ]
 
 
 @pytest.mark.django_db
@@ -147,6 +152,80 @@ def test_while_the_week_runs_a_report_is_provisional_and_replaced(by_bot):  # no
     assert (again, last) == (False, True)
     assert [message.payload["kind"] for message in told()] == [", so far", ""]
     assert Escalation.objects.count() == 1
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """A part that can't be read, until the list is emptied."""
+    failures = [1]
+    sections.report_sources()
+
+    def part(_start, _end, _now):
+        if failures:
+            raise ValueError("not to be read now")
+        return sections.ReportSection("part", "Part", "All is well.", "good")
+
+    monkeypatch.setattr(sections, "_report", [*sections._report, (1, part)])
+    return failures
+
+
+@pytest.mark.django_db
+def test_a_part_that_cannot_be_read_is_waited_for(by_bot, broken):  # noqa: F811
+    began(MONDAY)
+
+    assert services.run_due(DUE) == 0
+    assert not WeeklyReport.objects.exists()
+    broken.clear()
+
+    assert services.run_due(DUE + timedelta(minutes=5)) == 1
+    assert not section(WeeklyReport.objects.get().content, "part")["unread"]
+    assert len(told()) == 1
+
+
+@pytest.mark.django_db
+def test_after_an_hour_it_is_told_without_and_made_anew_until_somebody_signs(by_bot, broken):  # noqa: F811
+    began(MONDAY)
+    later = DUE + timedelta(hours=1)
+    services.run_due(later)
+    first = WeeklyReport.objects.get()
+    assert first.final
+    assert services.generate(week=WEEK, actor=SHELL, now=later).anchor_id == first.anchor_id
+    broken.clear()
+
+    again = services.generate(week=WEEK, actor=SHELL, now=later + SECOND)
+    services.run_due(later + SECOND)
+
+    assert not section(again.content, "part")["unread"]
+    assert again.final
+    assert len(told()) == 2
+    assert Escalation.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_signed_one_is_never_made_again(by_bot, broken):  # noqa: F811
+    services.generate(week=WEEK, actor=SHELL, now=DUE)
+    ayse = actor_for(person("approver", "ayse"))
+    services.sign(week=WEEK, comment="one part is missing", actor=ayse, now=DUE)
+    broken.clear()
+
+    again = services.generate(week=WEEK, actor=SHELL, now=DUE + SECOND)
+
+    assert section(again.content, "part")["unread"]
+
+
+@pytest.mark.django_db
+def test_without_a_destination_it_waits_to_be_told_and_escalates(settings):
+    began(MONDAY)
+
+    assert [services.run_due(DUE + n * SECOND) for n in range(2)] == [1, 0]
+
+    assert WeeklyReport.objects.get().sent_at is None
+    assert not AuditEntry.objects.filter(action="report.sent").exists()
+    assert Escalation.objects.get().notified_at is None
+    settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
+    assert services.run_due(DUE + 2 * SECOND) == 1
+    assert WeeklyReport.objects.get().sent_at == DUE + 2 * SECOND
+    assert AuditEntry.objects.get(action="report.sent").after == '{"destinations":1,"final":true}'
 
 
 @pytest.mark.django_db

@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from controlplane.core.approvals.models import Approval
+from controlplane.core.http.tests.callers import person
 from controlplane.core.people.services import actor_for
-from switches import services
+from switches import services, waiting
 from switches.models import Episode, Switch, Trip, TripPolicy
 from switches.report import happened
 from switches.report.compose import compose
@@ -23,6 +24,7 @@ from switches.report.tests.house import (
     release,
     section,
 )
+from switches.rules.tests.given import glass, in_force
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -88,9 +90,8 @@ def test_each_way_of_being_forgotten_is_found_and_named():
     found = {row["switch"]: row["why"] for row in cells(written(), "forgotten")}
 
     assert found == {
-        "segment:old": "engaged for 15 d 9 h",
+        "segment:old": "left alone for 15 d 9 h",
         "segment:late": "overdue, and nobody acknowledged it",
-        "segment:often": "extended 3 times",
         "segment:kept": "permanent, and not confirmed in time",
     }
 
@@ -211,9 +212,6 @@ def test_trips_approvals_and_reviews_are_counted():
             decided_by="" if state == "pending" else "user:ayse",
             decided_at=None if state == "pending" else at(asked, 1),
         )
-    engage("segment:broken", at(4))
-    Episode.objects.update(broke_glass={"rule": "one payment path stays", "why": "INC-4411"})
-
     content = written()
 
     assert section(content, "trips")["summary"] == (
@@ -229,9 +227,65 @@ def test_trips_approvals_and_reviews_are_counted():
         "not signed",
         "approved by user:ayse",
     ]
+
+
+def test_rules_are_overridden_to_engage_and_to_release():
+    for name, switches in (("only one", "segment:*"), ("stays", "feature:on")):
+        kind = "exclusive" if name == "only one" else "at_least_one"
+        in_force(kind, switches, name=name)
+    engage("segment:a", at(1))
+    engage("feature:on", at(1))
+    engage("segment:b", at(2), break_glass=glass("only one"))
+    engage("segment:c", at(3), break_glass=glass("only one"))
+    services.release(
+        scope="feature",
+        key="on",
+        justification="both paths are healthy",
+        break_glass=glass("stays"),
+        actor=actor_for(person("approver", "ayse")),
+        now=at(4),
+    )
+    engage("segment:d", at(-1), break_glass=glass("only one"))
+
+    content = written()
+
+    assert section(content, "rules_overridden")["summary"] == (
+        "3 times somebody set a safety rule aside: 2 to engage and 1 to release."
+    )
     assert cells(content, "rules_overridden") == [
-        {"rule": "one payment path stays", "times": 1, "last_by_switch": "segment:broken"}
+        {"rule": "only one", "times": 2, "last_by_switch": "segment:c"},
+        {"rule": "stays", "times": 1, "last_by_switch": "feature:on"},
     ]
+
+
+def test_what_was_extended_often_is_named_so_once_it_is_left_alone():
+    engage("segment:often", at(-20), expires_in="3d")
+    for day in (-18, -17, -16):
+        extend("segment:often", at(day))
+
+    assert cells(written(), "forgotten")[0]["why"] == "extended 3 times; left alone for 23 d 9 h"
+
+
+def test_page_of_what_waits_and_the_report_agree_on_what_is_left_alone():
+    for number in range(12):
+        engage(f"segment:s{number}", at(-number), expires_in="30d")
+    services.acknowledge(scope="segment", key="s9", actor=actor_for(kim()), now=at(5))
+
+    reported = {row["switch"] for row in cells(written(), "forgotten")}
+
+    shown = {one.path.split("/")[-2] for one in waiting.forgotten(DUE)}
+    assert reported == {f"segment:{key}" for key in shown}
+    assert "s9" not in shown
+
+
+@pytest.mark.parametrize("day", range(7))
+def test_days_to_come_have_no_hours_yet(day):
+    engage("segment:a", at(-1), expires_in="7d")
+
+    charts = section(written(at(day, 12)), "flow")["charts"]
+
+    hours = next(chart for chart in charts if chart["unit"] == "hours")["bars"]
+    assert [value for _, value in hours] == [24.0] * day + [12.0] + [0.0] * (6 - day)
 
 
 def test_the_hours_of_a_day_add_up_to_what_an_independent_count_says():

@@ -9,6 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import at_once, person
+from controlplane.core.outbox.tests.conftest import by_bot, slack  # noqa: F401 - fixtures
 from controlplane.core.people.roles import ALL_SCOPES, Role
 from controlplane.core.people.services import actor_for
 from switches.models import WeeklyReport
@@ -108,7 +109,7 @@ def test_a_report_that_nobody_made_is_not_signed():
         sign(actor_for(person("approver")))
 
 
-def test_a_report_signed_before_it_is_told_is_not_told_further_up():
+def test_a_report_signed_before_it_is_told_is_not_told_further_up(by_bot):  # noqa: F811
     services.generate(week=WEEK, actor=SHELL, now=DUE)
     sign(actor_for(person("approver")))
 

@@ -241,3 +241,30 @@ def test_list_tells_how_things_stand_in_a_few_queries(admin):
     assert told == {"at": (False, True), "broken": (True, False), "none": (True, False)}
     assert rules["broken"]["engaged"] == ["feature:x", "segment:a"]
     assert rules["at"]["sentence"] == "At most 1 of segment:* engaged"
+
+
+@pytest.mark.parametrize("name", ["two-person", "Two\u2011Person", "two person", "ｔｗｏ‐person"])
+def test_name_of_the_second_person_is_not_to_be_imitated(admin, name):
+    response = admin.post("/rules/", {**RULE, "name": name})
+
+    assert response.status_code == 400
+    assert "name" in response.json()["errors"]
+
+
+@pytest.mark.parametrize("number", ["2", 2.0, True])
+def test_number_is_one_as_json_has_it(admin, number):
+    response = admin.post("/rules/", {**RULE, "kind": "at_most", "n": number})
+
+    assert response.status_code == 400
+    assert response.json()["errors"]["n"] == ["Must be a whole number, without quotes."]
+
+
+def test_engaged_ones_of_a_group_are_counted_and_the_first_are_named(admin):
+    in_force("at_least_one", "segment:*")
+    operator = as_role("operator")
+    for number in range(52):
+        operator.engage(f"segment:s{number:02}")
+
+    (rule,) = admin.get("/rules/").json()["results"]
+
+    assert (len(rule["engaged"]), rule["engaged_total"]) == (50, 52)

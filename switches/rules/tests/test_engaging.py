@@ -183,9 +183,21 @@ def test_nothing_is_permanent_against_a_rule(operator):
 
     response = operator.engage("segment:b", expires_in="permanent", break_glass=glass("exclusive"))
 
-    assert response.status_code == 400
-    assert "expires_in" in response.json()["errors"]
-    assert operator.get("/switches/segment/b/").json()["state"] == "released"
+    switch = response.json()
+    assert response.status_code == 200
+    assert lasts(switch) == timedelta(hours=4)
+    assert "never permanent" in switch["notice"]
+    assert "approval" not in switch
+    assert not Approval.objects.filter(kind="permanent").exists()
+
+
+def test_name_of_the_rule_is_read_as_people_type_it(operator):
+    in_force("exclusive", "segment:*", name="café")
+    operator.engage("segment:a")
+
+    response = operator.engage("segment:b", break_glass=glass(" cafe\u0301 "))
+
+    assert response.json()["broke_glass"]["rules"] == ["café"]
 
 
 def test_wrong_name_is_409_with_the_right_one(operator):
@@ -303,6 +315,22 @@ def test_shell_is_refused_with_the_option_that_goes_on(operator, capsys):
     assert "waits for a signature" in capsys.readouterr().out
     review = Approval.objects.get(kind="break_glass_review")
     assert review.requested_by.startswith("system:shell:")
+
+
+def test_shell_tells_what_is_otherwise_than_was_asked(operator, capsys):
+    in_force("exclusive", "segment:*", name="one")
+    waits = "permanent waits for somebody to approve it: request"
+    command = ("--reason", WHY, "--for", "permanent")
+
+    call_command("killswitch", "engage", "--segment", "a", *command)
+    assert waits in capsys.readouterr().out
+    call_command("killswitch", "extend", "--segment", "a", *command, "--json")
+    assert waits not in capsys.readouterr().out
+    call_command("killswitch", "engage", "--segment", "b", *command, "--break-glass", "one")
+    said = capsys.readouterr().out
+
+    assert waits not in said
+    assert "never permanent" in said
 
 
 def test_preview_tells_what_would_be_refused(operator):

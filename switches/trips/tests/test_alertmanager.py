@@ -1,6 +1,7 @@
 """What Alertmanager sends, read; and what machines say, made fit to be kept."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,11 @@ def alert(**more):
 
 
 def read(*alerts, **payload):
-    return list(alertmanager.read({"version": "4", "alerts": list(alerts), **payload}))
+    return message(*alerts, **payload).alerts
+
+
+def message(*alerts, **payload):
+    return alertmanager.read({"version": "4", "alerts": list(alerts), **payload})
 
 
 def test_alert_becomes_a_wish():
@@ -84,6 +89,41 @@ def test_huge_annotations_are_shortened_until_they_fit():
     assert found.evidence["labels"]["alertname"] == "ProviderDown"
 
 
+def test_names_beyond_what_one_alert_may_list_are_left_out_quickly():
+    names = [f"feature:f{number}" for number in range(8000)]
+    labels = {"alertname": "Down", "switchgear_switch": ",".join(names)}
+    notes = {"description": "é" * 60_000}
+    begin = time.monotonic()
+
+    found = message(alert(labels=labels, annotations=notes))
+
+    assert time.monotonic() - begin < 1
+    assert [one.switch for one in found.alerts] == names[:20]
+    assert found.left_out == 7980
+    assert found.left_switches == names[20:70]
+
+
+def test_wishes_beyond_what_one_message_may_hold_are_left_out_and_counted():
+    alerts = [alert(labels={"switchgear_switch": f"feature:f{number}"}) for number in range(120)]
+
+    found = message(*[alert(labels={})] * 500, *alerts, alert(status="resolved"))
+
+    assert sum(bool(one.switch) for one in found.alerts) == 100
+    assert sum(not one.switch for one in found.alerts) == 100
+    assert (found.left_out, found.left_switches[0]) == (20, "feature:f100")
+
+
+def test_huge_group_key_costs_little():
+    labels = [{"switchgear_switch": f"feature:f{number}"} for number in range(100)]
+    begin = time.monotonic()
+
+    found = read(*(alert(labels=one) for one in labels), groupKey="é" * 400_000)
+
+    assert time.monotonic() - begin < 2
+    assert len(found) == 100
+    assert len(found[0].evidence["groupKey"]) <= 4000
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
     lambda inside: st.lists(inside, max_size=4) | st.dictionaries(st.text(), inside, max_size=4),
@@ -112,7 +152,7 @@ def test_any_labels_and_annotations_can_be_read(labels, annotations, fingerprint
     for found in read(alert(labels=labels, annotations=annotations, fingerprint=fingerprint)):
         assert len(found.switch) <= 131
         assert 0 < len(found.fingerprint) <= 200
-        assert 0 < len(found.source) <= 120
+        assert bool(found.switch) <= len(found.source) <= 120
 
 
 @pytest.mark.parametrize(

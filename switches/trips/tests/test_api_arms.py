@@ -86,3 +86,22 @@ def test_arms_that_make_no_sense_are_400(machine, arms):
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, "0.01", True, 10])
 def test_alpha_is_a_probability(machine, alpha):
     assert machine.post(ARMS, {"arms": SPLIT, "alpha": alpha}).status_code == 400
+
+
+@pytest.mark.parametrize("expires_in", ["soon", "permanent", ""])
+def test_expiry_is_checked_although_the_counts_fit(machine, expires_in):
+    fits = {"a": {"expected": 1, "count": 1000}, "b": {"expected": 1, "count": 1000}}
+
+    response = machine.post(ARMS, {"arms": fits, "expires_in": expires_in})
+
+    assert response.status_code == 400
+    assert set(response.json()["errors"]) == {"expires_in"}
+
+
+def test_rare_arm_that_got_a_third_stops_the_experiment(machine):
+    rare = {"a": {"expected": 0.999, "count": 3000}, "b": {"expected": 0.001, "count": 1500}}
+
+    answer = machine.post(ARMS, {"arms": rare}).json()
+
+    assert (answer["verdict"], answer["test"], answer["tripped"]) == ("mismatch", "binomial", True)
+    assert "binomial, p" in Trip.objects.get().reason

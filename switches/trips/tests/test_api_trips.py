@@ -1,12 +1,10 @@
 """Trips over HTTP: the contract's lines, one by one."""
 
-from datetime import timedelta
-
 import pytest
 
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text, with_token
 from controlplane.core.people.roles import ALL_SCOPES
-from switches.models import Episode, Trip
+from switches.models import Episode, Trip, TripPolicy
 from switches.trips.tests.test_races import WISH
 
 pytestmark = pytest.mark.django_db
@@ -18,21 +16,6 @@ ENDPOINTS = [(TRIP, WISH), (HOOK, {"alerts": []}), (ARMS, {"arms": SPLIT})]
 @pytest.fixture
 def machine():
     return with_token("switches:trip")
-
-
-def firing(switch="feature:checkout", **more):
-    labels = {"alertname": "ProviderDown", "switchgear_switch": switch, **more.pop("labels", {})}
-    return {
-        "status": "firing",
-        "labels": labels,
-        "annotations": {"summary": "OpenAI answers 5xx since 02:10"},
-        "fingerprint": "c8f2a1",
-        **more,
-    }
-
-
-def hook(machine, *alerts, **payload):
-    return machine.post(HOOK, {"version": "4", "alerts": list(alerts), **payload})
 
 
 @pytest.mark.parametrize("path", [TRIP, f"{TRIP}/"])
@@ -76,7 +59,7 @@ def test_token_for_trips_can_do_nothing_else(machine):
         (b"", "application/json", 400),
         (b'{"a":"\\u0000"}', "application/json", 400),
         (b"alerts=1", "application/x-www-form-urlencoded", 415),
-        (b'{"a":"' + b"x" * 70_000 + b'"}', "application/json", 413),
+        (b'{"a":"' + b"x" * (1 << 20) + b'"}', "application/json", 413),
     ],
 )
 def test_what_cannot_be_read_is_a_problem(machine, path, content, kind, status):
@@ -102,6 +85,7 @@ def test_dry_run_trips_nothing(machine):
     assert response.json()["tripped"] is True
     assert response.json()["dry_run"] is True
     assert response.json()["switch"]["state"] == "released"
+    assert response.json()["trip"] is None
     assert not Trip.objects.exists()
     assert not Episode.objects.exists()
 
@@ -129,6 +113,40 @@ def test_monitor_can_say_that_it_is_over(machine):
     assert response.json()["switch"]["state"] == "engaged"
 
 
+def test_that_it_is_over_finds_the_fingerprint_as_it_was_sent(machine):
+    odd = {**WISH, "fingerprint": "  p95\u202e high\n"}
+    machine.post(TRIP, odd)
+
+    machine.post(TRIP, {**odd, "status": "resolved"})
+
+    assert Trip.objects.get().resolved_at is not None
+
+
+def test_longest_names_and_fingerprints_are_taken(machine):
+    long = {"switch": f"segment:{'k' * 120}", "source": "s" * 120, "fingerprint": "f" * 200}
+
+    for source in ("s" * 120, f"{'leak' * 30}"):
+        response = machine.post(TRIP, {**WISH, **long, "source": source})
+        assert response.status_code == 200, response.content
+    assert machine.post(TRIP, {**WISH, **long, "fingerprint": "x"}).status_code == 200
+
+
+def test_bodies_elsewhere_are_64_kib(machine):
+    body = {**WISH, "evidence": {"log": "x" * 70_000}}
+
+    assert machine.post(TRIP, body).status_code == 413
+
+
+def test_shortened_expiry_is_told(machine):
+    TripPolicy.objects.filter(trigger="provider-outage").update(longest_minutes=30)
+
+    answer = machine.post(TRIP, {**WISH, "expires_in": "7d"}).json()
+    other = machine.post(TRIP, {**WISH, "switch": "feature:b", "expires_in": "30m"}).json()
+
+    assert "asked for 7d and gets 30m" in answer["why"]
+    assert "asked for" not in other["why"]
+
+
 def test_unicode_survives(machine):
     wish = {**WISH, "reason": "결제 이중 청구 🧨 \u202eevil", "evidence": {"경보": "이중 청구 ✓"}}
 
@@ -137,82 +155,6 @@ def test_unicode_survives(machine):
     episode = Episode.objects.get()
     assert episode.reason == "결제 이중 청구 🧨 evil"
     assert episode.evidence == {"경보": "이중 청구 ✓"}
-
-
-def test_alert_trips_what_its_label_names(machine):
-    response = hook(machine, firing(labels={"switchgear_expires_in": "2h"}), groupKey="{}")
-
-    (result,) = response.json()["results"]
-    assert response.status_code == 200
-    assert (result["fingerprint"], result["switch"], result["tripped"]) == (
-        "c8f2a1",
-        "feature:checkout",
-        True,
-    )
-    episode = Episode.objects.get()
-    assert episode.reason == "ProviderDown: OpenAI answers 5xx since 02:10"
-    assert episode.expires_at - episode.engaged_at == timedelta(hours=2)
-    assert episode.evidence["annotations"] == {"summary": "OpenAI answers 5xx since 02:10"}
-
-
-def test_alert_that_repeats_resolves_and_repeats_stops_once(machine):
-    answers = [
-        hook(machine, firing(status=status)).json()["results"][0]
-        for status in ("firing", "firing", "resolved", "resolved", "firing")
-    ]
-
-    assert [answer["tripped"] for answer in answers] == [True, False, False, False, False]
-    assert "stays engaged until somebody releases it" in answers[2]["why"]
-    assert Episode.objects.get().ended_at is None
-
-
-def test_whatever_is_wrong_with_an_alert_is_told_in_a_200_and_kept(machine):
-    response = hook(
-        machine,
-        firing("nowhere:a"),
-        firing("feature:ok", fingerprint="f2"),
-        firing("feature:x", labels={"switchgear_expires_in": "permanent"}),
-        firing("global:all"),
-        firing("", fingerprint="f3"),
-        {},
-        truncatedAlerts=7,
-    )
-
-    results = response.json()["results"]
-    assert response.status_code == 200
-    assert [result["tripped"] for result in results] == [False, True, False, False, False, False]
-    assert [result["switch"] for result in results][-2:] == [None, None]
-    assert all(result["why"] for result in results)
-    assert "never engages for good" in results[2]["why"]
-    assert response.json()["truncated"] == 7
-    assert sorted(Trip.objects.values_list("switch", "outcome")) == [
-        ("feature:ok", "tripped"),
-        ("feature:x", "refused"),
-        ("global:all", "refused"),
-        ("nowhere:a", "refused"),
-    ]
-
-
-def test_wrong_label_is_kept_once_however_often_it_repeats(machine):
-    for _ in range(3):
-        hook(machine, firing("nowhere:a"))
-
-    assert Trip.objects.get().repeats == 2
-
-
-@pytest.mark.parametrize("body", [{}, {"alerts": None}, {"alerts": {}}, {"alerts": ["x"]}])
-def test_hook_without_alerts_is_400(machine, body):
-    response = machine.post(HOOK, body)
-
-    assert response.status_code == 400
-    assert any(name.startswith("alerts") for name in response.json()["errors"])
-
-
-def test_security_alerts_are_left_to_a_person(machine):
-    (result,) = hook(machine, firing(labels={"alertname": "SecurityBreach"})).json()["results"]
-
-    assert result["tripped"] is False
-    assert Trip.objects.get().outcome == "person"
 
 
 def test_trips_are_listed_newest_first_in_pages(machine):

@@ -47,6 +47,15 @@ def decide(policy=AUTOMATIC, switch="segment:finance", now=NOON, **history):
         ("security", "global", "security-incident"),
         ("alertmanager:SecurityBreach", "segment", "security-incident"),
         ("alertmanager:ProviderDown", "segment", "provider-outage"),
+        ("alertmanager:DataLeakSuspected", "feature", "data-leak"),
+        ("alertmanager:PossibleLeak", "segment", "data-leak"),
+        ("data_leak", "experiment", "data-leak"),
+        ("DATA.LEAK", "segment", "data-leak"),
+        ("CustomerDataExposed", "feature", "data-leak"),
+        ("IncidentSecurity", "segment", "security-incident"),
+        ("incident-se_cu.rity", "segment", "security-incident"),
+        ("ReportedPolicyViolation", "feature", "policy-violation"),
+        ("reported-policy-violation", "feature", "policy-violation"),
         ("monitor", "global", None),
     ],
 )
@@ -61,6 +70,22 @@ def test_first_row_by_position_decides():
 
     assert first_policy([person, automatic], "leak-scan", "segment") == person
     assert first_policy([automatic, person], "leak-scan", "segment") == automatic
+
+
+@pytest.mark.parametrize(
+    ("pattern", "source", "known"),
+    [
+        ("Data-Leak*", "data_leak.scan", True),
+        ("dataleak", "Data Leak", True),
+        ("leak[1]", "leak1", False),
+        ("leak[1]", "leak[1]", True),
+        ("a*c", "abd", False),
+    ],
+)
+def test_signs_between_words_do_not_matter_in_patterns(pattern, source, known):
+    row = Policy("row", [pattern], ["segment"], "person", 1)
+
+    assert (first_policy([row], source, "segment") is not None) is known
 
 
 def test_without_a_policy_it_is_refused():

@@ -107,9 +107,10 @@ def test_it_waits_until_somebody_engages():
     engage(after(minutes=3), "segment:finance")
 
     assert settle.waiting() == []
-    assert settle.settle_engaged(after(minutes=3)) == 1
-    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").closed_at == after(minutes=3)
-    assert settle.settle_engaged(after(minutes=3)) == 0
+    assert settle.settle_engaged(after(minutes=3, seconds=5)) == 0
+    assert settle.settle_engaged(after(minutes=4)) == 1
+    assert Escalation.objects.get(subject=f"trip:{asked.trip.pk}").closed_at == after(minutes=4)
+    assert settle.settle_engaged(after(minutes=4)) == 0
 
 
 def test_or_until_somebody_dismisses_it():

@@ -1,10 +1,15 @@
 """Many machines at one switch in the same moment: it is stopped once."""
 
+import time
+
 import pytest
 
+from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, as_role, at_once, person, token_text
 from switches.models import Episode, Publication, Trip
+from switches.trips import settle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WISH = {
@@ -99,3 +104,63 @@ def test_two_hooks_with_the_same_alerts_at_once_engage_each_switch_once():
     results = [result for answer in answers for result in answer.json()["results"]]
     assert sum(result["tripped"] for result in results) == 5
     assert Episode.objects.count() == 5
+
+
+def storm(count, name="Down"):
+    return [
+        {
+            "status": "firing",
+            "labels": {"alertname": name, "switchgear_switch": f"feature:f{number}"},
+            "fingerprint": f"a{number}",
+        }
+        for number in range(count)
+    ]
+
+
+def test_person_stops_everything_while_machines_are_heard():
+    operator, (machine,) = as_role("operator"), machines(1)
+    took = []
+
+    def stop_everything():
+        time.sleep(0.5)
+        begin = time.monotonic()
+        answer = operator.engage("global:all")
+        took.append(time.monotonic() - begin)
+        return answer
+
+    heard, engaged = at_once(
+        lambda: machine.post("/hooks/alertmanager", {"alerts": storm(100)}), stop_everything
+    )
+
+    assert heard.status_code == 200
+    assert engaged.status_code in {200, 201}
+    assert took[0] < 2
+
+
+def test_hooks_and_people_who_settle_do_not_lock_each_other_out():
+    operator, pair = as_role("operator"), machines(2)
+    alerts = storm(12, "DataLeak")
+    for number in range(12):
+        pair[0].post("/hooks/alertmanager", {"alerts": [alerts[number]]})
+    again = [{**alert, "fingerprint": f"b{alert['fingerprint']}"} for alert in alerts]
+    ids = list(Trip.objects.filter(outcome="person").values_list("id", flat=True))
+
+    answers = at_once(
+        lambda: pair[0].post("/hooks/alertmanager", {"alerts": again}),
+        lambda: pair[1].post("/hooks/alertmanager", {"alerts": again[::-1]}),
+        *(lambda pk=pk: dismissed(pk) for pk in ids[:4]),
+        lambda: operator.engage("feature:f11"),
+        settle_now,
+    )
+
+    assert [answer.status_code for answer in answers[:2]] == [200, 200]
+    assert all(result["why"] for answer in answers[:2] for result in answer.json()["results"])
+
+
+def dismissed(pk):
+    actor = Actor(type="user", name="kim", scopes=frozenset({"switches:write"}))
+    return settle.dismiss(trip_id=pk, reason="load test", actor=actor, now=db_now())
+
+
+def settle_now():
+    return settle.settle_engaged(db_now())

@@ -125,6 +125,47 @@ def test_small_samples_are_insufficient_however_they_look(counts):
     assert srm.judge(arms(*counts)).verdict == srm.INSUFFICIENT
 
 
+@pytest.mark.parametrize(
+    ("counts", "expected", "verdict"),
+    [
+        ((3000, 1500), ["0.999", "0.001"], srm.MISMATCH),
+        ((4498, 2), ["0.999", "0.001"], srm.INSUFFICIENT),
+        ((0, 9), ["0.5", "0.5"], srm.INSUFFICIENT),
+        ((3, 6, 0), ["0.4", "0.4", "0.2"], srm.INSUFFICIENT),
+        ((3000, 1500, 0), ["0.5", "0.4995", "0.0005"], srm.MISMATCH),
+        ((10**15 - 4, 4), [10**15 - 4, 4], srm.INSUFFICIENT),
+        ((10**15 - 10**6, 10**6), [10**15 - 4, 4], srm.MISMATCH),
+        ((5 * 10**14, 5 * 10**14 + 10**5, 1), [10**15, 10**15, 1], srm.INSUFFICIENT),
+        ((5 * 10**14, 6 * 10**14, 1), [10**15, 10**15, 1], srm.MISMATCH),
+    ],
+)
+def test_blatant_mismatch_is_seen_although_an_arm_expects_few(counts, expected, verdict):
+    found = srm.judge(arms(*counts, expected=expected))
+
+    assert found.verdict == verdict
+    assert found.test == srm.BINOMIAL
+
+
+@given(st.integers(1, 40), st.integers(0, 40), st.fractions("1/100", "99/100"))
+def test_binomial_tail_is_the_sum_of_its_terms(total, count, share):
+    count, expected = min(count, total), total * share
+    places = range(count, total + 1) if count > expected else range(count + 1)
+    exact = sum(
+        math.comb(total, i) * share**i * (1 - share) ** (total - i) for i in places
+    )  # fmt: skip
+
+    found = srm.tail(total, count, expected)
+    assert found == (1.0 if count == expected else pytest.approx(float(exact), rel=1e-9))
+
+
+@pytest.mark.parametrize(("count", "share"), [(20, 3), (400, 200), (180, 260), (0, 9)])
+def test_bound_beyond_what_is_summed_is_above_the_truth(count, share, monkeypatch):
+    summed = srm.tail(1000, count, Fraction(share))
+    monkeypatch.setattr(srm, "LARGEST_SUMMED", 10)
+
+    assert summed <= srm.tail(1000, count, Fraction(share)) <= summed * 60
+
+
 def test_with_five_expected_in_each_arm_it_is_judged():
     assert srm.judge(arms(10, 0), alpha=0.01).verdict == srm.MISMATCH
     assert srm.judge(arms(5, 5)).verdict == srm.OK

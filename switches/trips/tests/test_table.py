@@ -73,6 +73,7 @@ def test_order_is_that_of_the_rows_and_missing_ones_go(admin, rows):
         ("scopes", ["global", "segment"]),
         ("scopes", []),
         ("scopes", ["nowhere"]),
+        ("scopes", ["segment", "segment"]),
         ("scopes", [[]]),
         ("scopes", "segment"),
         ("gate", "never"),

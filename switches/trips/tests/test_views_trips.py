@@ -100,6 +100,16 @@ def test_what_waits_offers_to_engage_and_to_dismiss():
     assert "operators engage it" in viewers
 
 
+def test_what_a_machine_has_stopped_meanwhile_links_to_its_page():
+    leak()
+    ask(db_now(), switch="segment:finance", fingerprint="slow")
+
+    shown = page(browser_as("operator").get(PAGE))
+
+    assert "Stopped for now" in shown
+    assert "/switches/engage/?scope=segment" not in shown
+
+
 def test_link_fills_in_the_form():
     leak(reason="card numbers in the log, INC-77")
     operator = browser_as("operator")

@@ -149,3 +149,21 @@ def test_facts_make_the_request_critical_and_its_time_short():
 
     assert asked.risk == "critical"
     assert (asked.expires_at - now).total_seconds() == 2 * 3600
+
+
+def test_edited_reason_of_permanent_has_to_say_as_much_as_the_first(kim):
+    asked = kim.engage("segment:finance", expires_in="permanent").json()["approval"]["id"]
+
+    for vague in (".", "issue", "asdf asdf"):
+        refused = kim.patch(f"/approvals/{asked}/", {"reason": vague})
+        assert (refused.status_code, set(refused.json()["errors"])) == (400, {"reason"})
+    page = kim.client.post(f"/approvals/{asked}/edit/", {"reason": "issue"})
+
+    assert page.status_code == 400
+    assert Approval.objects.get().reason != "issue"
+    assert kim.patch(f"/approvals/{asked}/", {"reason": NEW}).status_code == 200
+
+
+def test_edited_justification_of_a_release_may_be_brief_but_not_blank(kim, waiting):
+    assert kim.patch(f"/approvals/{waiting}/", {"reason": "\u200b"}).status_code == 400
+    assert kim.patch(f"/approvals/{waiting}/", {"reason": "ok"}).status_code == 200

@@ -12,7 +12,6 @@ from controlplane.core.approvals.risk import (
     Risk,
     RiskFacts,
     classify,
-    needs_second_person,
     of_request,
 )
 
@@ -77,10 +76,6 @@ def test_kind_is_the_least_there_is(kind, at_least, expected):
 
 def test_facts_make_a_request_worse():
     assert of_request("rule_change", RiskFacts(tags=frozenset({"destructive"}))) == "critical"
-
-
-def test_high_and_above_need_a_second_person():
-    assert [needs_second_person(risk) for risk in CLASSES] == [False, False, True, True]
 
 
 def test_what_is_critical_lapses_after_two_hours():

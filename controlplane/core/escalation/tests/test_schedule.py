@@ -220,3 +220,22 @@ def test_looked_at_early_it_is_no_reason_to_remind_again():
 
     assert verdict.kind is None
     assert verdict.next_at == START + timedelta(hours=49)
+
+
+def announced(ladder, at):
+    """What is due `at` minutes after the routes were told and nobody else."""
+    standing = Standing("critical", START, notified_at=START)
+    return schedule.judge(standing, ladder, START + minutes(at))
+
+
+def test_announced_with_nobody_reachable_is_repeated_after_an_hour():
+    ladder = steps(*CRITICAL, mute=(0, 1, 2, 3))
+
+    assert (announced(ladder, 0).kind, announced(ladder, 0).next_at) == (None, START + minutes(60))
+    assert announced(ladder, 59.9).kind is None
+    assert announced(ladder, 60).kind == "repeat"
+
+
+def test_announced_steps_are_told_at_their_time_all_the_same():
+    assert announced(steps(*CRITICAL), 0).told == (0,)
+    assert announced(steps(*CRITICAL, mute=(0, 1)), 0).told == (2,)

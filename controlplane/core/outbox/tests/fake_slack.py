@@ -18,7 +18,8 @@ class FakeSlack:
     """Channels with messages. Answers each post by the next step of its script, then `always`.
 
     `on` has scripts for single methods, such as `{"chat.update": ["500"]}`; `script` is for what
-    posts a message. Steps: see `misbehaviour`; `accepted STEP` takes the message first.
+    posts a message. Steps: see `misbehaviour`; `accepted STEP` takes the message first. `ids` are
+    those of channels that may be posted to by name.
     """
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
@@ -28,6 +29,7 @@ class FakeSlack:
         self.always = "ok"
         self.requests: list[dict] = []
         self.channels: dict[str, list[dict]] = {}
+        self.ids: dict[str, str] = {}
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._last = 0.0
@@ -81,7 +83,7 @@ class FakeSlack:
         return {"ok": True}
 
     def _chat_postMessage(self, said: dict) -> dict:
-        channel = said["channel"]
+        channel = self.ids.get(said["channel"], said["channel"])
         if channel.startswith("U"):
             channel = f"D{channel[1:]}"
         thread = said.get("thread_ts")

@@ -26,3 +26,15 @@ def test_a_repeated_event_adds_nothing(by_bot):
 
     keys = OutboxMessage.objects.order_by("id").values_list("event_key", "destination", "state")
     assert list(keys) == [("audit:1", "slack", "pending"), ("audit:2", "slack", "pending")]
+
+
+def test_a_key_of_any_length_names_its_event_once(by_bot):
+    longest = "trip.waits:segment:" + "금" * 300
+
+    for key in (longest, longest, f"{longest}!", "k" * 120):
+        announce(key)
+
+    keys = set(OutboxMessage.objects.values_list("event_key", flat=True))
+    assert len(keys) == 3
+    assert "k" * 120 in keys
+    assert all(len(key) <= 120 for key in keys)

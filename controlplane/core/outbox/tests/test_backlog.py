@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.core import ticks
 from controlplane.core.actors import system
+from controlplane.core.attention import services as overview
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import attention, backlog, report, wordings
@@ -86,16 +87,18 @@ def test_another_backlog_is_another_alarm():
     assert alarms() == 1
 
 
-def test_a_backlog_that_somebody_knows_of_still_waits_for_attention():
+def test_a_backlog_is_critical_until_somebody_knows_of_it_and_then_still_waits():
     waiting(1001)
     backlog.look(NOW)
-    assert attention.backlogged(NOW) == []  # Its escalation waits by itself.
+    shown = [one for one in overview.everything(NOW).waiting if one.kind == "outbox_backlog"]
+    assert [(one.severity, one.since) for one in shown] == [("critical", NOW)]
+    assert "Told so far: nobody" in shown[0].detail
 
     escalation.acknowledge(subject="outbox:backlog", actor=system("test"), now=NOW)
 
     (one,) = attention.backlogged(NOW)
     assert "1,001" in one.title
-    assert one.since == NOW
+    assert (one.severity, one.since) == ("warning", NOW)
 
 
 def test_what_failed_waits_for_attention_once_for_each_destination():

@@ -225,6 +225,24 @@ def test_what_a_digest_tells_goes_with_the_digest():
     assert OutboxMessage.objects.get(state="pending").pk == digest.pk
 
 
+@pytest.mark.parametrize("state", ["failed", "pending"])
+def test_a_digest_beyond_the_first_hundred_still_takes_its_members_along(state):
+    members = [written("failed", event="escalation.step", outcomes=[]) for _ in range(120)]
+    facts = {"count": 120, "messages": [member.pk for member in members]}
+    digest = written(state, event="outbox.digest", facts=facts)
+    alone = written("failed", outcomes=[])
+
+    answer = as_role("operator").post("/deliveries/retry", {"destination": "slack"})
+
+    assert answer.json() == {
+        "destination": "slack",
+        "retried": 2 if state == "failed" else 1,
+        "left": 0,
+    }
+    waiting = set(OutboxMessage.objects.filter(state="pending").values_list("pk", flat=True))
+    assert waiting == {digest.pk, alone.pk}
+
+
 def test_a_retried_message_gets_its_attempts_back():
     message = written("failed")
 

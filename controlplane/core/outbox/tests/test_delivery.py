@@ -6,10 +6,11 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import delivery, transports
-from controlplane.core.outbox.models import OutboxMessage, Pace
+from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.conftest import TOKEN
 from controlplane.core.outbox.tests.fake_slack import fake_slack
 from controlplane.core.outbox.tests.sending import (
@@ -17,7 +18,6 @@ from controlplane.core.outbox.tests.sending import (
     attempted,
     make_due,
     message,
-    nobody_sends,
     sweep,
     until,
 )
@@ -100,22 +100,16 @@ def test_a_hopeless_failure_is_final_at_once(by_bot, caplog, step):
     until(lambda: "outbox.failed" in errors(caplog))
 
 
-def test_retry_after_keeps_every_message_away(by_bot):
-    by_bot.script = ["429 30"]
-    announce(3)
-    before = db_now()
+def test_a_database_that_is_away_while_sending_is_nobodys_mistake(monkeypatch, caplog):
+    monkeypatch.setitem(transports.BY_KIND, "hook", WithoutDatabase(""))
+    announce(to=["hook:1"])
 
     sweep()
 
-    until(lambda: message(event_key="audit:1").attempts == 1)
-    until(lambda: message(event_key="audit:1").lease_until is None)
-    assert set(OutboxMessage.objects.values_list("state", flat=True)) == {"pending"}
-    away = Pace.objects.get(pk="slack").keep_away_until - before
-    assert timedelta(seconds=30) <= away < timedelta(seconds=33)
-    until(nobody_sends)
-    assert sweep() == 0
-    assert len(by_bot.requests) == 1
-    assert delivery.claims.destinations(db_now() + timedelta(seconds=34)) == ["slack"]
+    assert attempted().state == "pending"
+    assert "database" in message().last_error
+    assert errors(caplog) == ""
+    OutboxMessage.objects.update(state="failed")
 
 
 def test_eight_attempts_and_then_it_is_failed(by_bot, caplog):
@@ -152,10 +146,10 @@ def test_slack_that_hangs_is_given_up_on_in_time(by_bot, monkeypatch):
 def test_two_sweepers_at_once_send_each_message_once(by_bot):
     by_bot.always = "slow 0.02"
     announce(30)
-    processes = [delivery.Senders() for _ in range(4)]
+    processes = [delivery.Senders(delivery.send_one) for _ in range(4)]
 
     for senders in processes:
-        assert senders.start("slack")
+        assert senders.serve("slack")
 
     until(lambda: not OutboxMessage.objects.exclude(state="sent").exists(), 10)
     assert len(by_bot.requests) == 30
@@ -213,7 +207,7 @@ def test_a_sender_that_died_in_the_last_attempt_leaves_no_message_pending(by_bot
     sweep()
 
     lost = message()
-    assert (lost.state, lost.attempts) == ("failed", 8)
+    assert (lost.state, lost.attempts, lost.fence) == ("failed", 8, 9)
     assert "may have arrived" in lost.last_error
     assert by_bot.requests == []
     until(lambda: "outbox.failed" in errors(caplog))
@@ -284,6 +278,11 @@ class Hook:
     def send(self, message):
         if outbound.post(self.url, {"text": message.event}, {}).status != 200:
             raise TransientFailure("no")
+
+
+class WithoutDatabase(Hook):
+    def send(self, message):
+        raise OperationalError("the connection is lost")
 
 
 class Broken(Hook):

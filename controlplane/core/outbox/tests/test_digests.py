@@ -73,15 +73,29 @@ def test_two_senders_gather_one_digest(by_bot):
     assert set(states()) == {"sent"}
 
 
-def test_what_comes_after_waits_for_the_reminder_of_its_subject(by_bot):
+def test_a_digest_that_is_held_up_holds_up_nothing_else_about_its_subjects(by_bot):
     remind(12, subject="episode:1")
-    announce(first=13, event="switch.released", subject="episode:1")
-
     digest = claims.claim("slack")
+    claims.record(digest, claims.Outcome("busy", 3600.0))
 
+    announce(first=13, event="episode.overdue", subject="episode:1")
+    announce(first=14, event="switch.released", subject="episode:1")
+
+    overdue = claims.claim("slack")
+    assert overdue.message.event == "episode.overdue"
     assert claims.claim("slack") is None
-    claims.record(digest, claims.Outcome())
+    claims.record(overdue, claims.Outcome())
     assert claims.claim("slack").message.event == "switch.released"
+    OutboxMessage.objects.update(state="failed")
+
+
+def test_reminders_behind_a_digest_that_is_held_up_are_a_storm_of_their_own(by_bot):
+    remind(12, subject="episode:1")
+    claims.record(claims.claim("slack"), claims.Outcome("busy", 3600.0))
+
+    remind(11, first=13, subject="episode:1")
+
+    assert claims.claim("slack").message.payload["count"] == 11
     OutboxMessage.objects.update(state="failed")
 
 

@@ -59,10 +59,10 @@ def slowly(monkeypatch):
 @pytest.mark.usefixtures("slowly", "ended")
 def test_after_a_burst_one_message_an_interval_across_senders(by_bot):
     announce(8)
-    processes = [delivery.Senders() for _ in range(3)]
+    processes = [delivery.Senders(delivery.send_one) for _ in range(3)]
 
     for senders in processes:
-        senders.start("slack")
+        senders.serve("slack")
 
     until(lambda: states() == ["sent"] * 8, 10)
     began = list(Attempt.objects.order_by("started_at").values_list("started_at", flat=True))

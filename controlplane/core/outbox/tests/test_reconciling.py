@@ -134,8 +134,25 @@ def test_a_channel_known_by_name_only_can_not_be_searched(by_bot, settings):
 
     deliver()
 
-    assert by_bot.methods == ["chat.postMessage", "chat.postMessage"]
+    assert by_bot.methods == ["chat.postMessage", "conversations.history", "chat.postMessage"]
     assert "may be a repeat" in by_bot.texts[1]
+
+
+def test_a_channel_known_by_name_is_searched_by_the_id_that_a_thread_told(by_bot, settings):
+    settings.SLACK = replace(settings.SLACK, channel="#ops")
+    by_bot.ids = {"#ops": "C0000OPS"}
+    announce(subject="episode:1")
+    deliver()
+    assert Thread.objects.get().channel == "C0000OPS"
+    by_bot.script = ["accepted 500"]
+
+    announce(first=2)
+    deliver()
+
+    assert states() == ["sent", "sent"]
+    assert len(by_bot.posts) == len(by_bot.messages) == 2
+    searched = [one for one in by_bot.requests if one["method"] == "conversations.history"]
+    assert [one["json"]["channel"] for one in searched] == ["C0000OPS"]
 
 
 def test_a_person_is_reached_and_searched_too(by_bot):

@@ -7,7 +7,9 @@ import pytest
 from controlplane.core.outbox import wordings
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports import slack
+from controlplane.core.outbox.transports.slack.blocks import head, reply
 
+AT = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 ENGAGED = {
     "switch": "segment:finance",
     "by": "user:alice",
@@ -19,8 +21,7 @@ ENGAGED = {
 
 
 def render(event, facts):
-    at = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
-    return slack.render(OutboxMessage(event=event, payload=facts, created_at=at))
+    return slack.render(OutboxMessage(event=event, payload=facts, created_at=AT))
 
 
 def everything(rendered):
@@ -103,3 +104,56 @@ def test_odd_facts_break_nothing():
             assert len(block.get("text", {}).get("text", "")) <= 3000
         assert len(said["blocks"][0]["text"]["text"]) <= 150
     assert render("{odd} event", {"a": 1})["text"]
+
+
+def test_no_block_is_longer_than_slack_takes_it(settings):
+    settings.PUBLIC_URL = "https://console.example"
+    long = {
+        "switch": "👾" * 3000,
+        "reason": "<&>@here" * 3000,
+        "path": f"/switches/engage/?reason={'%EA%B2%B0' * 400}",
+        "source": "<" * 3000,
+        **{f"{'key ' * 1000}{number}": "&" * 3000 for number in range(60)},
+    }
+    for event in [*wordings.WORDINGS, "an.event_of_tomorrow"]:
+        message = OutboxMessage(pk=7, event=event, payload=long, created_at=AT)
+        for said in (head(message, message), reply(message)):
+            assert len(said["blocks"]) <= 50
+            assert units(said["blocks"][0]["text"]["text"]) <= 3000
+            texts = [part for block in said["blocks"] for part in block.get("elements", [])]
+            for part in [*texts, *(block["text"] for block in said["blocks"] if "text" in block)]:
+                assert units(part["text"]) <= (150 if part["type"] == "plain_text" else 3000)
+
+
+def test_a_link_that_is_too_long_leads_to_the_page_without_what_was_filled_in(settings):
+    settings.PUBLIC_URL = "https://console.example"
+    filled_in = f"/switches/engage/?reason={'%EA%B2%B0' * 400}"
+
+    said = render("trip.waits", {"path": filled_in})
+    usual = render("trip.waits", {"path": "/switches/engage/?reason=outage"})
+
+    assert "<https://console.example/switches/engage/|" in everything(said)
+    assert "<https://console.example/switches/engage/?reason=outage|" in everything(usual)
+
+
+def test_what_is_cut_off_is_no_half_of_an_escaped_letter():
+    said = reply(OutboxMessage(pk=7, event="x", payload={"a": "&" * 450}, created_at=AT))
+    many = {f"{number}": "<" * 450 for number in range(9)}
+    cut = reply(OutboxMessage(pk=7, event="x", payload=many, created_at=AT))["text"]
+
+    assert "…" not in said["text"]
+    assert cut.endswith("&lt;…")
+
+
+def test_a_fact_is_taken_for_a_time_by_its_name_only():
+    facts = {"format": "20261121", "chat": "2026-11-21", "since_at": "2026-11-21T02:11:00Z"}
+
+    lines = dict(wordings.notice("an.event_of_tomorrow", facts).lines)
+
+    assert lines["format"] == "20261121"
+    assert lines["chat"] == "2026-11-21"
+    assert lines["since at"] == "2026-11-21 02:11:00 UTC"
+
+
+def units(text):
+    return len(text.encode("utf-16-le")) // 2

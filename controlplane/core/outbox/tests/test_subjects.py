@@ -104,6 +104,70 @@ def test_an_escalation_leaves_the_state_and_its_buttons_on_the_head(signed):
     assert "on-call was told" in reply["text"]
 
 
+@pytest.mark.parametrize("event", ["trip.tripped", "trip.engaged", "trip.resolved"])
+def test_a_trip_leaves_the_state_and_its_buttons_on_the_head(signed, event):
+    tell(1, "switch.engaged")
+    tell(2, event, source="grafana", why="its policy")
+
+    deliver()
+
+    head, reply = signed.messages
+    assert "ENGAGED: services are told" in head["text"]
+    assert "outage" in head["text"]
+    assert [button["action_id"] for button in buttons(head)] == ["acknowledge", "extend"]
+    assert "grafana" in reply["text"] or "resolved" in reply["text"]
+
+
+def test_a_trip_with_a_thread_of_its_own_is_its_head(signed):
+    tell(1, "trip.waits", source="grafana")
+    tell(2, "trip.refused", source="grafana")
+
+    deliver()
+
+    assert "was not allowed" in signed.messages[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("event", "facts", "names"),
+    [
+        ("switch.broke_glass", {"did": "engage"}, ["acknowledge", "extend"]),
+        ("switch.broke_glass", {"did": "release"}, []),
+        ("switch.held", {}, ["acknowledge", "extend"]),
+        ("switch.extended", {"expires_at": None}, ["acknowledge"]),
+        ("episode.expires_soon", {}, ["acknowledge", "extend"]),
+        ("episode.overdue", {}, ["acknowledge", "extend"]),
+        ("episode.reconfirmed", {}, ["acknowledge"]),
+        ("episode.reconfirm_soon", {}, ["acknowledge"]),
+        ("switch.undone", {}, []),
+    ],
+)
+def test_whatever_is_engaged_can_be_acknowledged_and_extended(signed, event, facts, names):
+    tell(1, event, **facts)
+
+    deliver()
+
+    assert [button["action_id"] for button in buttons(signed.messages[0])] == names
+
+
+def test_without_an_episode_there_is_nothing_to_extend(signed):
+    announce(subject="episode:1")
+
+    deliver()
+
+    assert [one["action_id"] for one in buttons(signed.messages[0])] == ["acknowledge"]
+
+
+@pytest.mark.parametrize("event", ["review.opened", "review.waiting", "review.reopened"])
+def test_a_review_is_signed_and_not_approved(signed, event):
+    tell(1, event, summary="segment:finance", approval=5)
+
+    deliver()
+
+    sign = buttons(signed.messages[0])[0]
+    assert (sign["text"]["text"], sign["action_id"]) == ("Sign", "approve")
+    assert "carried out" not in json.dumps(sign["confirm"])
+
+
 def test_approve_asks_first_and_deny_is_red(signed):
     tell(1, "approval.requested", summary="Release global", approval=5)
 
@@ -190,10 +254,10 @@ def test_order_within_a_subject_holds_through_failures_and_across_senders(by_bot
         OutboxMessage.objects.filter(state="pending", lease_until=None).update(
             next_attempt_at=db_now()
         )
-        processes = [delivery.Senders() for _ in range(3)]
+        processes = [delivery.Senders(delivery.send_one) for _ in range(3)]
         for senders in processes:
-            senders.start("slack")
-        until(lambda running=processes: all(not one._threads for one in running), 15)
+            senders.serve("slack")
+        until(lambda running=processes: not any(one.is_busy() for one in running), 15)
 
     assert states() == ["sent"] * 7
     replies = [said["text"] for said in by_bot.messages if "thread_ts" in said]

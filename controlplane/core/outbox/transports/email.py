@@ -117,7 +117,7 @@ def _who(name: str, address: str) -> Address:
 
 def _link(message: OutboxMessage, notice: Notice) -> tuple[str, str]:
     wording = wordings.WORDINGS.get(message.event)
-    decides = wording is not None and "approve" in wording.buttons
+    decides = wording is not None and not {"approve", "sign"}.isdisjoint(wording.buttons)
     return TO_DECIDE if decides else TO_OPEN, console_url(notice.path)
 
 

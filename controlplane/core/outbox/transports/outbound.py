@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from controlplane.core.outbox import connections
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 
 CONNECT_SECONDS = 3.0
@@ -65,6 +66,7 @@ def _ask(
     largest: int,
 ) -> Answer:
     seconds = min(WHOLE_SECONDS, whole_seconds or WHOLE_SECONDS)
+    connections.let_go()
     try:
         return asyncio.run(_post(url, headers, body, transport, seconds, largest))
     except httpx.ConnectTimeout as error:

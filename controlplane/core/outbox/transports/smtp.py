@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.core.outbox import connections
 from controlplane.core.outbox.transports import names
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 
@@ -97,6 +98,7 @@ def hand_in(
     server: Server, envelope: Envelope, mail: bytes, *, seconds: float = WHOLE_SECONDS
 ) -> None:
     """Give one mail to the server. Raises a failure that says whether a repeat can help."""
+    connections.let_go()
     try:
         with_server = _Connection(server, seconds)
     except smtplib.SMTPResponseException as refusal:

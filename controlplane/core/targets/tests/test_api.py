@@ -6,6 +6,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.escalation import services as escalation
 from controlplane.core.http.tests.callers import as_role, with_token
 from controlplane.core.targets.models import Target
+from controlplane.core.targets.tests.people import add
 
 pytestmark = pytest.mark.django_db
 
@@ -143,3 +144,36 @@ def test_escalations_are_listed_and_acknowledged_unless_their_app_does_that():
     assert refused.status_code == 409
     assert viewer.status_code == 403
     assert api.post("/escalations/999/acknowledge").status_code == 404
+
+
+def test_addresses_of_people_are_for_people():
+    kim = add("kim", email="kim@example.org", slack_user_id="U024BE7LH")
+    add("mail", "channel", address="email:lee@example.org")
+    add("direct", "channel", address="slack:D024BE7LH")
+    add("ops", "channel", address="slack:#ops")
+    program, viewer = with_token("switches:read"), as_role("viewer")
+
+    for path in ("/targets/", f"/targets/{kim.pk}/", "/attention/", "/escalations/"):
+        said = program.get(path).content.decode()
+        for address in ("kim@", "U024BE7LH", "lee@", "D024BE7LH"):
+            assert address not in said
+    hidden = {row["name"]: row for row in program.get("/targets/").json()["results"]}
+    shown = {row["name"]: row for row in viewer.get("/targets/").json()["results"]}
+
+    assert hidden["kim"]["reaches"]["to"] == ["Slack [hidden]", "e-mail [hidden]"]
+    assert (hidden["kim"]["email"], hidden["kim"]["slack_user_id"]) == ("[hidden]", "[hidden]")
+    assert (hidden["mail"]["address"], hidden["ops"]["address"]) == ("email:[hidden]", "slack:#ops")
+    assert shown["kim"]["reaches"]["to"] == ["Slack U024BE7LH", "e-mail kim@example.org"]
+    assert shown["mail"]["address"] == "email:lee@example.org"
+    assert viewer.get(f"/targets/{kim.pk}/").json()["email"] == "kim@example.org"
+
+
+def test_host_inside_is_refused_for_admins_and_not_looked_up_for_others():
+    inside = {**WEBHOOK, "webhook_url": "https://localhost/x"}
+
+    admin = as_role("admin")
+    refused = admin.post("/targets/", inside)
+
+    assert (refused.status_code, set(refused.json()["errors"])) == (400, {"webhook_url"})
+    assert as_role("operator").post("/targets/", inside).status_code == 403
+    assert admin.post("/targets/", {"webhook_url": 7}).status_code == 400

@@ -89,6 +89,15 @@ def test_names_of_any_script_are_kept_and_are_one_however_typed(now):
             Asked("a", "channel", address="webhook", webhook_url="http://169.254.169.254/"),
             {"webhook_url"},
         ),
+        (Asked("a", "channel", address="slack:#a|b"), {"address"}),
+        (Asked("a", "channel", address="slack:#a&b"), {"address"}),
+        (Asked("a", "channel", address="webhook", webhook_url="https://."), {"webhook_url"}),
+        (Asked("a", "channel", address="webhook", webhook_url="https://a..b/"), {"webhook_url"}),
+        (
+            Asked("a", "channel", address="webhook", webhook_url=f"https://{'a' * 64}.org/"),
+            {"webhook_url"},
+        ),
+        (Asked("a", "on_call", rotation_days=0), {"rotation_days"}),
         (Asked("a", "on_call", members=["nobody"]), {"members", "rotation_starts_at"}),
         (Asked("a", "on_call", time_zone="Mars/Base"), {"time_zone"}),
         (Asked("a", "on_call", rotation_days=999), {"rotation_days"}),
@@ -132,6 +141,23 @@ def test_webhook_secret_is_returned_once_and_never_told_again(now):
     assert "https://1.1.1.1/" in trail
 
 
+@pytest.mark.parametrize(
+    "address", ["slack:#배포-알림", "slack:#हिन्दी", "slack:#ops_1", "slack:C024"]
+)
+def test_channel_of_any_script_is_an_address(address, now):
+    assert add("a", "channel", address=address).address == address
+
+
+def test_host_is_looked_up_before_the_transaction_and_not_in_it(now):
+    asked = Asked("a", "channel", address="webhook", webhook_url="https://localhost/hook")
+
+    # Nothing but a look-up tells where a name leads: in the transaction there is none.
+    assert services.create(asked=asked, actor=an_admin(), now=now)[0].webhook_url
+    with pytest.raises(InvalidInput) as refused:
+        services.look_up("https://localhost/hook")
+    assert set(refused.value.errors) == {"webhook_url"}
+
+
 def test_what_is_used_stays_and_says_by_what(now):
     for name, user in (("on-call", "critical"), ("slack", "the route for *")):
         with pytest.raises(Conflict, match=user.replace("*", r"\*")):
@@ -162,7 +188,7 @@ def test_place_of_the_matrix_becomes_whatever_stands_there(now):
         now=now,
     )
 
-    assert reach.ladder("info", now)[0].name == "payments"
+    assert reach.ladders(["info"], now)["info"][0].name == "payments"
     add("night", "on_call", members=[kim.pk], rotation_starts_at=now)
     assert wrong(Asked("kim", "channel", address="slack"), kim) == {"kind"}
     critical = Target.objects.get(name="critical")

@@ -125,3 +125,12 @@ def test_used_target_is_not_removed():
 
     assert "is used by critical after 30 min" in text(asked)
     assert forced.status_code == 409
+
+
+def test_host_inside_is_refused_beside_its_field():
+    form = {"name": "hook", "address": "webhook", "webhook_url": "https://localhost/x"}
+
+    refused = as_role("admin").client.post("/targets/new/channel/", form)
+
+    assert refused.status_code == 422
+    assert "not on the public internet" in text(refused)

@@ -11,25 +11,41 @@ from controlplane.core.outbox import wordings
 from controlplane.core.outbox.models import OutboxMessage
 
 LONGEST_HEADER = 150
+LONGEST_TEXT = 3000
+LONGEST_VALUE = 2000
+MOST_BLOCKS = 50
+"""Slack's limits: beyond one of them it takes nothing of a message."""
+NOT_LINES = 4
+"""Blocks of a message that are no lines of it: header, latest news, small print, buttons."""
 VALUES = ("switch", "episode", "approval", "escalation")
 """The facts that a button carries, beside the subject: what it needs to act."""
 
+_HALF_AN_ENTITY = re.compile(r"&[a-z]{0,3}$")
 _CALL_EVERYBODY = re.compile(r"@(?=channel|here|everyone|group)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Button:
-    """A label, Slack's style for it (default, primary, danger), and a question if it asks first."""
+    """A label, Slack's style for it (default, primary, danger), and a question if it asks first.
+
+    `needs`: the fact without which it can't act. `does`: what it is called among the actions, if
+    not by its own name.
+    """
 
     label: str
     style: str = ""
     asks: str = ""
+    needs: str = ""
+    does: str = ""
 
 
 BUTTONS = {
     "acknowledge": Button("Acknowledge"),
-    "extend": Button("Extend 24 h", asks="Keep it engaged for 24 hours longer?"),
+    "extend": Button("Extend 24 h", asks="Keep it engaged for 24 hours longer?", needs="episode"),
     "approve": Button("Approve", "primary", asks="It is carried out at once, in your name."),
+    "sign": Button(
+        "Sign", "primary", asks="You looked at what was done and stand by it.", does="approve"
+    ),
     "deny": Button("Deny", "danger"),
 }
 
@@ -40,7 +56,8 @@ def render(message: OutboxMessage) -> dict[str, Any]:
     title = f"{notice.icon} [{_environment()}] {notice.title}"
     lines = _lines(notice)
     blocks: list[dict[str, Any]] = [{"type": "header", "text": _plain_text(title)}]
-    blocks += [{"type": "section", "text": _marked(line)} for line in lines]
+    shown = lines[: MOST_BLOCKS - NOT_LINES]
+    blocks += [{"type": "section", "text": _marked(line)} for line in shown]
     blocks.append({"type": "context", "elements": [_marked(_small(message, notice.path))]})
     return {"text": "\n".join([escape(title), *lines]), "blocks": blocks}
 
@@ -55,9 +72,7 @@ def head(message: OutboxMessage, latest: OutboxMessage) -> dict[str, Any]:
         notice = wordings.notice(latest.event, latest.payload)
         line = escape(f"{notice.icon} {notice.title}")
         said["blocks"].insert(-1, {"type": "context", "elements": [_marked(line)]})
-    names = wordings.buttons_of(message.event) if settings.SLACK.signing_secret else ()
-    buttons = [_button(name, message) for name in names if name in BUTTONS]
-    if buttons:
+    if buttons := _buttons(message):
         block_id = f"actions-{latest.pk}"
         said["blocks"].append({"type": "actions", "block_id": block_id, "elements": buttons})
     return said
@@ -67,12 +82,11 @@ def reply(message: OutboxMessage) -> dict[str, Any]:
     """What is said in a thread: short, the head above it has the rest."""
     notice = wordings.notice(message.event, message.payload)
     text = "\n".join([f"*{escape(f'{notice.icon} {notice.title}')}*", *_lines(notice)])
-    clipped = text if len(text) <= 3000 else f"{text[:2999]}…"
     small = _small(message, notice.path)
     return {
-        "text": clipped,
+        "text": _clip(text, LONGEST_TEXT),
         "blocks": [
-            {"type": "section", "text": _marked(clipped)},
+            {"type": "section", "text": _marked(text)},
             {"type": "context", "elements": [_marked(small)]},
         ],
         "reply_broadcast": wordings.is_loud(message.event, message.severity),
@@ -97,9 +111,29 @@ def _lines(notice: wordings.Notice) -> list[str]:
 def _small(message: OutboxMessage, path: str) -> str:
     at = f"{message.created_at:%Y-%m-%d %H:%M:%S} UTC"
     small = f"Switchgear · {escape(_environment())} · {at}"
-    if settings.PUBLIC_URL:
-        small += f" · <{settings.PUBLIC_URL.rstrip('/')}{escape(path)}|Open the console>"
-    return small
+    if not settings.PUBLIC_URL:
+        return small
+    # A form that is filled in by its link may be too much for Slack: then it is left empty.
+    links = (_linked(small, one) for one in (path, path.partition("?")[0], "/"))
+    return next((text for text in links if _length(text) <= LONGEST_TEXT), small)
+
+
+def _linked(small: str, path: str) -> str:
+    return f"{small} · <{settings.PUBLIC_URL.rstrip('/')}{escape(path)}|Open the console>"
+
+
+def _buttons(message: OutboxMessage) -> list[dict[str, Any]]:
+    """Those that can act on what the message is about; none if clicks can't be verified."""
+    if not settings.SLACK.signing_secret:
+        return []
+    names = wordings.buttons_of(message.event, message.payload)
+    known = [name for name in names if name in BUTTONS]
+    shown = [_button(name, message) for name in known if _is_whole(BUTTONS[name], message)]
+    return [button for button in shown if len(button["value"]) <= LONGEST_VALUE]
+
+
+def _is_whole(button: Button, message: OutboxMessage) -> bool:
+    return not button.needs or button.needs in message.payload
 
 
 def _button(name: str, message: OutboxMessage) -> dict[str, Any]:
@@ -107,7 +141,7 @@ def _button(name: str, message: OutboxMessage) -> dict[str, Any]:
     value = {"subject": message.subject, **{key: facts[key] for key in VALUES if key in facts}}
     element: dict[str, Any] = {
         "type": "button",
-        "action_id": name,
+        "action_id": button.does or name,
         "text": _plain_text(button.label),
         "value": json.dumps(value, separators=(",", ":")),
     }
@@ -124,10 +158,25 @@ def _button(name: str, message: OutboxMessage) -> dict[str, Any]:
 
 
 def _plain_text(text: str) -> dict[str, Any]:
-    clipped = text if len(text) <= LONGEST_HEADER else f"{text[: LONGEST_HEADER - 1]}…"
-    return {"type": "plain_text", "text": _CALL_EVERYBODY.sub("@\N{WORD JOINER}", clipped)}
+    calm = _CALL_EVERYBODY.sub("@\N{WORD JOINER}", text)
+    return {"type": "plain_text", "text": _clip(calm, LONGEST_HEADER)}
 
 
 def _marked(text: str) -> dict[str, Any]:
     # Verbatim: Slack makes no links and mentions of its own out of plain words.
-    return {"type": "mrkdwn", "text": text, "verbatim": True}
+    return {"type": "mrkdwn", "text": _clip(text, LONGEST_TEXT), "verbatim": True}
+
+
+def _clip(text: str, longest: int) -> str:
+    """The beginning of a text that is too long; an escaped letter (`&lt;`) stays whole or goes."""
+    if _length(text) <= longest:
+        return text
+    kept = text[: longest - 1]
+    while _length(kept) >= longest:
+        kept = kept[:-1]
+    return f"{_HALF_AN_ENTITY.sub('', kept)}…"
+
+
+def _length(text: str) -> int:
+    """In UTF-16 units, so that an emoji counts as two: no counting of Slack's gives more."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

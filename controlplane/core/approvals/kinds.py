@@ -1,0 +1,53 @@
+"""What apps register for each kind of request: what it does, its lock, and its rule for reasons."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals.models import Approval
+
+CarryOut = Callable[[Approval, Actor, datetime], None]
+CheckReason = Callable[[str], Sequence[str]]
+"""What is wrong with a reason, in sentences."""
+
+
+def _nothing() -> None:
+    """No lock comes before the approval's own."""
+
+
+def _any_reason(_reason: str) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What there is for a kind; `carry_out` is None for one that no app here knows."""
+
+    carry_out: CarryOut | None = None
+    lock_first: Callable[[], object] = _nothing
+    check_reason: CheckReason = _any_reason
+
+
+_registered: dict[str, Registered] = {}
+
+
+def carries_out(
+    kind: str, *, lock_first: Callable[[], object], check_reason: CheckReason = _any_reason
+) -> Callable[[CarryOut], CarryOut]:
+    """Register the function that does what an approval of this kind allows.
+
+    `lock_first` takes the lock that comes before the approval's own in the lock order;
+    `check_reason` says what is wrong with a reason, for those that edit a request.
+    """
+
+    def register(function: CarryOut) -> CarryOut:
+        _registered[kind] = Registered(function, lock_first, check_reason)
+        return function
+
+    return register
+
+
+def kind(name: str) -> Registered:
+    """What is registered for a kind; of a row that outlived its app that is nothing."""
+    return _registered.get(name, Registered())

@@ -1,0 +1,57 @@
+"""Requests nobody decided in time are closed, each by itself."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.approvals import services
+from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.services import actor_for
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(kind, target, now, **more):
+    fields = {"summary": f"{kind} {target}", "diff": {}, "reason": "INC-12", "requested_by": "x:y"}
+    return Approval.objects.create(
+        kind=kind, target=target, requested_at=now, expires_at=now, **{**fields, **more}
+    )
+
+
+def states():
+    return list(Approval.objects.order_by("id").values_list("state", flat=True))
+
+
+def test_kind_that_nobody_registered_is_closed_like_any_other():
+    now = db_now()
+    asked("purge", "data:logs", now)
+    asked("rule_change", "rule:a", now)
+
+    assert services.expire_due(now + timedelta(hours=1)) == 2
+    assert states() == ["expired", "expired"]
+
+
+def test_one_that_fails_holds_up_none_of_the_others():
+    now = db_now()
+    asked("rule_change", "rule:a", now)
+    asked("rule_change", "rule:b", now, risk="odd")  # No message can be worded about it.
+    asked("rule_change", "rule:c", now)
+
+    assert services.expire_due(now + timedelta(hours=1)) == 2
+    assert states() == ["expired", "pending", "expired"]
+
+
+def test_kind_that_nobody_registered_is_not_approved():
+    now = db_now()
+    waiting = asked("purge", "data:logs", now, risk="critical")
+    Approval.objects.update(expires_at=now + timedelta(hours=1))
+    actor = actor_for(person("approver", "lee"))
+
+    with pytest.raises(Conflict, match="purge"):
+        services.approve(approval_id=waiting.pk, comment="", actor=actor, now=now)
+    assert states() == ["pending"]
+    denied = services.deny(approval_id=waiting.pk, comment="no", actor=actor, now=now)
+    assert denied.state == "denied"

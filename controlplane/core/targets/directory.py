@@ -1,0 +1,117 @@
+"""Who stands behind rotations and escalations, read at once; asked afterwards without a query."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from controlplane.core.targets import duty
+from controlplane.core.targets.models import EscalationStep, OnCallMember, Target
+
+LONGEST_DESTINATION = 120  # The outbox has no room for more.
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The people of rotations and the steps of escalations, by their ids, each in order.
+
+    A rotation or an escalation that was not read has nobody behind it.
+    """
+
+    members: Mapping[int, Sequence[Target]]
+    steps: Mapping[int, Sequence[EscalationStep]]
+
+    def destinations(self, target: Target, now: datetime) -> list[str]:
+        """Where a target is reached at this moment; empty if it is not configured."""
+        found = self.behind(target, now)
+        if found is None:
+            return []
+        return _channel(found) if found.kind == Target.Kind.CHANNEL else _person(found)
+
+    def unique(self, targets: Iterable[Target], now: datetime) -> list[str]:
+        """The destinations of several targets, each once, in order."""
+        found = (one for target in targets for one in self.destinations(target, now))
+        return list(dict.fromkeys(found))
+
+    def behind(self, target: Target, now: datetime) -> Target | None:
+        """The person or channel that stands for a target at this moment; None if nobody does.
+
+        For a rotation that is whoever is on duty, for an escalation what its first step leads to.
+        """
+        if target.kind == Target.Kind.ON_CALL:
+            return self.on_duty(target, now)[0]
+        if target.kind != Target.Kind.ESCALATION:
+            return target
+        steps = self.steps.get(target.pk, ())
+        if not steps or steps[0].target.kind == Target.Kind.ESCALATION:
+            return None
+        return self.behind(steps[0].target, now)
+
+    def on_duty(self, rotation: Target, now: datetime) -> tuple[Target | None, duty.Turn | None]:
+        """The person on duty in a rotation and their turn; None for both if it has no members."""
+        people = self.members.get(rotation.pk, ())
+        turn = duty.turn(
+            len(people),
+            rotation.rotation_days or duty.USUAL_DAYS,
+            rotation.rotation_starts_at or rotation.created_at,
+            zone_of(rotation),
+            now,
+        )
+        return (people[turn.member], turn) if turn else (None, None)
+
+
+def read(targets: Iterable[Target]) -> Directory:
+    """What there is to know about these targets, in two queries at most, however many they are.
+
+    Each has its account fetched (`select_related("user")`).
+    """
+    wanted = list(targets)
+    steps = _steps([one.pk for one in wanted if one.kind == Target.Kind.ESCALATION])
+    wanted += [step.target for ladder in steps.values() for step in ladder]
+    rotations = {one.pk for one in wanted if one.kind == Target.Kind.ON_CALL}
+    return Directory(_members(rotations), steps)
+
+
+def zone_of(rotation: Target) -> ZoneInfo:
+    """Its time zone. One that this server no longer knows must not leave anybody untold: UTC."""
+    try:
+        return ZoneInfo(rotation.time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def _steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:
+    found: dict[int, list[EscalationStep]] = defaultdict(list)
+    if escalations:
+        rows = EscalationStep.objects.select_related("target__user")
+        for step in rows.filter(escalation__in=escalations).order_by("escalation", "position"):
+            found[step.escalation_id].append(step)
+    return dict(found)
+
+
+def _members(rotations: set[int]) -> dict[int, list[Target]]:
+    found: dict[int, list[Target]] = defaultdict(list)
+    if rotations:
+        rows = OnCallMember.objects.select_related("person__user")
+        for row in rows.filter(rotation__in=rotations).order_by("rotation", "position"):
+            found[row.rotation_id].append(row.person)
+    return dict(found)
+
+
+def _channel(channel: Target) -> list[str]:
+    if channel.address == "webhook":
+        return [f"webhook:{channel.pk}"] if channel.webhook_url else []
+    return [channel.address] if channel.address else []
+
+
+def _person(person: Target) -> list[str]:
+    """Slack and e-mail: the target's own, else its account's; none if that is closed."""
+    account = person.user
+    if account is not None and not account.is_active:
+        return []
+    slack = person.slack_user_id or (account.slack_user_id if account else "")
+    email = person.email or (account.email if account else "")
+    found = [f"slack:{slack}"] if slack else []
+    found += [f"email:{email}"] if email else []
+    return [destination for destination in found if len(destination) <= LONGEST_DESTINATION]

@@ -1,0 +1,26 @@
+"""What is known of the risk of a request about a switch, for the class that approvals give it."""
+
+from datetime import datetime, timedelta
+from math import inf
+
+from controlplane.core.approvals.risk import RiskFacts
+from controlplane.core.instances.models import Instance
+from controlplane.core.instances.queries import callers
+from switches.evaluate import GLOBAL_ID
+
+WITHIN = timedelta(hours=1)
+
+
+def facts(switch_id: str, now: datetime, *, for_good: bool = False) -> RiskFacts:
+    """How many instances it reaches, by who checked it lately, and whether it is to stay for good.
+
+    A switch has no tags and no price.
+    """
+    return RiskFacts(recipients=_reached(switch_id, now), duration_minutes=inf if for_good else 0.0)
+
+
+def _reached(switch_id: str, now: datetime) -> int:
+    """All that were heard of, for the global switch: to read what each checks would take long."""
+    if switch_id == GLOBAL_ID:
+        return Instance.objects.filter(heard_at__gte=now - WITHIN).count()
+    return callers(switch_id, now, within=WITHIN, most=0)[1]

@@ -1,0 +1,67 @@
+"""From "Needs attention" to where a thing is settled, as somebody half asleep would go."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.services import actor_for
+from switches import services
+from switches.models import Episode, Switch, WeeklyReport
+from switches.report import services as reports
+from switches.report import weeks
+from switches.report.compose import zone
+from switches.tests.screens import SAFE_NOW, engaged, overdue
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.smoke
+def test_overdue_switch_is_found_and_extended(desks):
+    overdue("segment:late")
+    page = desks.of(person("operator")).open("/")
+
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Needs attention").click()
+    page.get_by_role("link", name=re.compile("segment:late is overdue")).click()
+    page.get_by_role("link", name="Extend").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Why").fill("vendor still answers 5xx, INC-4411")
+    dialog.get_by_role("button", name=re.compile("Extend|Keep")).click()
+
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_text("1 overdue")).to_have_count(0)
+    assert not Episode.objects.get().overdue
+
+
+def test_second_person_finds_the_request_and_approves_it(desks):
+    kim = engaged("global:all")
+    services.release(
+        scope="global", key="all", justification=SAFE_NOW, actor=actor_for(kim), now=db_now()
+    )
+    page = desks.of(person("approver", "lee")).open("/attention/")
+
+    page.get_by_role("link", name=re.compile("Release global:all")).first.click()
+    page.get_by_role("button", name="Approve").click()
+
+    expect(page.get_by_text(re.compile("approved")).first).to_be_visible()
+    assert Approval.objects.get().state == "approved"
+    assert Switch.objects.get(pk="global:all").state == "released"
+
+
+def test_report_is_read_and_signed_without_a_script(desks):
+    engaged("segment:finance")
+    now = db_now()
+    week = weeks.week_of(now, zone()).later(-1)
+    lee = person("approver", "lee")
+    reports.generate(week=week, actor=actor_for(lee), now=now)
+    page = desks.of(lee, java_script_enabled=False).open("/reports/weekly/")
+
+    page.get_by_role("link", name=re.compile(f"Week {week.number}|{week}")).first.click()
+    page.get_by_label(re.compile("Comment")).fill("looked at each of them")
+    page.get_by_role("button", name="Sign off").click()
+
+    expect(page.get_by_text("looked at each of them")).to_be_visible()
+    assert WeeklyReport.objects.get().signed_by == "user:lee"

@@ -1,0 +1,209 @@
+"""What people are asked in a machine's stead: never lost, never silently, never without bound."""
+
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.people.services import actor_for
+from switches import services as switches
+from switches.models import Episode, Trip, TripPolicy
+from switches.trips import asking, settle, telling
+from switches.trips.tests.asking import FLAG, NOON, after, ask, engage, kim, release, resolve
+
+pytestmark = pytest.mark.django_db
+LEAK = {"source": "leak-detector", "switch": "segment:finance"}
+
+
+@pytest.fixture(autouse=True)
+def _slack(settings):
+    settings.SLACK = replace(settings.SLACK, bot_token="xoxb-1-secret", channel="#ops")
+
+
+def questions(**more):
+    return Escalation.objects.filter(subject__startswith="trip:", closed_at=None, **more)
+
+
+def dismiss(asked, now):
+    settle.dismiss(trip_id=asked.trip.pk, reason="load test", actor=actor_for(kim()), now=now)
+
+
+def messages(event):
+    return OutboxMessage.objects.filter(event=event)
+
+
+def test_second_leak_after_a_dismissed_one_is_asked_about_and_told():
+    dismiss(ask(**LEAK), after(minutes=2))
+
+    second = ask(after(minutes=5), **LEAK, fingerprint="another")
+
+    assert questions().get().subject == f"trip:{second.trip.pk}"
+    assert messages("trip.waits").count() == 2
+
+
+def test_dismissed_alert_is_not_said_to_be_asked_about():
+    first = ask(**LEAK)
+    assert "People are being asked" in ask(after(minutes=1), **LEAK).why
+
+    dismiss(first, after(minutes=2))
+
+    assert "settled it" in ask(after(minutes=3), **LEAK).why
+
+
+def test_another_alert_about_the_same_joins_what_is_asked():
+    first = ask(**LEAK)
+
+    second = ask(after(minutes=5), **LEAK, fingerprint="b")
+
+    question = questions().get()
+    assert asking.members(question) == [first.trip.pk, second.trip.pk]
+    assert "segment:finance (fingerprint b)" in question.facts["why"]
+    assert "fingerprint b" in settle.waiting()[0].why
+    assert "People are being asked" in ask(after(minutes=6), **LEAK, fingerprint="b").why
+    dismiss(first, after(minutes=7))
+    assert "fingerprint b" in Trip.objects.get(pk=first.trip.pk).why
+
+
+def test_routes_that_were_told_are_not_told_again_at_once():
+    ask(**LEAK)
+
+    assert questions().get().notified_at == NOON
+
+
+def test_machines_short_trip_settles_nothing():
+    ask(**LEAK)
+
+    assert ask(after(minutes=1), switch="segment:finance", fingerprint="slow").tripped
+
+    assert len(settle.waiting()) == 1
+    assert settle.settle_engaged(after(minutes=5)) == 0
+
+
+def test_leak_that_comes_while_a_machine_stopped_it_is_asked_about():
+    assert ask(switch="segment:finance").tripped
+
+    asked = ask(after(minutes=1), **LEAK, fingerprint="leak")
+
+    assert asked.trip.outcome == "person"
+    assert len(settle.waiting()) == 1
+
+
+def test_leak_that_comes_while_a_person_stopped_it_is_not():
+    engage(NOON, "segment:finance")
+
+    assert ask(after(minutes=1), **LEAK).trip.outcome == "engaged"
+    assert settle.waiting() == []
+
+
+def test_engaging_that_was_undone_or_expired_settles_nothing():
+    ask(**LEAK)
+    engage(after(minutes=1), "segment:finance")
+    assert settle.settle_engaged(after(minutes=1, seconds=5)) == 0
+
+    switches.undo(
+        scope="segment", key="finance", actor=actor_for(kim()), now=after(minutes=1, seconds=9)
+    )
+    assert settle.settle_engaged(after(minutes=5)) == 0
+    assert len(settle.waiting()) == 1
+    Episode.objects.update(ended_how="expired")
+    assert settle.settle_engaged(after(minutes=5)) == 0
+
+
+def test_engaging_that_was_released_settles_it():
+    ask(source="leak-detector")
+    engage(after(minutes=1))
+    release(after(minutes=1, seconds=10))
+
+    assert settle.settle_engaged(after(minutes=1, seconds=12)) == 1
+
+
+def test_with_the_budget_spent_every_refused_switch_is_in_the_question():
+    TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=1)
+    ask(switch="feature:a")
+
+    for number in range(4):
+        ask(after(minutes=1 + number), switch=f"feature:g{number}")
+
+    question = questions(facts__once="budget:provider-outage").get()
+    switches_named = [one["switch"] for one in question.facts["others"]]
+    assert (question.facts["switch"], switches_named) == (
+        "feature:g0",
+        ["feature:g1", "feature:g2", "feature:g3"],
+    )
+    assert all(name in settle.waiting()[0].why for name in switches_named)
+
+
+def test_question_of_several_ends_with_the_last_of_them():
+    TripPolicy.objects.filter(trigger="provider-outage").update(budget_per_hour=1)
+    ask(switch="feature:a")
+    for minute, name in enumerate(("feature:b", "feature:c"), 1):
+        ask(after(minutes=minute), switch=name)
+
+    resolve(after(minutes=5), switch="feature:b")
+    assert questions().count() == 1
+    engage(after(minutes=5), "feature:b")
+    assert settle.settle_engaged(after(minutes=9)) == 0
+    resolve(after(minutes=10), switch="feature:c")
+    assert questions().count() == 0
+
+
+def test_one_program_can_ask_people_only_so_much():
+    TripPolicy.objects.filter(trigger="data-leak").update(sources=["*"], position=0)
+    TripPolicy.objects.exclude(trigger="data-leak").delete()
+
+    for number in range(80):
+        asked = ask(after(seconds=number), source=f"s{number % 40}", switch=f"feature:f{number}")
+
+    assert questions().count() == asking.MOST_OF_PROGRAM + 1
+    rest = questions(facts__once="many:token:monitor").get()
+    assert len(asking.members(rest)) == 50
+    assert asked.trip.outcome == "person"
+    again = ask(after(minutes=2), source="s39", switch="feature:f79")
+    assert "People are being asked" in again.why
+    ask(after(hours=2), source="s1", switch="feature:later")
+    assert questions(facts__switch="feature:later").count() == 1
+
+
+def test_one_source_can_ask_people_only_so_much():
+    for number in range(asking.MOST_OF_SOURCE + 3):
+        ask(after(seconds=number), source="leak-detector", switch=f"feature:f{number}")
+
+    assert questions().count() == asking.MOST_OF_SOURCE + 1
+
+
+def test_all_that_wait_are_seen_however_many():
+    rows = [
+        Trip(
+            switch=f"feature:f{number}", source="leak", fingerprint="a", reason="leak",
+            outcome="person", why="", at=NOON, last_at=NOON, by="token:a",
+        )
+        for number in range(600)
+    ]  # fmt: skip
+    for row in Trip.objects.bulk_create(rows):
+        telling.escalate(row, {"once": f"x:{row.pk}"}, announced=False, now=NOON)
+
+    assert len(settle.waiting()) == 600
+
+
+def test_changing_fingerprints_at_an_engaged_switch_are_told_once_an_hour():
+    engage(NOON)
+
+    for number in range(50):
+        ask(after(seconds=number), fingerprint=f"f{number}")
+
+    assert messages("trip.engaged").count() == 1
+    assert Trip.objects.filter(outcome="engaged").count() == 50
+
+
+@pytest.mark.parametrize(
+    "reason", ["x" * 2000, "결제 이중 청구 " * 200, "🧨" * 500, "a&b=c " * 300]
+)
+def test_link_to_the_form_stays_short(reason):
+    asked = ask(**LEAK, reason=reason)
+
+    path = telling.engage_path(asked.trip)
+    assert path.isascii()
+    assert len(path) <= telling.LONGEST_LINK
+    assert path.endswith("%E2%80%A6")
+    assert FLAG not in path

@@ -1,0 +1,64 @@
+"""What a machine may ask for: what it has to say, and how long that may be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controlplane.core.errors import InvalidInput
+from switches import reasons
+from switches.services.register import identify
+from switches.trips import words
+
+LONGEST = {"source": 120, "fingerprint": 200}
+LONGEST_REASON = 20_000  # characters as sent; what is kept of it is shortened
+USUAL_EXPIRY = "1h"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a machine asks for, checked; `expires_in` is not capped yet."""
+
+    switch: str
+    source: str
+    fingerprint: str
+    reason: str
+    evidence: dict[str, Any]
+    expires_in: str
+
+
+def checked(
+    switch: str,
+    source: str,
+    fingerprint: str,
+    reason: str,
+    evidence: Mapping[str, Any] | None,
+    expires_in: str | None,
+) -> Wish:
+    """The wish as it is kept, its reason made whole; raises :class:`InvalidInput`."""
+    errors: dict[str, list[str]] = {}
+    try:
+        identify(*switch.partition(":")[::2])
+    except InvalidInput as error:
+        errors["switch"] = [
+            text for texts in error.errors.values() for text in texts
+        ]  # its scope's and its key's
+    for name, text in (("source", source), ("fingerprint", fingerprint)):
+        if not words.readable(text):
+            errors[name] = ["Must not be empty."]
+        elif len(text) > LONGEST[name]:
+            errors[name] = [f"At most {LONGEST[name]} characters."]
+    if not words.readable(reason) or not reasons.columns(reason):
+        errors["reason"] = [f"A reason is required. {reasons.STOP_ADVICE}"]
+    elif len(reason) > LONGEST_REASON:
+        errors["reason"] = [f"At most {LONGEST_REASON:,} characters; put the rest in the evidence."]
+    if evidence is not None and words.size(evidence) > words.LARGEST_EVIDENCE:
+        errors["evidence"] = [f"At most {words.LARGEST_EVIDENCE // 1024} KiB; link to the rest."]
+    try:
+        words.expiry(expires_in or USUAL_EXPIRY, words.NO_CAP)
+    except ValueError as error:
+        errors["expires_in"] = [str(error)]
+    if errors:
+        raise InvalidInput(errors)
+    source, fingerprint = words.readable(source), words.fingerprint(fingerprint)
+    told = words.reason(reason, source=source, fingerprint=fingerprint)
+    return Wish(switch, source, fingerprint, told, dict(evidence or {}), expires_in or USUAL_EXPIRY)
