@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 
 from controlplane.core import durations
 from controlplane.core.sections import Waiting, attention
 from switches import forgotten as neglect
 from switches.models import Episode
-from switches.reminders import AT_EXPIRY, DAY
+from switches.reminders import AT_EXPIRY, DAY, HOUR
 
 MOST = 300
 
@@ -61,12 +61,22 @@ def unconfirmed(now: datetime) -> list[Waiting]:
 
 @attention(40)
 def expiring(now: datetime) -> list[Waiting]:
-    """In time, but not for another day."""
-    found = _open().filter(overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=now + DAY)
+    """In time, but not for long: an hour, or a day of an episode that was to last longer.
+
+    Most last a day from the start; naming them all at once would bury the rest.
+    """
+    found = (
+        _open()
+        .filter(overdue_at__isnull=True, expires_at__gt=now)
+        .filter(
+            Q(expires_at__lte=now + HOUR)
+            | Q(expires_at__lte=now + DAY, engaged_at__lt=F("expires_at") - DAY)
+        )
+    )
     return [
         _waiting(
             "expiring",
-            "info",
+            "warning" if expires_at <= now + HOUR else "info",
             f"{episode.switch_id} expires in {durations.readable(expires_at - now)}",
             f"{AT_EXPIRY[episode.on_expiry]} {_because(episode)}",
             episode,

@@ -89,6 +89,14 @@ def test_last_day_of_one_in_time_is_shown_with_its_end(left, shown):
     assert [one.due_at for one in found] == [now + left] * shown
 
 
+@pytest.mark.parametrize(("left", "severity"), [(HOUR * 2, None), (HOUR, "warning")])
+def test_one_that_was_to_last_a_day_is_shown_in_its_last_hour(left, severity):
+    now = db_now()
+    engage("segment:finance", now - DAY + left, expires_in="24h")
+
+    assert [one.severity for one in waiting.expiring(now)] == ([severity] if severity else [])
+
+
 def test_forgotten_after_a_week_without_a_sign_of_life():
     now = db_now()
     engage("segment:old", now - 7 * DAY)
