@@ -150,10 +150,11 @@ def kill(installation: Installation, word: str) -> None:
 
 def kept_version(folder: Path) -> int:
     """The version that `current` holds in the folder of a data plane; -1 if there is none."""
-    current = folder / "snapshot" / "current"
-    if not current.exists():
+    try:
+        kept = (folder / "snapshot" / "current").read_bytes()
+    except FileNotFoundError:  # Not yet, or a new one is just taking its place.
         return -1
-    _, _, text = current.read_bytes().partition(b"\n")
+    _, _, text = kept.partition(b"\n")
     version: int = json.loads(text)["snapshot"]["version"]
     return version
 
