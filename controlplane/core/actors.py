@@ -48,16 +48,27 @@ class Actor:
 
     def require(self, scope: str) -> None:
         """Raise :class:`Forbidden` unless this actor has the scope."""
-        if not self.may(scope):
-            raise Forbidden(f"This needs the scope {scope}.", scope=scope)
+        if self.may(scope):
+            return
+        if self.is_person:
+            raise Forbidden(
+                f"Your role, {self.role}, may not do this; an operator may.", scope=scope
+            )
+        raise Forbidden(f"This needs the scope {scope}.", scope=scope)
 
     def require_power(self, power: Power) -> None:
         """Raise :class:`Forbidden` unless this is a person whose role has the power."""
-        if not self.has(power):
+        if self.has(power):
+            return
+        if self.is_person:
             raise Forbidden(
-                f"This needs a signed-in person who may {power.value}; tokens never may.",
+                f"This takes somebody who may {power.value}; your role, {self.role}, may not.",
                 power=power.value,
             )
+        raise Forbidden(
+            f"This needs a signed-in person who may {power.value}; tokens never may.",
+            power=power.value,
+        )
 
 
 def system(name: str) -> Actor:

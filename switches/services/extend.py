@@ -56,7 +56,7 @@ def extend(
         )
         if rules:
             broken = glass.told(reason.strip(), rules, "extend")
-            glass.tell(switch, episode, broken, entry, actor, now)
+            glass.shout(switch, episode, broken, entry, actor, now)
         return Engagement(switch, episode, notice=glass.short(rules) if expires_at < wish else "")
 
 

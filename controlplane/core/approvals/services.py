@@ -44,16 +44,19 @@ def request(
 
     `diff` maps fields to `[before, after]`, or to a value that only tells more. The risk is that of
     the kind, or worse if `facts` or `risk` say so. Asking again for something else about the same
-    target is an edit: whoever asked first has theirs voided; for others it is a :class:`Conflict`.
+    target, or for another reason, is an edit: whoever asked first has theirs voided. For others
+    something else is a :class:`Conflict`, and the same is what waits already.
     """
     present = Approval.objects.select_for_update().filter(
         kind=kind, target=target, state=Approval.State.PENDING
     )
     waiting = present.first()
     if waiting is not None and not _has_expired(waiting, now):
-        if canonical.dumps(waiting.diff) == canonical.dumps(diff):
+        same = canonical.dumps(waiting.diff) == canonical.dumps(diff)
+        mine = _asked_by(waiting, actor)
+        if same and (waiting.reason == reason or not mine):
             return waiting
-        if not _asked_by(waiting, actor):
+        if not mine:
             raise Conflict(
                 f"{waiting.requested_by} asked for another change of {target} that still waits "
                 f"(approval {waiting.pk}). Let that be decided or withdrawn first.",

@@ -60,6 +60,13 @@ def test_each_extension_is_as_loud_as_the_beginning(operator):
     assert extended.subject == began.subject
 
 
+def test_each_extension_leaves_a_review_of_its_own(operator):
+    extend(operator)
+
+    reviews = Approval.objects.filter(kind="break_glass_review", state="pending")
+    assert [review.diff["did"] for review in reviews.order_by("id")] == ["engage", "extend"]
+
+
 def test_shorter_wish_is_granted_as_it_is(operator):
     response = extend(operator, "200m")
 

@@ -135,6 +135,16 @@ def test_asking_for_something_else_voids_ones_own():
     assert (old.state, new.state, new.replaces) == ("void", "pending", old)
 
 
+def test_asking_for_the_same_with_another_reason_voids_ones_own():
+    kim = person("admin", "kim")
+    old = ask(kim, {"n": [1, 2]})
+
+    new = ask(kim, {"n": [1, 2]}, reason="the second provider is back")
+
+    old.refresh_from_db()
+    assert (old.state, new.reason, new.replaces) == ("void", "the second provider is back", old)
+
+
 def test_asking_for_something_else_than_somebody_who_waits_is_a_conflict():
     old = ask(person("admin", "kim"), {"n": [1, 2]})
 

@@ -25,6 +25,7 @@ MACHINES: Mapping[str, Wording] = {
         "{source} asks to stop {switch}: a person decides",
         (("Reason", "reason"), ("Why a person", "why"), ("By", "by")),
         severity="critical",
+        buttons=("acknowledge",),
     ),
     "trip.refused": Wording(
         "✋",
