@@ -97,7 +97,7 @@ def test_permanent_has_nothing_to_extend(in_slack, kim):
 def test_viewer_may_neither(in_slack, kim, button):
     value = engaged(kim, expires_in="1h")
 
-    assert "switches:write" in in_slack("viewer", "vic").press(button, value)
+    assert "Your role, viewer, may not" in in_slack("viewer", "vic").press(button, value)
     assert the_episode().acknowledged_at is None
 
 
