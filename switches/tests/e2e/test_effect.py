@@ -33,6 +33,7 @@ def opacity(element):
 
 
 def engage_finance(page):
+    page.wait_for_load_state()  # Before that, no script listens for the key.
     page.keyboard.press("e")
     page.get_by_label("Key", exact=True).fill("finance")
     page.get_by_label("Reason", exact=True).fill(REASON)
