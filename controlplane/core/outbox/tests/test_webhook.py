@@ -105,6 +105,8 @@ def test_a_2xx_is_taken(receiver, status):
 
     webhook.send(message(to(receiver)))
 
+    assert len(receiver.requests) == 1
+
 
 @pytest.mark.parametrize(
     "status", ["301", "302", "307", "308", "400", "401", "403", "404", "405", "410", "413", "422"]
@@ -150,6 +152,8 @@ def test_a_packed_answer_is_never_unpacked(receiver):
     receiver.script = ["200 Content-Encoding gzip"]  # "ok" is no gzip: unpacking it would raise.
 
     webhook.send(message(to(receiver)))
+
+    assert len(receiver.requests) == 1
 
 
 def test_a_redirect_is_not_followed(receiver, settings):
