@@ -5,9 +5,11 @@ from django.db import models
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalation.models import Escalation
+from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate
 from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.instances.models import Acknowledgement, Instance
 from controlplane.core.interactions.models import AnsweredRequest
+from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
 from controlplane.core.people.models import User
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
@@ -22,9 +24,15 @@ __all__ = [
     "Credentials",
     "Escalation",
     "EscalationStep",
+    "EventCount",
+    "ExternalVerdict",
+    "Gate",
     "Heartbeat",
     "IdempotencyKey",
     "Instance",
+    "Job",
+    "JobEffect",
+    "JobStep",
     "OnCallMember",
     "OutboxMessage",
     "Pace",

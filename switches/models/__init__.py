@@ -1,5 +1,7 @@
 """Switches' tables."""
 
+from switches.models.drill import Drill, DrillMark, DrillSchedule
+from switches.models.ramp import Ramp
 from switches.models.report import WeeklyReport
 from switches.models.rule import Rule
 from switches.models.switching import (
@@ -14,9 +16,13 @@ from switches.models.switching import (
 from switches.models.trip import Trip, TripPolicy
 
 __all__ = [
+    "Drill",
+    "DrillMark",
+    "DrillSchedule",
     "Episode",
     "OnExpiry",
     "Publication",
+    "Ramp",
     "Rule",
     "Scope",
     "State",

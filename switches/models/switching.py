@@ -138,8 +138,9 @@ class Switch(models.Model):
 class Episode(models.Model):
     """One engagement of a switch, from engage to full release.
 
-    `allow_percent` is the share that flows: 0 is engaged, above 0 is ramping. `salt` is fixed for
-    the episode, so a targeting key stays in as the share grows. A reminder names the expiry it was
+    `allow_percent` is the share that flows: 0 is engaged, above 0 is ramping, also at 100, where a
+    ramp still watches. `salt` is fixed for the episode, so a targeting key stays in as the share
+    grows. A reminder names the expiry it was
     for, so a new expiry is reminded of anew. `broke_glass` is the rule overridden, and why.
     """
 
@@ -189,7 +190,7 @@ class Episode(models.Model):
                 name="episode_expires_or_permanent",
             ),
             models.CheckConstraint(
-                condition=Q(allow_percent__gte=0, allow_percent__lt=100),
+                condition=Q(allow_percent__gte=0, allow_percent__lte=100),
                 name="episode_percent_in_range",
             ),
             models.CheckConstraint(

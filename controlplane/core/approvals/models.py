@@ -21,6 +21,7 @@ class Approval(models.Model):
         RELEASE = "release"
         PERMANENT = "permanent"
         PURGE = "purge"
+        RAMP_GATE = "ramp_gate"
         RULE_CHANGE = "rule_change"
         BREAK_GLASS_REVIEW = "break_glass_review"
 

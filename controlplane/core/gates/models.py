@@ -1,0 +1,72 @@
+"""The tables of gates: what is asked, what outsiders said, and events counted over short spans."""
+
+from django.db import models
+from django.db.models import Q
+
+
+class Gate(models.Model):
+    """A question that an app of ours answers while a step needs it: an SLO, a breaker.
+
+    `key` names who asks (`ramp:12:1:0`); `spec` is the gate as the plan has it; nothing from before
+    `since` may count. The verdict is the latest one, with its evidence, observed at `observed_at`.
+    """
+
+    key = models.CharField(max_length=120, unique=True)
+    type = models.CharField(max_length=16)
+    spec = models.JSONField()
+    since = models.DateTimeField()
+    verdict = models.CharField(max_length=8, blank=True)
+    evidence = models.JSONField(default=dict)
+    observed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(verdict__in=["", "pass", "fail", "no_data"]), name="gate_verdict_known"
+            ),
+        ]
+        indexes = [models.Index(fields=["type"], name="gate_by_type")]
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.type} ({self.verdict or 'unanswered'})"
+
+
+class ExternalVerdict(models.Model):
+    """The latest that an outsider said of a gate by its name (a smoke test, a pipeline)."""
+
+    name = models.CharField(primary_key=True, max_length=120, db_collation="C")
+    verdict = models.CharField(max_length=4)
+    evidence = models.JSONField(default=dict)
+    observed_at = models.DateTimeField()
+    received_at = models.DateTimeField()
+    by = models.CharField(max_length=200)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(verdict__in=["ok", "fail"]), name="external_verdict_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.verdict})"
+
+
+class EventCount(models.Model):
+    """Events of an SLO that one instance counted between two reports: `good` of `total`."""
+
+    slo = models.CharField(max_length=1000)
+    instance = models.CharField(max_length=250)
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+    good = models.BigIntegerField()
+    total = models.BigIntegerField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["slo", "began_at"], name="events_by_slo"),
+            models.Index(fields=["ended_at"], name="events_by_end"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slo}: {self.good} of {self.total}"

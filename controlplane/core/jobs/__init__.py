@@ -1,0 +1,1 @@
+"""Long work that survives its workers: jobs, their steps, leases, checkpoints and side effects."""

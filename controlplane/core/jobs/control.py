@@ -1,0 +1,158 @@
+"""Beginning jobs, and what people may do with one: pause, resume, cancel."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.escalation import services as escalation
+from controlplane.core.jobs import endings, kinds
+from controlplane.core.jobs.models import Job, JobStep
+
+VERBS = ("pause", "resume", "cancel")
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step of a job that is about to begin; `data` is what its kind keeps of it."""
+
+    name: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def begin(
+    *,
+    kind: str,
+    subject: str,
+    steps: Sequence[PlannedStep],
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    key: str | None = None,
+    state: str = Job.State.RUNNING,
+    next_at: datetime | None = None,
+    total: int = 0,
+) -> Job | None:
+    """A new job, in the caller's transaction; None if its `key` has begun one before.
+
+    It is due at `next_at`, at once by default; one that is `pending` waits for somebody else.
+    """
+    pending = state == Job.State.PENDING
+    job = Job(
+        kind=kind,
+        key=key,
+        subject=subject,
+        state=state,
+        next_at=None if pending else next_at or now,
+        heartbeat_at=now,
+        total=total or len(steps),
+        reason=reason,
+        created_by=actor.label,
+        creator_id=actor.user_id,
+        created_at=now,
+        started_at=None if pending else now,
+    )
+    if key is not None and _is_taken(key):
+        return None
+    job.save(force_insert=True)
+    JobStep.objects.bulk_create(
+        JobStep(job=job, index=index, name=step.name, data=dict(step.data))
+        for index, step in enumerate(steps)
+    )
+    return job
+
+
+def find(job_id: int) -> Job:
+    """The job; raises :class:`NotFound`."""
+    job = Job.objects.filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"There is no job {job_id}.")
+    return job
+
+
+def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetime) -> Job:
+    """Pause, resume or cancel a job, for a reason; whoever works on it stops at its next write.
+
+    Raises :class:`Conflict` if its state does not allow that, :class:`Forbidden`,
+    :class:`InvalidInput` without a reason.
+    """
+    kind = kinds.known().get(find(job_id).kind)
+    actor.require(kind.scope if kind else "switches:write")
+    if not reason.strip():
+        raise InvalidInput({"reason": ["Say why."]})
+    own = kind.interventions.get(verb) if kind else None
+    if own is not None:
+        own(find(job_id), reason.strip(), actor, now)
+        return find(job_id)
+    with transaction.atomic():
+        job = Job.objects.select_for_update().get(pk=job_id)
+        _GENERAL[verb](job, reason.strip(), actor, now)
+        return job
+
+
+def seize(job: Job, now: datetime, **fields: Any) -> None:
+    """Write a locked job as a person does: whoever holds its lease writes nothing any more."""
+    for name, value in {**fields, "fence": job.fence + 1, "lease_until": None}.items():
+        setattr(job, name, value)
+    job.save(update_fields=[*fields, "fence", "lease_until"])
+
+
+def conflict(job: Job, verb: str) -> Conflict:
+    """The job is not in a state for this."""
+    return Conflict(f"This is {job.state}; it can't {verb} now.", state=job.state)
+
+
+def _is_taken(key: str) -> bool:
+    """Whether the key has begun a job; whoever asks at the same time waits for our commit."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
+    return Job.objects.filter(key=key).exists()
+
+
+def _pause(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+    if job.state not in {Job.State.RUNNING, Job.State.HOLDING}:
+        raise conflict(job, "pause")
+    before = job.state
+    seize(job, now, state=Job.State.PAUSED, paused_at=now, next_at=None)
+    _note(job, "job.paused", before, reason, actor, now)
+
+
+def _resume(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+    if job.state != Job.State.PAUSED:
+        raise conflict(job, "resume")
+    seize(job, now, state=Job.State.RUNNING, paused_at=None, next_at=now, heartbeat_at=now)
+    _note(job, "job.resumed", Job.State.PAUSED, reason, actor, now)
+
+
+def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+    if not job.is_live:
+        raise conflict(job, "be cancelled")
+    before = job.state
+    outcome = f"Cancelled by {actor.label}: {reason}"
+    seize(job, now, state=Job.State.CANCELLED, finished_at=now, next_at=None, outcome=outcome)
+    escalation.close(subject=endings.subject(job), now=now)
+    _note(job, "job.cancelled", before, reason, actor, now)
+
+
+def _note(job: Job, action: str, before: str, reason: str, actor: Actor, now: datetime) -> None:
+    audit.record(
+        actor=actor,
+        action=action,
+        target=job.subject,
+        reason=reason,
+        before={"job": job.pk, "state": before},
+        after={"job": job.pk, "kind": job.kind, "state": job.state, "step": job.step_index},
+        now=now,
+    )
+
+
+_GENERAL: Mapping[str, kinds.Intervention] = {
+    "pause": _pause,
+    "resume": _resume,
+    "cancel": _cancel,
+}

@@ -1,0 +1,58 @@
+"""What apps register for each kind of job: who works on it, and what people may do with it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils.module_loading import autodiscover_modules
+
+from controlplane.core.actors import Actor
+from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.models import Job
+
+Probe = Callable[[str], None]
+"""Called at each point where a worker may die, with the point's name. Tests die there."""
+Work = Callable[[Sequence[Turn], datetime, Probe], int]
+"""Go on with the claimed jobs of a kind; returns how many it moved. Leases are given back after."""
+Intervention = Callable[[Job, str, Actor, datetime], None]
+"""Pause, resume or cancel a job, which is locked, for a reason."""
+
+
+def no_probe(_point: str) -> None:
+    """Outside tests nothing happens at any point."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of job. `tick` is the tick that works on it; `path` is the page about one.
+
+    `scope` is what intervening takes. `interventions` (`pause`, `resume`, `cancel`) replace the
+    general ones where a kind has more to do than change its row.
+    """
+
+    name: str
+    title: str
+    tick: str
+    work: Work
+    path: Callable[[Job], str]
+    scope: str = "switches:write"
+    interventions: Mapping[str, Intervention] = field(default_factory=dict)
+
+
+_registered: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Make a kind known; done in the `jobs` module of its app."""
+    _registered[kind.name] = kind
+    return kind
+
+
+def known() -> Mapping[str, Kind]:
+    """Every kind by name, of every installed app."""
+    autodiscover_modules("jobs")
+    return _registered
+
+
+def of_tick(tick: str) -> list[Kind]:
+    return [kind for kind in known().values() if kind.tick == tick]

@@ -1,0 +1,90 @@
+"""Drills: switches rehearsed for real against the instances that are marked for it."""
+
+from django.db import models
+from django.db.models import Q
+
+from controlplane.core.jobs.models import Job
+from switches.models.switching import Switch
+
+
+class DrillMark(models.Model):
+    """Instances that take part in drills: `core/canary-1`, or `core/*` for all of a service."""
+
+    pattern = models.CharField(primary_key=True, max_length=250, db_collation="C")
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=200)
+
+    def __str__(self) -> str:
+        return self.pattern
+
+
+class DrillSchedule(models.Model):
+    """A drill of a switch that comes round every `every_days` days."""
+
+    switch = models.OneToOneField(Switch, on_delete=models.PROTECT, related_name="drill_schedule")
+    mode = models.CharField(max_length=4, default="live")
+    every_days = models.PositiveSmallIntegerField()
+    next_at = models.DateTimeField()
+    reason = models.TextField()
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=200)
+    creator = models.ForeignKey(
+        "core.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(mode__in=["dry", "live"]), name="drill_schedule_mode_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(every_days__gte=1, every_days__lte=365),
+                name="drill_schedule_every_days",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.switch_id} every {self.every_days} d"
+
+
+class Drill(models.Model):
+    """One drill of a switch; its state is that of its job.
+
+    While `engaged_at` is set and `released_at` is not, marked instances get a snapshot in which the
+    switch is engaged; nobody else does. Clients let traffic flow again by themselves at `ends_by`.
+    Versions and moments are those of the two publications; `measured` is what was found.
+    """
+
+    job = models.OneToOneField(
+        Job, on_delete=models.PROTECT, primary_key=True, related_name="drill"
+    )
+    switch = models.ForeignKey(Switch, on_delete=models.PROTECT, related_name="drills")
+    mode = models.CharField(max_length=4)
+    scheduled = models.BooleanField(default=False)
+    salt = models.CharField(max_length=32)
+    ends_by = models.DateTimeField(null=True, blank=True)
+    engaged_at = models.DateTimeField(null=True, blank=True)
+    engaged_version = models.BigIntegerField(null=True, blank=True)
+    released_at = models.DateTimeField(null=True, blank=True)
+    released_version = models.BigIntegerField(null=True, blank=True)
+    measured = models.JSONField(default=dict)
+    passed = models.BooleanField(null=True, blank=True)
+    live = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["switch"], condition=Q(live=True), name="drill_one_live"
+            ),
+            models.CheckConstraint(condition=Q(mode__in=["dry", "live"]), name="drill_mode_known"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["engaged_at"],
+                condition=Q(engaged_at__isnull=False, released_at__isnull=True),
+                name="drill_in_force",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"drill {self.pk} of {self.switch_id}"

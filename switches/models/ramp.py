@@ -1,0 +1,43 @@
+"""Ramps: what a job of kind `ramp` is about."""
+
+from django.db import models
+from django.db.models import Q
+
+from controlplane.core.jobs.models import Job
+from switches.models.switching import Episode, Switch
+
+
+class Ramp(models.Model):
+    """The staged re-enable of a switch; its state, step and lease are those of its job.
+
+    `plan` is the plan as it was asked for, with every default filled in. `automatic`: it began at
+    the expiry of its episode. `overridden` are the safety rules that whoever released it broke.
+    `blind_since`: since when a gate that the present step needs has had no data, past its dwell.
+    """
+
+    job = models.OneToOneField(Job, on_delete=models.PROTECT, primary_key=True, related_name="ramp")
+    switch = models.ForeignKey(Switch, on_delete=models.PROTECT, related_name="ramps")
+    episode = models.ForeignKey(Episode, on_delete=models.PROTECT, related_name="ramps")
+    plan = models.JSONField()
+    justification = models.TextField()
+    requested_by_type = models.CharField(max_length=8)
+    requested_by_name = models.CharField(max_length=200)
+    requested_by = models.ForeignKey(
+        "core.User", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    automatic = models.BooleanField(default=False)
+    overridden = models.JSONField(default=list)
+    blind_since = models.DateTimeField(null=True, blank=True)
+    live = models.BooleanField(default=True)
+    """Whether its job is not over; with the switch, what allows one at a time."""
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["switch"], condition=Q(live=True), name="ramp_one_live"
+            ),
+        ]
+        indexes = [models.Index(fields=["episode"], name="ramp_of_episode")]
+
+    def __str__(self) -> str:
+        return f"ramp {self.pk} of {self.switch_id}"

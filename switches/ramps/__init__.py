@@ -1,0 +1,1 @@
+"""Ramps: the staged, gated re-enable of a switch, as a durable job."""
