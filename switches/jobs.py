@@ -1,0 +1,1 @@
+"""The kinds of jobs that switches have: importing their modules registers them."""
