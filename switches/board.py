@@ -9,7 +9,7 @@ from django.db.models import Case, F, FilteredRelation, IntegerField, Q, QuerySe
 from controlplane.core.people.models import User
 from switches.models import Episode, Scope, State, Switch
 from switches.services import register as services
-from switches.services.release import UNDO_WITHIN
+from switches.services.undo import UNDO_WITHIN
 
 PAGE_SIZE = 50
 OVERDUE = "overdue"

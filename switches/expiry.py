@@ -50,6 +50,10 @@ class Expiry:
     permanent_requested: bool
     on_expiry: str
 
+    def is_shorter_than(self, asked: "Expiry") -> bool:
+        """Whether less is left of what was asked for."""
+        return asked.permanent_requested or self.expires_at < asked.expires_at
+
 
 def plan_expiry(
     *,

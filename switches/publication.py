@@ -12,15 +12,22 @@ def lock() -> Publication:
     return Publication.objects.select_for_update().get(pk=1)
 
 
-def publish(publication: Publication, switch: Switch, now: datetime) -> int:
-    """Number this change. Because the row stays locked until commit, versions are commit order."""
+def advance(publication: Publication, now: datetime) -> int:
+    """Number a change of what is served. Because the row stays locked until commit, versions are
+    commit order. Of a switch itself nothing changes, as with a drill."""
     publication.version += 1
     publication.published_at = max(publication.published_at, now)
     publication.save(update_fields=["version", "published_at"])
+    wake("snapshot")
+    return publication.version
+
+
+def publish(publication: Publication, switch: Switch, now: datetime) -> int:
+    """Number a change of a switch; returns the version."""
+    advance(publication, now)
     switch.version = publication.version
     switch.requested_at = now
     # Not the transaction's `now`: whoever waited for the lock was asked long before this moment.
     switch.committed_at = db_now()
     switch.save(update_fields=["version", "requested_at", "committed_at"])
-    wake("snapshot")
     return publication.version

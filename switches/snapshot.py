@@ -57,6 +57,11 @@ class Entry:
         return "ramping" if self.allow_percent else "engaged"
 
 
+def drill_reason(reason: str) -> str:
+    """What a drilled entry gives as its reason, so that whoever is stopped knows what it is."""
+    return f"Drill: {reason}"
+
+
 def render(publication: Publication, entries: Iterable[Entry]) -> bytes:
     """The canonical bytes of the snapshot; switches are sorted by id, code point by code point."""
     return assemble(publication, map(element, sorted(entries, key=lambda entry: entry.id)))

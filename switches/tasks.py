@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from controlplane.core import ticks
+from controlplane.core.jobs import engine
 from switches import services
 from switches.report import services as report
 from switches.trips import settle as trips
@@ -11,6 +12,11 @@ from switches.trips import settle as trips
 @ticks.tick("switches.expire", seconds=1, queue="switches")
 def expire_switches(now: datetime) -> int:
     return services.expire_due(now)
+
+
+@ticks.tick("ramps.turn", seconds=1, queue="ramps")
+def go_on_with_ramps(now: datetime) -> int:
+    return engine.turn("ramps.turn", now)
 
 
 @ticks.tick("switches.remind", seconds=60, queue="switches")

@@ -1,6 +1,5 @@
 """What may be said in a request. What it must mean is checked by the services, once."""
 
-from typing import Any
 
 from rest_framework import serializers
 
@@ -8,8 +7,6 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 from switches.models import OnExpiry, Scope, State
 from switches.rules.glass import TWO_PERSON
 from switches.services.release import MODES
-
-NO_RAMPS_YET = "There are no ramps yet: leave `plan` out, or the switch is released in one step."
 
 
 class EngageBody(MutationBody):
@@ -41,16 +38,20 @@ class ReconfirmBody(MutationBody):
 class ReleaseBody(MutationBody):
     justification = Text(help_text="Why traffic may flow again.")
     mode = Text(required=False, help_text=f"One of {', '.join(MODES)}.")
-    plan = serializers.JSONField(required=False, help_text="Refused until ramps exist.")
+    plan = serializers.JSONField(
+        required=False,
+        help_text='`[{"percent": 5, "dwell_seconds": 300, "gates": [{"type": "external", "gate": '
+        '"smoke"}]}, …]`, growing, to 100. By default 5, 25 and 100 %, 5 minutes each.',
+    )
+    max_hold_seconds = serializers.JSONField(
+        required=False,
+        help_text="How long a step that names no `max_hold_seconds` waits for data: 1 h.",
+    )
     break_glass = serializers.DictField(
         required=False,
         help_text='`{"rule", "reason"}`: what a signed-in approver overrides to release at '
         f"once, a safety rule or `{TWO_PERSON}`, or a list of them.",
     )
-
-    def validate_plan(self, plan: Any) -> Any:
-        # Releasing at once what was to be released in steps would be the unsafe side.
-        raise serializers.ValidationError(NO_RAMPS_YET)
 
 
 class UndoBody(MutationBody):

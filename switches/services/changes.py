@@ -1,7 +1,8 @@
 """What every published change does at its end: audit, messages. And how an episode closes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from controlplane.core.actors import Actor
@@ -13,6 +14,7 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.outbox import services as outbox
 from switches import facts, publication
 from switches.models import Episode, Publication, Switch
+from switches.ramps import live
 
 
 def open_episode(switch: Switch) -> Episode | None:
@@ -36,10 +38,12 @@ def tell(
     reason: str,
     severity: str = "",
     to: Sequence[str] | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
     """Write the audit row and the messages. Last in the transaction: it takes the audit lock.
 
-    `to` are the only destinations, where the routes are not to decide.
+    `to` are the only destinations, where the routes are not to decide. `more` is told as well, in
+    both.
     """
     entry = audit.record(
         actor=actor,
@@ -47,7 +51,7 @@ def tell(
         target=switch.pk,
         reason=reason,
         before=before,
-        after=facts.picture(switch, episode),
+        after={**facts.picture(switch, episode), **more},
         now=now,
     )
     outbox.announce(
@@ -56,7 +60,7 @@ def tell(
         scope=switch.scope,
         severity=severity,
         subject=subject(episode),
-        facts=facts.message(switch, episode, actor, said=reason),
+        facts=facts.message(switch, episode, actor, said=reason, **more),
         now=now,
         to=to,
     )
@@ -75,7 +79,11 @@ def close(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """End the episode and publish it: services are told to let traffic flow again."""
+    """End the episode and publish it: services are told to let traffic flow again.
+
+    A ramp that was under way is over with it.
+    """
+    live.supersede(switch, f"{switch.pk} was released by {actor.label}.", actor, now)
     before = facts.picture(switch, episode)
     episode.ended_at = now
     episode.ended_by = actor.label

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,34 +10,15 @@ from django.db import transaction
 
 from controlplane.core import canonical
 from controlplane.core.actors import Actor
-from controlplane.core.approvals import services as approvals
-from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.escalation import services as escalation
-from switches import facts, publication, reasons, reminders, risk
-from switches.expiry import RECONFIRM_EVERY, Expiry, FieldErrors, plan_expiry
+from switches import facts, publication, reasons, reminders
+from switches.expiry import Expiry, FieldErrors, plan_expiry
 from switches.models import Episode, OnExpiry, State, Switch
 from switches.rules import glass, guard
 from switches.rules.glass import Glass
-from switches.services import changes
+from switches.services import again, changes, permanent
+from switches.services.engagement import Engagement, shortened
 from switches.services.register import identify, register_and_lock
-
-LARGEST_EVIDENCE = 32 * 1024  # bytes of canonical JSON
-
-
-@dataclass(frozen=True)
-class Engagement:
-    """What engaging did: the switch, its episode, and an approval that was asked for.
-
-    `review` is what somebody else has to sign, if a rule was overridden. `notice` tells what is
-    otherwise than was asked.
-    """
-
-    switch: Switch
-    episode: Episode
-    approval: Approval | None = None
-    review: Approval | None = None
-    notice: str = ""
 
 
 def engage(
@@ -99,12 +80,15 @@ def stop(
         head = publication.lock()
         switch = register_and_lock(scope, key, now=now)
         present = changes.open_episode(switch)
-        if present is not None:
+        if present is not None and present.state == State.ENGAGED:
             raise already_engaged(switch, present)
+        if present is not None:
+            expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
+            return again.engage(head, switch, present, reason, expiry, evidence, actor, now)
         expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
         rules = glass.overridden(guard.refusals_to_engage(switch.pk), override)
         broken = glass.told(override.reason, rules, "engage") if override and rules else None
-        asked, expiry = expiry, _shortened(expiry, now) if broken else expiry
+        asked, expiry = expiry, shortened(expiry, now) if broken else expiry
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
         episode.broke_glass = broken
         before = facts.picture(switch, None)
@@ -116,11 +100,11 @@ def stop(
         )
         if broken:
             review = glass.shout(switch, episode, broken, entry, actor, now)
-            notice = glass.short(rules) if _is_shorter(expiry, asked) else ""
+            notice = glass.short(rules) if expiry.is_shorter_than(asked) else ""
             return Engagement(switch, episode, review=review, notice=notice)
         if not expiry.permanent_requested:
             return Engagement(switch, episode)
-        approval = ask_for_permanent(switch, episode, episode.reason, actor, now)
+        approval = permanent.ask(switch, episode, episode.reason, actor, now)
         return Engagement(switch, episode, approval)
 
 
@@ -146,8 +130,10 @@ def _checked(
     errors: dict[str, list[str]] = {}
     if problems := reasons.problems_with(reason):
         errors["reason"] = problems
-    if evidence is not None and len(canonical.dumps(evidence)) > LARGEST_EVIDENCE:
-        errors["evidence"] = [f"At most {LARGEST_EVIDENCE // 1024} KiB; link to the rest."]
+    if evidence is not None and len(canonical.dumps(evidence)) > canonical.LARGEST_EVIDENCE:
+        errors["evidence"] = [
+            f"At most {canonical.LARGEST_EVIDENCE // 1024} KiB; link to the rest."
+        ]
     try:
         expiry = plan_expiry(
             scope=scope, expires_in=expires_in, expires_at=expires_at, on_expiry=on_expiry, now=now
@@ -176,20 +162,6 @@ def _held_by_rules(switch_id: str, expiry: Expiry, *, asked: str | None) -> Expi
     )
 
 
-def _shortened(expiry: Expiry, now: datetime) -> Expiry:
-    """Against a rule it is engaged for a few hours and then held, whatever was asked."""
-    return replace(
-        expiry,
-        expires_at=min(expiry.expires_at, now + glass.LONGEST),
-        permanent_requested=False,
-        on_expiry=OnExpiry.HOLD.value,
-    )
-
-
-def _is_shorter(expiry: Expiry, asked: Expiry) -> bool:
-    return asked.permanent_requested or expiry.expires_at < asked.expires_at
-
-
 def _new_episode(
     switch: Switch,
     reason: str,
@@ -212,49 +184,4 @@ def _new_episode(
         on_expiry=expiry.on_expiry,
         salt=secrets.token_hex(8),
         **reminders.spared(expiry.expires_at, now),
-    )
-
-
-def ask_for_permanent(
-    switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
-) -> Approval:
-    return approvals.request(
-        kind=Approval.Kind.PERMANENT,
-        target=switch.pk,
-        summary=f"Keep {switch.pk} engaged with no expiry",
-        diff={"episode": episode.pk, "permanent": [False, True]},
-        reason=reason,
-        facts=risk.facts(switch.pk, now, for_good=True),
-        actor=actor,
-        now=now,
-    )
-
-
-@approvals.carries_out(
-    Approval.Kind.PERMANENT, lock_first=publication.lock, check_reason=reasons.problems_with
-)
-def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
-    head = publication.lock()
-    switch = Switch.objects.select_for_update().get(pk=approval.target)
-    episode = changes.open_episode(switch)
-    if episode is None or episode.pk != approval.diff["episode"]:
-        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
-    if episode.state != State.ENGAGED:
-        raise Conflict(f"{switch.pk} is {episode.state.value}; only an engaged switch can stay.")
-    if rules := glass.still_against(episode):
-        raise Conflict(f"{switch.pk}: {glass.short(rules)}")
-    before = facts.picture(switch, episode)
-    episode.permanent, episode.expires_at, episode.overdue_at = True, None, None
-    episode.acknowledged_at, episode.acknowledged_by = None, ""
-    episode.reconfirm_due_at = now + RECONFIRM_EVERY
-    episode.save(
-        update_fields=[
-            *("permanent", "expires_at", "overdue_at", "reconfirm_due_at"),
-            *("acknowledged_at", "acknowledged_by"),
-        ]
-    )
-    publication.publish(head, switch, now)
-    escalation.close(subject=changes.subject(episode), now=now)
-    changes.tell(
-        "switch.extended", switch, episode, actor, now, before=before, reason=approval.reason
     )

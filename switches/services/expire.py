@@ -6,18 +6,18 @@ from datetime import datetime
 from django.db import transaction
 
 from controlplane.core.actors import system
-from controlplane.core.escalation import services as escalation
 from controlplane.core.outbox import wordings
 from switches import facts, publication, reminders
-from switches.models import Episode, OnExpiry, Switch
+from switches.models import Episode, OnExpiry, State, Switch
+from switches.ramps import live, start
 from switches.rules import guard, judge
-from switches.services import changes, digests, turns
+from switches.services import changes, digests, overdue, turns
 from switches.services.digests import RELEASED
+from switches.services.overdue import OVERDUE
 
 MOST_AT_ONCE = 500
-OVERDUE = "episode.overdue"
 HELD = "Its time is up and it is held: extend it or release it."
-NO_RAMPS = "Its time is up and it is held, as there are no ramps yet: extend it or release it."
+RAMPED = "Its time is up and its ramp has been: it is held. Extend it or release it."
 
 
 def expire_due(now: datetime) -> int:
@@ -27,7 +27,7 @@ def expire_due(now: datetime) -> int:
     """
     due = list(
         Episode.objects.filter(
-            ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now
+            ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now, allow_percent=0
         ).order_by("expires_at", "pk")[:MOST_AT_ONCE]
     )
     let_go = _let_go(due)
@@ -75,9 +75,15 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
     episode = changes.open_episode(switch)
     if episode is None or episode.pk != episode_id or episode.overdue_at is not None:
         return False
+    if episode.state != State.ENGAGED:
+        return False  # A ramp has it: what is past its time is that ramp's business.
     if episode.expires_at is None or episode.expires_at > now:
         return False
     in_the_way = _why_held(switch, episode)
+    if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
+        if start.at_expiry(head, switch, episode, now) is not None:
+            return True
+        in_the_way = RAMPED
     if in_the_way:
         to = digests.threads(episode) if told == OVERDUE else None
         _hold(switch, episode, in_the_way, now, to)
@@ -100,8 +106,6 @@ def _why_held(switch: Switch, episode: Episode) -> str:
     """Why it stays engaged past its expiry, and what to do; empty if it is to be released."""
     if episode.on_expiry == OnExpiry.HOLD:
         return HELD
-    if episode.on_expiry == OnExpiry.RAMP:
-        return NO_RAMPS
     if refusals := guard.refusals_to_release(switch.pk):
         told = " ".join(f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refusals)
         return f"Its time is up, but a safety rule forbids its release, so it is held. {told}"
@@ -110,25 +114,15 @@ def _why_held(switch: Switch, episode: Episode) -> str:
             "Its time is up, but a protected switch is never released by itself, so it is held: "
             "extend it, or ask for its release."
         )
+    if live.of_switch(switch.pk) is not None:
+        return "Its time is up while its release waits for approval: it is held until then."
     return ""
 
 
 def _hold(switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None) -> None:
-    """Being overdue is news, also to whoever acknowledged the switch while it was in time."""
     actor = system("expiry")
     before = facts.picture(switch, episode)
-    episode.overdue_at, episode.acknowledged_at, episode.acknowledged_by = now, None, ""
-    episode.save(update_fields=["overdue_at", "acknowledged_at", "acknowledged_by"])
-    escalation.close(subject=changes.subject(episode), now=now)
-    escalation.open_escalation(
-        subject=changes.subject(episode),
-        event=OVERDUE,
-        severity=reminders.severity(switch.scope),
-        scope=switch.scope,
-        facts=facts.message(switch, episode, actor, said=why),
-        now=now,
-        announced=True,
-    )
+    overdue.mark(switch, episode, why, actor, now)
     changes.tell(
         OVERDUE,
         switch,

@@ -12,8 +12,8 @@ from switches import facts, publication, reasons, reminders
 from switches.expiry import FieldErrors, plan_extension
 from switches.models import Episode, State
 from switches.rules import glass
-from switches.services import changes
-from switches.services.engage import Engagement, ask_for_permanent
+from switches.services import changes, permanent
+from switches.services.engagement import Engagement
 from switches.services.register import identify, lock
 
 
@@ -43,7 +43,7 @@ def extend(
         if expires_in == "permanent":
             if rules:
                 raise Conflict(f"{switch.pk}: {glass.short(rules)}")
-            asked = ask_for_permanent(switch, episode, reason.strip(), actor, now)
+            asked = permanent.ask(switch, episode, reason.strip(), actor, now)
             return Engagement(switch, episode, asked)
         wish = _planned(episode, expires_in, now)
         expires_at = _shortened(episode, wish, rules, now) if rules else wish

@@ -16,7 +16,7 @@ from switches import facts, publication, reasons
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch
 from switches.services import changes, digests, turns
-from switches.services.engage import Engagement
+from switches.services.engagement import Engagement
 from switches.services.register import identify, lock
 
 MOST_AT_ONCE = 500

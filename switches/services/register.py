@@ -9,10 +9,11 @@ from django.db.models import F
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication
 from switches.keys import KEY
-from switches.models import Publication, Scope, Switch
+from switches.models import Episode, Publication, Scope, Switch
+from switches.services import changes
 
 DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
@@ -104,3 +105,14 @@ def _is_web_address(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in {"http", "https"} and named and url.isprintable() and " " not in url
+
+
+def engaged(scope: str, key: str) -> tuple[Switch, Episode]:
+    """The switch and its open episode, locked; raises :class:`Conflict` if it is released."""
+    switch = lock(scope, key)
+    episode = changes.open_episode(switch) if switch is not None else None
+    if switch is None or episode is None:
+        last = Episode.objects.filter(switch_id=identify(scope, key)).order_by("-id").first()
+        told = f" since {last.ended_at:%Y-%m-%d %H:%M} UTC, by {last.ended_by}" if last else ""
+        raise Conflict(f"{scope}:{key} is already released{told}.", state="released")
+    return switch, episode

@@ -13,7 +13,7 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
 from switches import reasons
 from switches.models import Episode, Trip
-from switches.services.release import UNDO_WITHIN
+from switches.services.undo import UNDO_WITHIN
 from switches.trips import asking, history, locks, telling, words
 
 

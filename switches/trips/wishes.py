@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.core import canonical
 from controlplane.core.errors import InvalidInput
 from switches import reasons
 from switches.services.register import identify
@@ -51,8 +52,10 @@ def checked(
         errors["reason"] = [f"A reason is required. {reasons.STOP_ADVICE}"]
     elif len(reason) > LONGEST_REASON:
         errors["reason"] = [f"At most {LONGEST_REASON:,} characters; put the rest in the evidence."]
-    if evidence is not None and words.size(evidence) > words.LARGEST_EVIDENCE:
-        errors["evidence"] = [f"At most {words.LARGEST_EVIDENCE // 1024} KiB; link to the rest."]
+    if evidence is not None and words.size(evidence) > canonical.LARGEST_EVIDENCE:
+        errors["evidence"] = [
+            f"At most {canonical.LARGEST_EVIDENCE // 1024} KiB; link to the rest."
+        ]
     try:
         words.expiry(expires_in or USUAL_EXPIRY, words.NO_CAP)
     except ValueError as error:

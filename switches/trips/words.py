@@ -11,7 +11,6 @@ from typing import Any
 from controlplane.core import canonical, durations
 from switches import reasons
 
-LARGEST_EVIDENCE = 32 * 1024  # bytes of canonical JSON
 LONGEST_TEXTS = (4000, 1000, 200, 40)
 PERMANENT = "permanent"
 NO_CAP = durations.LONGEST.days * 24 * 60  # minutes
@@ -52,11 +51,11 @@ def size(evidence: Mapping[str, Any]) -> int:
 
 def fitting(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """The evidence with its texts shortened until it fits; at worst only the names of its parts."""
-    if size(evidence) <= LARGEST_EVIDENCE:
+    if size(evidence) <= canonical.LARGEST_EVIDENCE:
         return dict(evidence)
     for longest in LONGEST_TEXTS:
         shorter: dict[str, Any] = {**_shortened(evidence, longest), "shortened": True}
-        if size(shorter) <= LARGEST_EVIDENCE:
+        if size(shorter) <= canonical.LARGEST_EVIDENCE:
             return shorter
     return {"shortened": True, "parts": [clipped(str(name), 40) for name in list(evidence)[:50]]}
 

@@ -168,7 +168,7 @@ def _change(
 def _context(
     request: PersonRequest, switch: Switch, form: RuleForm, now: datetime
 ) -> dict[str, Any]:
-    needs_two = needs_second_person(switch, RELEASED_BY.get(switch.scope, "ramp"))
+    needs_two = needs_second_person(switch, at_once=switch.scope in RELEASED_BY)
     return {
         "switch": switch,
         "episode": switch.episode,

@@ -16,6 +16,10 @@ def _nothing() -> None:
     """No lock comes before the approval's own."""
 
 
+def _nothing_ends(_approval: Approval, _actor: Actor, _now: datetime) -> None:
+    """A request that comes to nothing leaves nothing behind."""
+
+
 def _any_reason(_reason: str) -> Sequence[str]:
     return ()
 
@@ -27,22 +31,28 @@ class Registered:
     carry_out: CarryOut | None = None
     lock_first: Callable[[], object] = _nothing
     check_reason: CheckReason = _any_reason
+    ended: CarryOut = _nothing_ends
 
 
 _registered: dict[str, Registered] = {}
 
 
 def carries_out(
-    kind: str, *, lock_first: Callable[[], object], check_reason: CheckReason = _any_reason
+    kind: str,
+    *,
+    lock_first: Callable[[], object],
+    check_reason: CheckReason = _any_reason,
+    ended: CarryOut = _nothing_ends,
 ) -> Callable[[CarryOut], CarryOut]:
     """Register the function that does what an approval of this kind allows.
 
     `lock_first` takes the lock that comes before the approval's own in the lock order;
-    `check_reason` says what is wrong with a reason, for those that edit a request.
+    `check_reason` says what is wrong with a reason, for those that edit a request. `ended` is
+    called when it comes to nothing: denied, lapsed or withdrawn, and not asked for anew.
     """
 
     def register(function: CarryOut) -> CarryOut:
-        _registered[kind] = Registered(function, lock_first, check_reason)
+        _registered[kind] = Registered(function, lock_first, check_reason, ended)
         return function
 
     return register

@@ -29,6 +29,7 @@ OF_KIND: Mapping[str, Risk] = {
     "release": Risk.HIGH,
     "permanent": Risk.HIGH,
     "purge": Risk.CRITICAL,
+    "ramp_gate": Risk.HIGH,
     "rule_change": Risk.HIGH,
     "break_glass_review": Risk.CRITICAL,
 }

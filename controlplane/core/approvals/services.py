@@ -4,7 +4,7 @@ Apps register what happens on approval with :func:`carries_out`; core never impo
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -37,6 +37,7 @@ def request(
     reason: str,
     risk: str = "",
     facts: RiskFacts | None = None,
+    lifetime: timedelta | None = None,
     actor: Actor,
     now: datetime,
 ) -> Approval:
@@ -45,7 +46,8 @@ def request(
     `diff` maps fields to `[before, after]`, or to a value that only tells more. The risk is that of
     the kind, or worse if `facts` or `risk` say so. Asking again for something else about the same
     target, or for another reason, is an edit: whoever asked first has theirs voided. For others
-    something else is a :class:`Conflict`, and the same is what waits already.
+    something else is a :class:`Conflict`, and the same is what waits already. `lifetime` is how
+    long it waits, by default what the risk allows.
     """
     present = Approval.objects.select_for_update().filter(
         kind=kind, target=target, state=Approval.State.PENDING
@@ -73,7 +75,7 @@ def request(
             diff=dict(diff),
             reason=reason,
             risk=found,
-            expires_at=now + LIFETIME[found],
+            expires_at=now + (lifetime or LIFETIME[found]),
             replaces=waiting if waiting is not None and waiting.state == "void" else None,
         ),
         actor,
@@ -135,7 +137,7 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
                 diff=old.diff,
                 reason=reason,
                 risk=old.risk,
-                expires_at=now + LIFETIME[Risk(old.risk)],
+                expires_at=now + _lifetime(old),
                 replaces=old,
             ),
             actor,
@@ -150,6 +152,7 @@ def void(*, kind: str, target: str, actor: Actor, now: datetime, why: str) -> No
     pending = Approval.objects.select_for_update().filter(target=target, state="pending", kind=kind)
     for approval in pending:
         notes.decide(approval, Approval.State.VOID, why, actor, now)
+        kinds.kind(kind).ended(approval, actor, now)
         notes.tell_decided(approval, actor, now)
 
 
@@ -167,6 +170,7 @@ def _expired(approval_id: int, now: datetime) -> bool:
                 return False
             actor = system("approvals")
             notes.decide(waiting, Approval.State.EXPIRED, EXPIRED, actor, now)
+            kinds.kind(waiting.kind).ended(waiting, actor, now)
             notes.tell_decided(waiting, actor, now)
             return True
     except Exception:
@@ -206,6 +210,8 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
             if carry_out is None:
                 raise Conflict(f"Nobody here can carry out what is asked for: {approval.kind}.")
             carry_out(approval, actor, now)
+        else:
+            kinds.kind(approval.kind).ended(approval, actor, now)
         notes.tell_decided(approval, actor, now)
         return approval
 
@@ -255,6 +261,13 @@ def _replacement(approval: Approval) -> Approval | None:
         newest = following
         following = Approval.objects.filter(replaces=newest).first()
     return newest
+
+
+def _lifetime(approval: Approval) -> timedelta:
+    """How long it was to wait from when it was asked for."""
+    if approval.expires_at is None:
+        return LIFETIME[Risk(approval.risk)]
+    return approval.expires_at - approval.requested_at
 
 
 def _has_expired(approval: Approval, now: datetime) -> bool:

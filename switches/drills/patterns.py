@@ -1,0 +1,64 @@
+"""The names that marks are made of: `core/canary-1`, or `core/*` for all of a service. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from controlplane.core.errors import InvalidInput
+
+ALL = "*"
+PART_LENGTH = 120
+TOKEN_PREFIX = "token:"  # noqa: S105 - callers without a name of their own; never marked
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Which instances are marked: by their own names, or with their whole service."""
+
+    names: frozenset[str]
+    services: frozenset[str]
+
+    @classmethod
+    def of(cls, patterns: Iterable[str]) -> "Marks":
+        """Marks as they were read once; a pattern is not checked again."""
+        names, services = set(), set()
+        for pattern in patterns:
+            service, _, instance = pattern.partition("/")
+            if instance == ALL:
+                services.add(service)
+            else:
+                names.add(pattern)
+        return cls(frozenset(names), frozenset(services))
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.services)
+
+    def match(self, name: str) -> bool:
+        """Whether the instance `service/instance` is marked."""
+        service, _, instance = name.partition("/")
+        return name in self.names or (service in self.services and _is_part(instance))
+
+
+def read(text: str) -> str:
+    """The pattern that a person wrote; raises :class:`InvalidInput` that says what one is."""
+    pattern = text.strip()
+    service, _, instance = pattern.partition("/")
+    is_whole_service = instance == ALL
+    is_service = _is_part(service) and ALL not in service and not service.startswith(TOKEN_PREFIX)
+    if not is_service or not _is_part(instance):
+        raise InvalidInput(
+            {
+                "pattern": [
+                    "Write service/instance as the instance names itself, or service/* for all "
+                    "of a service: core/canary-1, core/*."
+                ]
+            }
+        )
+    if ALL in instance and not is_whole_service:
+        raise InvalidInput({"pattern": ["The * stands alone, for all of a service: core/*."]})
+    return pattern
+
+
+def _is_part(text: str) -> bool:
+    """As the data plane takes names: 1 to 120 printable characters without spaces or slashes."""
+    plain = text.isprintable() and " " not in text and "/" not in text and "\ufffd" not in text
+    return 0 < len(text) <= PART_LENGTH and plain

@@ -1,0 +1,72 @@
+"""Whom a drill reaches, and how far it has got: marked instances and what they say they apply."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.instances import chosen
+from controlplane.core.instances.queries import Head
+from switches.drills.patterns import Marks
+from switches.models import DrillMark, Publication
+
+NAMED = 20
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the change of a drill has got among marked instances heard from within 30 s.
+
+    `stragglers` are at most 20 of those that do not say they apply it, those furthest behind first.
+    Delays are milliseconds from the commit.
+    """
+
+    instances: int
+    applied: int
+    p50_ms: int | None
+    p99_ms: int | None
+    stragglers: tuple[str, ...]
+
+    @property
+    def by_everybody(self) -> bool:
+        return 0 < self.instances == self.applied
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "instances": self.instances,
+            "applied": self.applied,
+            "p50_ms": self.p50_ms,
+            "p99_ms": self.p99_ms,
+            "stragglers": list(self.stragglers),
+        }
+
+
+def marks() -> Marks:
+    """The marks as they stand."""
+    return Marks.of(DrillMark.objects.values_list("pattern", flat=True))
+
+
+def there(marked: Marks, now: datetime) -> list[str]:
+    """The marked instances that were heard from within 30 s."""
+    return chosen.there(marked.names, marked.services, now)
+
+
+def of(version: int, since: datetime, now: datetime) -> Reach:
+    """How far the change of `version` has got that was committed at `since`."""
+    marked, row = marks(), Publication.objects.get(pk=1)
+    told = chosen.said(
+        marked.names,
+        marked.services,
+        version=version,
+        since=since,
+        head=Head(row.epoch, row.version),
+        now=now,
+    )
+    behind = [one.id for one in told if one.applied < version]
+    took = [one.after_ms for one in told if one.applied >= version and one.after_ms is not None]
+    return Reach(
+        instances=len(told),
+        applied=len(told) - len(behind),
+        p50_ms=chosen.nearest_rank(took, 0.5),
+        p99_ms=chosen.nearest_rank(took, 0.99),
+        stragglers=tuple(behind[:NAMED]),
+    )

@@ -1,0 +1,134 @@
+"""What people do with a ramp: let it go on now, pause it, resume it, abort it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.gates.questions import FAIL, WAITING
+from controlplane.core.jobs.kinds import Intervention
+from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.people.roles import Role
+from switches import reasons
+from switches.models import Ramp
+from switches.ramps import live, moves, scene, words
+from switches.ramps.scene import Scene
+
+LET_GO_ON = {Role.APPROVER, Role.ADMIN}
+VERBS = ("advance", "pause", "resume", "abort")
+
+
+@transaction.atomic
+def advance(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
+    """On to the next step now: the rest of the dwell, and gates without data, are passed over.
+
+    Takes the role of an approver; where a manual gate waits also another person than the one who
+    asked. Raises :class:`Conflict` where a gate fails or a rule stands in the way.
+    """
+    _check(actor, reason)
+    if actor.type != "system" and actor.role not in LET_GO_ON:
+        raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
+    found = _live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
+    for gate in _said(found):
+        if gate.get("verdict") == FAIL:
+            raise Conflict(
+                f"A gate fails: {words.gate(gate)}. The ramp is about to be taken back.",
+                gate=gate,
+            )
+        if gate["type"] == "manual" and gate.get("verdict", WAITING) == WAITING:
+            _may_answer(found.ramp, actor)
+    if not moves.advance(found, now, actor=actor, reason=reason.strip()):
+        raise Conflict(found.job.hold_reason)
+    return found.ramp
+
+
+@transaction.atomic
+def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
+    """Stay at this share, however long. Gates are watched all the same: one that fails ends it."""
+    _check(actor, reason)
+    found = _live(ramp_id, now, "be paused", {Job.State.RUNNING, Job.State.HOLDING})
+    found.write(state=Job.State.PAUSED, paused_at=now, hold_reason=reason.strip())
+    moves.tell(found, "ramp.paused", reason.strip(), actor, now)
+    return found.ramp
+
+
+@transaction.atomic
+def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
+    """Go on where it was paused: what was left of the dwell is still to come."""
+    _check(actor, reason)
+    found = _live(ramp_id, now, "be resumed", {Job.State.PAUSED})
+    paused_at = found.job.paused_at or now
+    step = JobStep.objects.get(job=found.job, index=found.index)
+    if step.due_at is not None and step.due_at > paused_at:
+        found.step(found.index, due_at=now + (step.due_at - paused_at))
+    found.ramp.blind_since = None
+    found.ramp.save(update_fields=["blind_since"])
+    found.write(state=Job.State.RUNNING, paused_at=None, hold_reason="")
+    moves.tell(found, "ramp.resumed", reason.strip(), actor, now)
+    return found.ramp
+
+
+@transaction.atomic
+def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
+    """Back to nothing at once: engaged again. One that waits for approval is withdrawn."""
+    _check(actor, reason)
+    every = {*live.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
+    found = _live(ramp_id, now, "be aborted", every)
+    outcome = f"Aborted by {actor.label}: {reason.strip()}"
+    if found.job.state == Job.State.PENDING:
+        live.supersede(found.switch, outcome, actor, now)
+        moves.tell(found, "ramp.aborted", outcome, actor, now)
+        kind = Approval.Kind.RELEASE
+        approvals.void(kind=kind, target=found.switch.pk, actor=actor, now=now, why=outcome)
+    else:
+        moves.compensate(found, outcome, now, actor=actor, action="ramp.aborted")
+    found.ramp.refresh_from_db()
+    return found.ramp
+
+
+def _check(actor: Actor, reason: str) -> None:
+    actor.require("ramps:write")
+    if problems := reasons.unreadable(reason):
+        raise InvalidInput({"reason": problems})
+
+
+def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
+    found = scene.of_person(ramp_id, now)
+    if found is None or found.job.state not in states:
+        job = Job.objects.get(pk=ramp_id)
+        state = live.STATES[job.state]
+        raise Conflict(f"This ramp is {state}; it can't {to} now. {job.outcome}", state=state)
+    return found
+
+
+def _said(found: Scene) -> list[Mapping[str, Any]]:
+    step = JobStep.objects.get(job=found.job, index=found.index)
+    gates: list[Mapping[str, Any]] = step.data["gates"]
+    return gates
+
+
+def _may_answer(ramp: Ramp, actor: Actor) -> None:
+    if actor.type != "system" and not actor.is_person:
+        raise Forbidden("A manual gate needs a signed-in person; tokens never answer it.")
+    if actor.user_id is not None and actor.user_id == ramp.requested_by_id:
+        raise Forbidden("You asked for this ramp; a second person has to let it go on.")
+
+
+def _by_job(service: Any) -> Intervention:
+    def intervene(job: Job, reason: str, actor: Actor, now: datetime) -> None:
+        service(ramp_id=job.pk, reason=reason, actor=actor, now=now)
+
+    return intervene
+
+
+AS_JOB: Mapping[str, Intervention] = {
+    "pause": _by_job(pause),
+    "resume": _by_job(resume),
+    "cancel": _by_job(abort),
+}
+"""The same, for whoever knows a ramp as a job."""

@@ -1,0 +1,25 @@
+"""Registers ramps with the job engine."""
+
+from controlplane.core.jobs import kinds
+from controlplane.core.jobs.models import Job
+from switches.ramps import control, turn
+from switches.ramps.start import KIND
+
+TICK = "ramps.turn"
+
+
+def _path(job: Job) -> str:
+    return f"/ramps/{job.pk}/"
+
+
+kinds.register(
+    kinds.Kind(
+        name=KIND,
+        title="Ramp",
+        tick=TICK,
+        work=turn.work,
+        path=_path,
+        scope="ramps:write",
+        interventions=control.AS_JOB,
+    )
+)

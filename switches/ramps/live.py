@@ -1,0 +1,87 @@
+"""The live ramp of a switch: finding it, and ending it when something else decides.
+
+Imports none of the services of switches, so that all of them can ask here.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.escalation import services as escalation
+from controlplane.core.gates import services as gates
+from controlplane.core.jobs import control, endings
+from controlplane.core.jobs.models import Job, JobStep
+from switches.models import Ramp, Switch
+
+STATES: Mapping[str, str] = {
+    Job.State.PENDING: "pending_approval",
+    Job.State.RUNNING: "running",
+    Job.State.HOLDING: "holding",
+    Job.State.PAUSED: "paused",
+    Job.State.COMPLETED: "completed",
+    Job.State.CANCELLED: "aborted",
+    Job.State.FAILED: "failed",
+}
+"""What the state of a ramp's job is called for a ramp."""
+
+
+def of_switch(switch_id: str) -> Ramp | None:
+    """The ramp that is under way or waits for approval, with its job."""
+    return Ramp.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
+
+
+def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:
+    """End the live ramp, if there is one: something else says what flows from now on.
+
+    The publication row is locked, and whoever calls writes the episode. A worker that is at it
+    touches no row any more.
+    """
+    ramp = Ramp.objects.filter(switch=switch, live=True).first()
+    if ramp is None:
+        return None
+    job = Job.objects.select_for_update().get(pk=ramp.pk)
+    over = {"state": Job.State.CANCELLED, "finished_at": job.finished_at or now}
+    control.seize(job, now, **over, next_at=None, outcome=outcome, hold_reason="")
+    close(ramp, job, JobStep.State.COMPENSATED, outcome, actor, now)
+    return ramp
+
+
+def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: datetime) -> None:
+    """What ends with a ramp: its present step, its questions, and whoever was asked or called."""
+    left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
+    error = "" if step_state == JobStep.State.PASSED else said
+    left.update(state=step_state, finished_at=now, error=error)
+    ramp.live, ramp.blind_since = False, None
+    ramp.save(update_fields=["live", "blind_since"])
+    leave(ramp, job.step_index, actor, now, said)
+    escalation.close(subject=endings.subject(job), now=now)
+
+
+def leave(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
+    """A step is over: nobody needs an answer to its gates any more."""
+    gates.withdraw([question_key(ramp, index, each) for each in range(len(_gates(ramp, index)))])
+    if any(gate["type"] == "manual" for gate in _gates(ramp, index)):
+        approvals.void(
+            kind=Approval.Kind.RAMP_GATE,
+            target=approval_target(ramp, index),
+            actor=actor,
+            now=now,
+            why=why,
+        )
+
+
+def question_key(ramp: Ramp, step: int, gate: int) -> str:
+    """What a gate's question is known by: `ramp:12:1:0`."""
+    return f"ramp:{ramp.pk}:{step}:{gate}"
+
+
+def approval_target(ramp: Ramp, step: int) -> str:
+    """What the approval of a manual gate is about: the switch, and behind `#` the step."""
+    return f"{ramp.switch_id}#ramp-{ramp.pk}-{step}"
+
+
+def _gates(ramp: Ramp, index: int) -> list[Mapping[str, str]]:
+    found: list[Mapping[str, str]] = ramp.plan[index]["gates"]
+    return found

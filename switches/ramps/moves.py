@@ -1,0 +1,212 @@
+"""The moves of a ramp: each one transaction, with its side effects, audit row and messages in it.
+
+They are the same for a worker and for a person; the scene knows who writes, and how.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core.actors import Actor, system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.gates import services as gates
+from controlplane.core.gates.questions import FAIL, Question
+from controlplane.core.jobs import effects
+from controlplane.core.jobs.kinds import Probe, no_probe
+from controlplane.core.jobs.models import Job, JobStep
+from switches.models import Episode, OnExpiry
+from switches.ramps import asking, live, words
+from switches.ramps.scene import Scene
+from switches.rules import guard
+from switches.services import changes, overdue
+
+WATCH = system("ramps")
+MOST_EVIDENCE = 5
+
+
+def enter(scene: Scene, index: int, now: datetime) -> None:
+    """Begin a step, whose share is in force from now on: its dwell, and its gates."""
+    plan = scene.ramp.plan[index]
+    scene.step(
+        index,
+        state=JobStep.State.RUNNING,
+        started_at=now,
+        due_at=now + timedelta(seconds=plan["dwell_seconds"]),
+        attempts=1,
+    )
+    gates.ask(
+        [
+            Question(live.question_key(scene.ramp, index, number), spec, now)
+            for number, spec in enumerate(plan["gates"])
+            if spec["type"] != "manual"
+        ]
+    )
+    effects.had(scene.job, "publish", now=now)
+    scene.publish(plan["percent"], now)
+
+
+def advance(
+    scene: Scene, now: datetime, *, actor: Actor = WATCH, reason: str = "", probe: Probe = no_probe
+) -> bool:
+    """On to the next step, or to the end; False if a safety rule stands in the way, and it holds.
+
+    A rule is asked where all traffic would flow: that is a release as far as it is concerned.
+    """
+    index = scene.index
+    in_the_way = _rules_in_the_way(scene)
+    if in_the_way:
+        since = scene.ramp.blind_since or now
+        hold(scene, in_the_way, since, now, probe=probe)
+        return False
+    if scene.is_last:
+        _complete(scene, now, actor, reason, probe)
+        return True
+    going_on = {"state": Job.State.RUNNING, "hold_reason": "", "error": "", "outcome": ""}
+    scene.write(step_index=index + 1, done=index + 1, **going_on)
+    probe("advance.claimed")
+    said = reason or "Its dwell is over, and every gate passes."
+    _leave(scene, index, now, actor, said)
+    enter(scene, index + 1, now)
+    probe("advance.published")
+    tell(scene, "ramp.advanced", said, actor, now)
+    probe("advance.told")
+    return True
+
+
+def hold(
+    scene: Scene,
+    why: str,
+    blind_since: datetime | None,
+    now: datetime,
+    *,
+    probe: Probe = no_probe,
+) -> None:
+    """Stay at this step until data comes or a person answers; told once, whatever the reasons
+    become meanwhile."""
+    is_new = scene.job.state != Job.State.HOLDING
+    scene.write(state=Job.State.HOLDING, hold_reason=why)
+    probe("hold.claimed")
+    scene.ramp.blind_since = blind_since
+    scene.ramp.save(update_fields=["blind_since"])
+    manual = any(gate["type"] == "manual" for gate in scene.ramp.plan[scene.index]["gates"])
+    if is_new:
+        tell(scene, "ramp.held", why, WATCH, now, severity="warning")
+        probe("hold.told")
+    if manual:
+        asking.ask(scene.ramp, scene.index, now)
+
+
+def compensate(
+    scene: Scene,
+    why: str,
+    now: datetime,
+    *,
+    actor: Actor = WATCH,
+    action: str = "ramp.compensated",
+    seen: Sequence[Mapping[str, Any]] = (),
+    probe: Probe = no_probe,
+) -> AuditEntry:
+    """Nothing flows any more: engaged again at 0 %, the ramp is over, people are told why.
+
+    Past its expiry the switch is held from now on, and OVERDUE: one ramp by itself is enough.
+    """
+    state = JobStep.State.FAILED if actor is WATCH else JobStep.State.COMPENSATED
+    over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
+    scene.write(**over, outcome=why, error=why, hold_reason="", compensated_at=now)
+    probe("compensate.claimed")
+    effects.had(scene.job, "compensate", now=now)
+    live.close(scene.ramp, scene.job, state, why, actor, now)
+    late = past_its_time(scene.episode, now)
+    if late:
+        scene.episode.on_expiry = OnExpiry.HOLD
+        scene.episode.save(update_fields=["on_expiry"])
+    scene.publish(0, now)
+    probe("compensate.published")
+    if late:
+        overdue.mark(scene.switch, scene.episode, f"Its ramp ended: {why}", actor, now)
+    told = tell(scene, action, why, actor, now, severity="critical", evidence=_evidence(seen))
+    probe("compensate.told")
+    return told
+
+
+def tell(
+    scene: Scene,
+    action: str,
+    said: str,
+    actor: Actor,
+    now: datetime,
+    *,
+    severity: str = "",
+    evidence: Any = None,
+) -> AuditEntry:
+    """The audit row and the messages of a move, with where the ramp stands now."""
+    index = scene.index
+    more = {
+        "ramp": scene.ramp.pk,
+        "step": f"{index + 1} of {len(scene.ramp.plan)}",
+        "percent": float(scene.episode.allow_percent),
+        **({"evidence": evidence} if evidence else {}),
+    }
+    return changes.tell(
+        action,
+        scene.switch,
+        scene.episode,
+        actor,
+        now,
+        before=scene.before,
+        reason=said,
+        severity=severity,
+        more=more,
+    )
+
+
+def past_its_time(episode: Episode, now: datetime) -> bool:
+    return episode.expires_at is not None and episode.expires_at <= now
+
+
+def _complete(scene: Scene, now: datetime, actor: Actor, reason: str, probe: Probe) -> None:
+    """All of it has flowed for a dwell and every gate passes: the episode is over."""
+    said = reason or f"Ramp {scene.ramp.pk} is through: every step passed."
+    over = {"state": Job.State.COMPLETED, "finished_at": now, "next_at": None}
+    scene.write(**over, done=len(scene.ramp.plan), outcome=said, hold_reason="", error="")
+    probe("complete.claimed")
+    effects.had(scene.job, "release", now=now)
+    live.close(scene.ramp, scene.job, JobStep.State.PASSED, said, actor, now)
+    changes.close(
+        scene.head,
+        scene.switch,
+        scene.episode,
+        how=Episode.End.RELEASED,
+        action="switch.released",
+        reason=f"{scene.ramp.justification} ({said})",
+        actor=actor,
+        now=now,
+    )
+    probe("complete.told")
+
+
+def _leave(scene: Scene, index: int, now: datetime, actor: Actor, said: str) -> None:
+    scene.step(index, state=JobStep.State.PASSED, finished_at=now, error="")
+    scene.ramp.blind_since = None
+    scene.ramp.save(update_fields=["blind_since"])
+    live.leave(scene.ramp, index, actor, now, said)
+
+
+def _rules_in_the_way(scene: Scene) -> str:
+    """Why a safety rule forbids the next step, if it lets everything flow; empty otherwise."""
+    if not scene.is_last and scene.percent_of(scene.index + 1) < 100:
+        return ""
+    overridden = scene.ramp.overridden
+    refused = [
+        one for one in guard.refusals_to_release(scene.switch.pk) if one.rule not in overridden
+    ]
+    return " ".join(f"The rule {one.rule}: {one.detail} {one.would_pass}" for one in refused)
+
+
+def _evidence(seen: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What failed, first, with what was found: enough to decide by, not all there is."""
+    ordered = sorted(seen, key=lambda gate: gate["verdict"] != FAIL)
+    return [
+        {"gate": words.gate(gate), "verdict": gate["verdict"], "evidence": gate["evidence"]}
+        for gate in ordered[:MOST_EVIDENCE]
+    ]

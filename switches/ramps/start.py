@@ -1,0 +1,140 @@
+"""Beginning a ramp: asked for by a person, approved by another, or due at an expiry."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
+from controlplane.core.escalation import services as escalation
+from controlplane.core.jobs import control
+from controlplane.core.jobs.models import Job
+from switches import facts
+from switches.models import Episode, Publication, Ramp, Switch
+from switches.ramps import moves, plan, words
+from switches.ramps.moves import WATCH
+from switches.ramps.scene import Scene
+from switches.services import changes
+
+KIND = "ramp"
+
+
+def begin(
+    head: Publication,
+    switch: Switch,
+    episode: Episode,
+    *,
+    steps: list[dict[str, Any]],
+    justification: str,
+    actor: Actor,
+    now: datetime,
+    overridden: Sequence[str] = (),
+) -> tuple[Ramp, AuditEntry]:
+    """A ramp that begins now: its first share is published in the caller's transaction.
+
+    `steps` is a plan as :func:`switches.ramps.plan.read` gives it. Publication row, switch and
+    episode are locked, and no other ramp of the switch is live.
+    """
+    ramp = _new(switch, episode, steps, justification, actor, now, overridden=overridden)
+    assert ramp is not None  # noqa: S101 - only a key can be taken
+    return ramp, set_off(head, switch, episode, ramp, actor=actor, now=now)
+
+
+def ask(
+    switch: Switch,
+    episode: Episode,
+    *,
+    steps: list[dict[str, Any]],
+    justification: str,
+    actor: Actor,
+    now: datetime,
+) -> Ramp:
+    """A ramp that waits for a second person; nothing flows yet. The approval is the caller's."""
+    ramp = _new(switch, episode, steps, justification, actor, now, state=Job.State.PENDING)
+    assert ramp is not None  # noqa: S101
+    shares = ", ".join(words.percent(step["percent"]) for step in steps)
+    audit.record(
+        actor=actor,
+        action="ramp.requested",
+        target=switch.pk,
+        reason=justification,
+        after={"ramp": ramp.pk, "episode": episode.pk, "plan": shares},
+        now=now,
+    )
+    return ramp
+
+
+def at_expiry(head: Publication, switch: Switch, episode: Episode, now: datetime) -> Ramp | None:
+    """The ramp of an episode whose time is up and whose policy says so: one for each expiry.
+
+    None if this expiry has had its ramp.
+    """
+    ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
+    key = f"ramp:auto:{episode.pk}:{ends_at}"
+    why = "Its time was up and its policy is to ramp."
+    ramp = _new(switch, episode, plan.default(), why, WATCH, now, key=key, automatic=True)
+    if ramp is not None:
+        set_off(head, switch, episode, ramp, actor=WATCH, now=now)
+    return ramp
+
+
+def set_off(
+    head: Publication, switch: Switch, episode: Episode, ramp: Ramp, *, actor: Actor, now: datetime
+) -> AuditEntry:
+    """Put the first share in force. Whoever was called because the switch is overdue is not any
+    more: somebody, or its policy, has decided."""
+    job = ramp.job
+    before = facts.picture(switch, episode)
+
+    def write(**fields: Any) -> None:
+        control.seize(job, now, **fields)
+
+    scene = Scene(head, switch, episode, ramp, job, write, before)
+    scene.write(state=Job.State.RUNNING, started_at=now, next_at=now, heartbeat_at=now, attempts=1)
+    episode.overdue_at = None
+    episode.save(update_fields=["overdue_at"])
+    escalation.close(subject=changes.subject(episode), now=now)
+    moves.enter(scene, 0, now)
+    return moves.tell(scene, "ramp.started", ramp.justification, actor, now)
+
+
+def _new(
+    switch: Switch,
+    episode: Episode,
+    steps: list[dict[str, Any]],
+    justification: str,
+    actor: Actor,
+    now: datetime,
+    *,
+    key: str | None = None,
+    state: str = Job.State.RUNNING,
+    automatic: bool = False,
+    overridden: Sequence[str] = (),
+) -> Ramp | None:
+    planned = [control.PlannedStep(words.percent(step["percent"]), step) for step in steps]
+    job = control.begin(
+        kind=KIND,
+        subject=switch.pk,
+        steps=planned,
+        reason=justification,
+        actor=actor,
+        now=now,
+        key=key,
+        state=state,
+    )
+    if job is None:
+        return None
+    return Ramp.objects.create(
+        job=job,
+        switch=switch,
+        episode=episode,
+        plan=steps,
+        justification=justification,
+        requested_by_type=actor.type,
+        requested_by_name=actor.name,
+        requested_by_id=actor.user_id,
+        automatic=automatic,
+        overridden=list(overridden),
+    )

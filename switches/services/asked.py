@@ -1,0 +1,124 @@
+"""Releases that wait for a second person: asked for, approved, or come to nothing."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import Conflict
+from controlplane.core.jobs.models import Job
+from switches import publication, reasons, risk
+from switches.models import Episode, Publication, Scope, Switch
+from switches.ramps import live, start, words
+from switches.ramps import plan as plans
+from switches.rules import glass, guard
+from switches.services import changes
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A release that may go on as far as its form goes; `steps` is None if it is immediate."""
+
+    switch: Switch
+    episode: Episode
+    justification: str
+    steps: list[dict[str, Any]] | None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether everything would flow from the first moment on."""
+        return self.steps is None or plans.is_at_once(self.steps)
+
+
+def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
+    """Ask a second person; a release by ramp waits as a ramp that is pending approval."""
+    switch, episode = wish.switch, wish.episode
+    by = "" if wish.steps is None else f" by ramp ({_shares(wish.steps)})"
+    approval = approvals.request(
+        kind=Approval.Kind.RELEASE,
+        target=switch.pk,
+        summary=f"Release {switch.pk}{by}: services let all traffic flow again",
+        diff={
+            "episode": episode.pk,
+            "state": [episode.state.value, "released"],
+            "mode": "immediate" if wish.steps is None else "ramp",
+            **({} if wish.steps is None else {"plan": wish.steps}),
+        },
+        reason=wish.justification,
+        risk="critical" if switch.scope == Scope.GLOBAL else "high",
+        facts=risk.facts(switch.pk, now),
+        actor=actor,
+        now=now,
+    )
+    is_new = approval.requested_at == now
+    if not is_new:
+        return approval
+    pending = live.of_switch(switch.pk)
+    if pending is not None and pending.job.state == Job.State.PENDING:
+        live.supersede(switch, "It was asked for otherwise.", actor, now)
+    if wish.steps is not None:
+        start.ask(
+            switch,
+            episode,
+            steps=wish.steps,
+            justification=wish.justification,
+            actor=actor,
+            now=now,
+        )
+    return approval
+
+
+def _shares(steps: list[dict[str, Any]]) -> str:
+    return ", ".join(words.percent(step["percent"]) for step in steps)
+
+
+def _came_to_nothing(approval: Approval, actor: Actor, now: datetime) -> None:
+    """The ramp that waited for the approval does not wait any more."""
+    pending = live.of_switch(approval.target)
+    if pending is None or pending.job.state != Job.State.PENDING:
+        return
+    switch = Switch.objects.select_for_update().get(pk=approval.target)
+    live.supersede(
+        switch, f"Not approved: {approval.state}. {approval.comment}".strip(), actor, now
+    )
+
+
+@approvals.carries_out(
+    Approval.Kind.RELEASE,
+    lock_first=publication.lock,
+    check_reason=reasons.unreadable,
+    ended=_came_to_nothing,
+)
+def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
+    head = publication.lock()
+    switch = Switch.objects.select_for_update().get(pk=approval.target)
+    episode = changes.open_episode(switch)
+    if episode is None or episode.pk != approval.diff["episode"]:
+        raise Conflict(f"{switch.pk} is no longer in the episode this was asked for.")
+    glass.overridden(guard.refusals_to_release(switch.pk), None)
+    if approval.diff.get("mode") != "ramp":
+        close(head, switch, episode, approval.reason, actor, now)
+        return
+    ramp = live.of_switch(switch.pk)
+    if ramp is None or ramp.job.state != Job.State.PENDING:
+        raise Conflict(f"The ramp of {switch.pk} does not wait for approval any more.")
+    start.set_off(head, switch, episode, ramp, actor=actor, now=now)
+
+
+def close(
+    head: Publication, switch: Switch, episode: Episode, reason: str, actor: Actor, now: datetime
+) -> AuditEntry:
+    """Release it at once."""
+    return changes.close(
+        head,
+        switch,
+        episode,
+        how=Episode.End.RELEASED,
+        action="switch.released",
+        reason=reason,
+        actor=actor,
+        now=now,
+    )
