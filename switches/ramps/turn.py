@@ -17,7 +17,7 @@ from django.db.models import F
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates import services as gates
-from controlplane.core.gates.questions import WAITING, Answer, Question
+from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
 from controlplane.core.jobs import claims, endings
 from controlplane.core.jobs.claims import LeaseLost, Turn
 from controlplane.core.jobs.kinds import Probe
@@ -88,7 +88,19 @@ def _look(turns: Sequence[Turn], now: datetime) -> list[Look]:
     # A ramp that ended since it was claimed has no step that runs.
     there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
     said = _said(there, ramps, steps, now)
-    return [_looked(turn, ramps[turn.job.pk], steps[turn.job.pk], said, now) for turn in there]
+    return [_judged(turn, ramps[turn.job.pk], steps[turn.job.pk], said, now) for turn in there]
+
+
+def _judged(
+    turn: Turn, ramp: Ramp, step: JobStep, said: Mapping[str, Answer], now: datetime
+) -> Look:
+    """One that can't be judged goes back, and does not keep the others from going on."""
+    try:
+        return _looked(turn, ramp, step, said, now)
+    except Exception as error:
+        log.exception("ramp.not_judged", ramp=ramp.pk)
+        why = f"It can't be judged: {type(error).__name__}: {error}"
+        return Look(turn, ramp, step, [], Decision(Next.COMPENSATE, why))
 
 
 def _said(
@@ -104,10 +116,22 @@ def _said(
                 people[key] = live.approval_target(ramp, step.index)
             else:
                 questions.append(Question(key, spec, step.started_at or now))
-    found = gates.answers(questions, now) if questions else []
+    found = _answers(questions, now) if questions else []
     said = {question.key: answer for question, answer in zip(questions, found, strict=True)}
     asked = asking.answers(people.values(), now) if people else {}
     return said | {key: asked.get(target, asking.NOT_YET) for key, target in people.items()}
+
+
+def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
+    """Gates that can't be read say nothing, so the ramps that need them hold."""
+    try:
+        return gates.answers(questions, now)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.exception("ramp.gates_unread")
+        why = f"the gates can't be read: {type(error).__name__}: {error}"
+        return [Answer(NO_DATA, {"why": why}) for _ in questions]
 
 
 def _looked(
@@ -160,7 +184,7 @@ def _keep(looks: Sequence[Look], now: datetime) -> None:
 
 
 def _is_news(look: Look, now: datetime) -> bool:
-    for kept, found in zip(look.step.data["gates"], look.gates, strict=True):
+    for kept, found in zip(look.step.data["gates"] if look.gates else (), look.gates, strict=True):
         if kept.get("verdict") != found["verdict"]:
             return True
         due = kept.get("checked_at", "") <= timestamp(now - KEEP_EVERY)
