@@ -5,7 +5,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import coldstart, console, fanout, ground, large, load, propagation, targets
+from bench import (
+    coldstart,
+    console,
+    fanout,
+    ground,
+    large,
+    load,
+    propagation,
+    ramps,
+    targets,
+)
 from bench.fanout import Spread
 from bench.load import Figures
 from bench.servers import HOLDER, PLANE, WEB, running
@@ -32,6 +42,7 @@ class Setting:
     listeners: int
     changes: int
     newcomers: int
+    ramps: int
 
 
 def rows(setting: Setting, table: Table) -> None:
@@ -107,6 +118,11 @@ def many(setting: Setting, table: Table) -> None:
     table.commit("200 whole, new switches", seen.new, PUBLICATION_P99_MS)
 
 
+def ramping(setting: Setting, table: Table) -> None:
+    """A thousand ramps under way."""
+    table.ramps(ramps.measure(setting.ramps))
+
+
 PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "rows": rows,
     "commits": commits,
@@ -114,4 +130,5 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "streams": streams,
     "storm": storm,
     "many": many,
+    "ramps": ramping,
 }

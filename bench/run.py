@@ -43,6 +43,7 @@ def main() -> int:
             listeners=options.listeners,
             changes=options.changes,
             newcomers=options.newcomers,
+            ramps=options.ramps,
         )
         print(
             f"Python {platform.python_version()}, granian {version('granian')}, loop"
@@ -71,6 +72,7 @@ def _options() -> argparse.Namespace:
         ("listeners", 2000, 1, 4000),
         ("changes", 10, 1, 100),
         ("newcomers", 10_000, 10, 20_000),
+        ("ramps", 1000, 30, 2000),
     ):
         within = range(low, high + 1)
         parser.add_argument(

@@ -7,12 +7,14 @@ from bench.delays import Delays
 from bench.fanout import Spread
 from bench.large import Sizes
 from bench.load import Figures, Target
+from bench.ramps import Cost, Ramping
 
 WANTED_RATIO = {"snapshot 304": 0.8, "snapshot 200, 100 engaged": 0.8}
 WANTED_LARGE_RATIO = 0.95
 REACH_P99_MS = 250.0
 COLD_P99_MS = 1000.0
 PAGE_P99_MS = 1000.0
+TICK_SECONDS = 1.0
 NEAR = 0.9
 """A load process that keeps its core this busy may be the one that is measured."""
 
@@ -80,6 +82,19 @@ class Table:
         target = _at_least(cpu_ratio, WANTED_LARGE_RATIO)
         self._line("snapshot 304, 10,000 known, 1,000 engaged", *cells, target=target)
 
+    def ramps(self, seen: Ramping) -> None:
+        """One tick over all ramps, of one core; and how soon hundreds are back at nothing."""
+        _head("", "CPU ms", "database", "wall ms", "ms a ramp")
+        count = f"{seen.count:,} ramps"
+        looked, moved, back = seen.dwelling, seen.advancing, seen.going_back
+        in_time = (f"CPU < {TICK_SECONDS * 1e3:.0f} ms", looked.cpu < TICK_SECONDS)
+        self._line(f"{count}, all dwell", *_cost(looked, seen.count), target=in_time)
+        cost = _cost(moved, moved.moved, besides=looked)
+        in_time = (in_time[0], moved.cpu < TICK_SECONDS and moved.moved == seen.ready)
+        self._line(f"{count}, {moved.moved} of {seen.ready} advance", *cost, target=in_time)
+        self._line(f"{count}, {back.moved} go back at once", *_cost(back, back.moved))
+        print(f"  (the last was at 0 % after {back.wall:.1f} s, in {seen.ticks} ticks)")
+
     def _line(self, name: str, *cells: str, target: tuple[str, bool] | None = None) -> None:
         wanted, held = target or ("", True)
         verdict = "" if target is None else "held" if held else "MISSED"
@@ -105,6 +120,13 @@ def _cells(seen: Figures, ratio: float, cpu_ratio: float) -> Iterator[str]:
 
 def _three(seen: Delays) -> tuple[str, str, str]:
     return f"{seen.p50_ms:.1f}", f"{seen.p99_ms:.1f}", f"{seen.worst_ms:.1f}"
+
+
+def _cost(seen: Cost, ramps: int, besides: Cost | None = None) -> tuple[str, ...]:
+    """With the wall time of each ramp, what the tick costs anyhow `besides` taken off."""
+    database = "–" if seen.database is None else f"{seen.database * 1e3:.0f}"
+    each = (seen.wall - (besides.wall if besides else 0.0)) / ramps * 1e3
+    return f"{seen.cpu * 1e3:.0f}", database, f"{seen.wall * 1e3:.0f}", f"{each:.2f}"
 
 
 def _stalled(seen: Delays) -> None:

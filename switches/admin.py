@@ -13,6 +13,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.authentication import actor_of
 from switches import reasons, services
+from switches.drills import admin as drills_admin  # noqa: F401 - its tables join these
 from switches.models import (
     Episode,
     Publication,
@@ -143,7 +144,7 @@ class SwitchAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
                 actor=actor,
                 now=now,
             ),
-            "released, or asked for where that takes a second person.",
+            "released by ramp, or asked for where that takes a second person.",
         )
         return None
 

@@ -10,6 +10,7 @@ from controlplane.core.people.models import User
 from switches.models import Episode, Scope, State, Switch
 from switches.services import register as services
 from switches.services.undo import UNDO_WITHIN
+from switches.timeline import Brief, briefs
 
 PAGE_SIZE = 50
 OVERDUE = "overdue"
@@ -32,12 +33,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Row:
-    """One switch as the board shows it; `undo_until` is set for whoever may still undo it."""
+    """One switch as the board shows it; `undo_until` is set for whoever may still undo it, `ramp`
+    for one that ramps or whose ramp waits for approval."""
 
     switch: Switch
     episode: Episode | None
     condition: str
     undo_until: datetime | None
+    ramp: Brief | None = None
 
 
 def wanted(given: Any) -> Wanted:
@@ -56,7 +59,9 @@ def find(asked: Wanted, user: User, now: datetime) -> tuple[list[Row], bool]:
     whether more follow."""
     start = (asked.page - 1) * PAGE_SIZE
     found = list(_ordered(_narrowed(asked))[start : start + PAGE_SIZE + 1])
-    return [row(switch, user, now) for switch in found[:PAGE_SIZE]], len(found) > PAGE_SIZE
+    ramps = briefs([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
+    rows = [row(switch, user, now, ramps.get(switch.pk)) for switch in found[:PAGE_SIZE]]
+    return rows, len(found) > PAGE_SIZE
 
 
 def one(scope: str, key: str) -> Switch:
@@ -64,7 +69,7 @@ def one(scope: str, key: str) -> Switch:
     return services.find(scope, key) or Switch(id=f"{scope}:{key}", scope=scope, key=key)
 
 
-def row(switch: Switch, user: User, now: datetime) -> Row:
+def row(switch: Switch, user: User, now: datetime, ramp: Brief | None = None) -> Row:
     episode = switch.episode
     state = episode.state if episode else State.RELEASED
     return Row(
@@ -72,6 +77,7 @@ def row(switch: Switch, user: User, now: datetime) -> Row:
         episode=episode,
         condition=OVERDUE if episode and episode.overdue else state.value,
         undo_until=undo_until(switch, episode, user, now),
+        ramp=ramp,
     )
 
 

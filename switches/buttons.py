@@ -1,4 +1,4 @@
-"""The buttons of messages about a switch: acknowledge, and extend by a day."""
+"""The buttons of messages about a switch: acknowledge, extend by a day, abort its ramp."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.interactions.actions import button
 from switches import publication, services
 from switches.models import Episode, Switch
+from switches.ramps import control, words
 from switches.services import changes
 from switches.services.register import lock
 
@@ -62,6 +63,19 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         )
         until = extended.episode.expires_at or until
         return f"{switch.pk} stays engaged until {_told(until)}. {extended.notice}".strip()
+
+
+@button("abort_ramp")
+def abort_ramp(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Back to nothing at once. It asks nothing first, because nobody comes to harm by it."""
+    ramp_id = buttons.number(value, "ramp")
+    with transaction.atomic():
+        publication.lock()
+        share = Episode.objects.filter(ramps=ramp_id).values_list("allow_percent", flat=True)
+        at = words.percent(share.first() or 0)
+        reason = f"{actor.name} pressed Abort ramp in Slack, at {at}."
+        ramp = control.abort(ramp_id=ramp_id, reason=reason, actor=actor, now=now)
+        return f"You aborted the ramp of {ramp.switch_id} at {at}: it is engaged, nothing flows."
 
 
 def _is_known_already(episode: Episode, now: datetime) -> bool:

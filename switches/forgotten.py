@@ -27,5 +27,5 @@ def signs(now: datetime) -> Mapping[str, Q]:
 
 
 def unconfirmed(now: datetime) -> Q:
-    """Permanent, and nobody said within its week that it has to stay."""
-    return Q(permanent=True, reconfirm_due_at__lte=now)
+    """Permanent, and nobody said within its week that it has to stay; nor is it being released."""
+    return Q(permanent=True, reconfirm_due_at__lte=now, allow_percent=0)

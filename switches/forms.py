@@ -146,9 +146,16 @@ class ExtendForm(_HowLongForm):
 
 
 class ReleaseForm(_GlassForm):
+    """The plan of a ramp is read apart: see :mod:`switches.plan_editor`."""
+
     justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    mode = forms.CharField(max_length=20, required=False)
 
     renamed = {"break_glass.rule": "glass_rule", "break_glass.reason": "glass_reason"}
+
+
+class RampForm(RuleForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
 
 
 class AcknowledgeForm(RuleForm):

@@ -1,5 +1,7 @@
 """The kinds of jobs that switches have: importing their modules registers them."""
 
+from switches.drills import job as drills
 from switches.ramps import job as ramps
+from switches.report import job as report
 
-__all__ = ["ramps"]
+__all__ = ["drills", "ramps", "report"]

@@ -2,10 +2,11 @@
 
 from django.urls import path
 
+from switches.drills import urls as drills
 from switches.report import urls as report
 from switches.rules import urls as rules
 from switches.trips import urls as trips
-from switches.views import board, changes, effect, engage, one
+from switches.views import board, changes, effect, engage, one, ramps, release
 
 urlpatterns = [
     path("", board.switchboard, name="switchboard"),
@@ -16,11 +17,19 @@ urlpatterns = [
     *rules.urlpatterns,
     *trips.urlpatterns,
     *report.urlpatterns,
+    *drills.urlpatterns,
+    path("ramps/", ramps.ramps_page, name="ramps_page"),
+    path("ramps/<int:ramp_id>/", ramps.ramp_page, name="ramp_page"),
+    path("ramps/<int:ramp_id>/part/", ramps.ramp_part, name="ramp_part"),
+    path("ramps/<int:ramp_id>/abort/", ramps.abort, name="ramp_abort"),
+    path("ramps/<int:ramp_id>/pause/", ramps.pause, name="ramp_pause"),
+    path("ramps/<int:ramp_id>/resume/", ramps.resume, name="ramp_resume"),
+    path("ramps/<int:ramp_id>/advance/", ramps.advance, name="ramp_advance"),
     path("switches/<str:scope>/<str:key>/", one.switch_page, name="switch_page"),
     path("switches/<str:scope>/<str:key>/effect/", effect.effect, name="switch_effect"),
     path("switches/<str:scope>/<str:key>/callers/", effect.callers, name="switch_callers"),
     path("switches/<str:scope>/<str:key>/extend/", changes.extend, name="extend"),
-    path("switches/<str:scope>/<str:key>/release/", changes.release, name="release"),
+    path("switches/<str:scope>/<str:key>/release/", release.release, name="release"),
     path("switches/<str:scope>/<str:key>/acknowledge/", changes.acknowledge, name="acknowledge"),
     path("switches/<str:scope>/<str:key>/reconfirm/", changes.reconfirm, name="reconfirm"),
     path("switches/<str:scope>/<str:key>/undo/", changes.undo, name="undo"),

@@ -17,8 +17,8 @@ LOUD_SCOPES = ("global", "segment")
 
 AT_EXPIRY = {
     "hold": "It stays engaged then and is OVERDUE: extend or release it before.",
-    "ramp": "There are no ramps yet: it stays engaged then and is OVERDUE. Extend or release it "
-    "before.",
+    "ramp": "A ramp begins by itself then, unless a safety rule forbids its release: services are "
+    "told to let 5, 25 and 100 % of its traffic flow. Extend it if it has to stay.",
     "release": "It is released by itself then, unless a safety rule forbids it: services are told "
     "to let its traffic flow. Extend it if it has to stay.",
 }

@@ -13,10 +13,10 @@ from switches.models import Episode, State, Switch
 FULLY_ALLOWED = 100
 
 
-def switch_resource(switch: Switch, effect: Effect | None) -> dict[str, Any]:
+def switch_resource(switch: Switch, effect: Effect | None, ramp: int | None) -> dict[str, Any]:
     """A switch as the contract shows it; times are RFC 3339 UTC.
 
-    `effect` is null only for a switch that was never published.
+    `effect` is null only for a switch that was never published; `ramp` is its live one's id.
     """
     episode = switch.episode
     return {
@@ -37,6 +37,7 @@ def switch_resource(switch: Switch, effect: Effect | None) -> dict[str, Any]:
         "description": switch.description,
         "runbook_url": switch.runbook_url,
         "last_proven_at": _moment(switch.last_proven_at),
+        "ramp": ramp,
         "effect": effect_resource(effect) if effect else None,
     }
 

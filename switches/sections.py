@@ -1,7 +1,9 @@
 """What switches have to say on pages that belong to nobody, in order."""
 
 from controlplane.core import sections
-from switches.report import asked, happened, standing, waiting
+from switches.drills import sections as drills
+from switches.ramps import sections as ramps
+from switches.report import asked, happened, ramped, standing, waiting
 from switches.trips import sections as trips
 
 WEEKLY = (
@@ -24,3 +26,11 @@ for position, source in enumerate(WEEKLY, 1):
 
 sections.attention(15)(trips.trips_for_a_person)
 sections.attention(80)(waiting.unsigned_reports)
+
+sections.attention(12)(ramps.holding)
+sections.attention(35)(ramps.paused)
+
+sections.report(45)(ramped.ramps)
+sections.report(65)(drills.not_rehearsed)
+sections.attention(45)(drills.failed_drills)
+sections.attention(90)(drills.never_rehearsed)

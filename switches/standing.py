@@ -1,4 +1,4 @@
-"""What stands stopped right now, in two queries: what every page says above everything else."""
+"""What stands stopped right now, in three queries: what every page says above everything else."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,8 +9,9 @@ from django.db.models import Count, Max, Q
 from django.db.models.fields.json import KeyTextTransform
 
 from controlplane.core.approvals.models import Approval
+from controlplane.core.jobs.models import Job
 from switches.evaluate import GLOBAL_ID
-from switches.models import Episode
+from switches.models import Episode, Ramp
 
 _IS_GLOBAL = Q(switch_id=GLOBAL_ID)
 _IS_BROKEN = Q(broke_glass__isnull=False)
@@ -50,10 +51,21 @@ class Broken:
 
 
 @dataclass(frozen=True)
+class NotTakenBack:
+    """Ramps that went wrong and could not be engaged again: one of them is named, with why."""
+
+    count: int
+    ramp: int
+    switch: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Standing:
     """How many switches are engaged, ramping and overdue, and whether everything is stopped.
 
-    `known` is False when the database could not say.
+    `ramps` are those under way or waiting for approval. `known` is False when the database could
+    not say.
     """
 
     now: datetime
@@ -63,6 +75,8 @@ class Standing:
     everything: Everything | None = None
     broken: Broken | None = None
     approvals: int = 0
+    ramps: int = 0
+    failed_ramps: NotTakenBack | None = None
     known: bool = True
 
     @property
@@ -92,6 +106,15 @@ def look(now: datetime, *, with_approvals: bool) -> Standing:
         approvals=Count("pk", filter=Q(expires_at__gt=now)),
         reviews=Count("pk", filter=Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)),
     )
+    # A ramp is live for as long as it is not over: there are never many.
+    failed = Q(job__state=Job.State.FAILED)
+    ramps = Ramp.objects.filter(live=True).aggregate(
+        live=Count("pk"),
+        failed=Count("pk", filter=failed),
+        failed_ramp=Max("pk", filter=failed),
+        failed_switch=Max("switch_id", filter=failed),
+        failed_why=Max("job__outcome", filter=failed),
+    )
     return Standing(
         now=now,
         engaged=found["engaged"],
@@ -100,6 +123,16 @@ def look(now: datetime, *, with_approvals: bool) -> Standing:
         everything=_everything(found),
         broken=_broken(found, waiting["reviews"]),
         approvals=waiting["approvals"] + waiting["reviews"] if with_approvals else 0,
+        ramps=ramps["live"],
+        failed_ramps=_failed(ramps),
+    )
+
+
+def _failed(ramps: dict[str, Any]) -> NotTakenBack | None:
+    if not ramps["failed"]:
+        return None
+    return NotTakenBack(
+        ramps["failed"], ramps["failed_ramp"], ramps["failed_switch"], ramps["failed_why"]
     )
 
 

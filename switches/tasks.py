@@ -5,6 +5,7 @@ from datetime import datetime
 from controlplane.core import ticks
 from controlplane.core.jobs import engine
 from switches import services
+from switches.drills import rounds as drills
 from switches.report import services as report
 from switches.trips import settle as trips
 
@@ -27,6 +28,11 @@ def remind_of_expiries(now: datetime) -> int:
 @ticks.tick("switches.reconfirm", seconds=60, queue="switches")
 def call_for_reconfirmation(now: datetime) -> int:
     return services.call_for_reconfirmation(now)
+
+
+@ticks.tick("drills.schedule", seconds=60, queue="jobs")
+def begin_drills(now: datetime) -> int:
+    return drills.begin_due(now)
 
 
 @ticks.tick("report.weekly", seconds=60, queue="reports")

@@ -4,6 +4,8 @@ from django.urls import URLPattern
 
 from controlplane.core.http.routes import View, both_forms
 from switches.api import actions, preview, published, register
+from switches.drills import urls as drills
+from switches.ramps import urls as ramps
 from switches.report import urls as report
 from switches.rules import urls as rules
 from switches.trips import urls as trips
@@ -25,6 +27,8 @@ api_urlpatterns: list[URLPattern] = [
     *trips.api_urlpatterns,
     *rules.api_urlpatterns,
     *report.api_urlpatterns,
+    *ramps.api_urlpatterns,
+    *drills.api_urlpatterns,
     *both_forms("switches/", register.SwitchList.as_view(), name="api-switches"),
     *both_forms(ONE, register.SwitchDetail.as_view(), name="api-switch"),
     *(

@@ -34,7 +34,7 @@ def overdue(now: datetime) -> list[Waiting]:
 @attention(20)
 def unconfirmed(now: datetime) -> list[Waiting]:
     """Permanent, and nobody said within a week that they have to stay; or the week ends soon."""
-    found = _open().filter(permanent=True, reconfirm_due_at__lte=now + DAY)
+    found = _open().filter(permanent=True, reconfirm_due_at__lte=now + DAY, allow_percent=0)
     shown = []
     for episode in found.order_by("reconfirm_due_at", "pk")[:MOST]:
         due_at = episode.reconfirm_due_at or now
@@ -63,11 +63,12 @@ def unconfirmed(now: datetime) -> list[Waiting]:
 def expiring(now: datetime) -> list[Waiting]:
     """In time, but not for long: an hour, or a day of an episode that was to last longer.
 
-    Most last a day from the start; naming them all at once would bury the rest.
+    Most last a day from the start; naming them all at once would bury the rest. One that ramps has
+    its expiry behind it: its ramp decides.
     """
     found = (
         _open()
-        .filter(overdue_at__isnull=True, expires_at__gt=now)
+        .filter(overdue_at__isnull=True, expires_at__gt=now, allow_percent=0)
         .filter(
             Q(expires_at__lte=now + HOUR)
             | Q(expires_at__lte=now + DAY, engaged_at__lt=F("expires_at") - DAY)
@@ -97,7 +98,7 @@ def forgotten(now: datetime) -> list[Waiting]:
         _open()
         .annotate(looked_at=neglect.LOOKED_AT)
         .filter(neglect.signs(now)[neglect.LEFT_ALONE])
-        .filter(overdue_at__isnull=True, expires_at__gt=now + DAY)
+        .filter(overdue_at__isnull=True, expires_at__gt=now + DAY, allow_percent=0)
         .order_by("looked_at", "pk")
     )
     return [

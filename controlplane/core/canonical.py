@@ -4,6 +4,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+LARGEST_EVIDENCE = 32 * 1024
+"""Bytes, in this form, of what anybody may attach to show why."""
+TOO_MUCH_EVIDENCE = f"At most {LARGEST_EVIDENCE // 1024} KiB; link to the rest."
+
 
 def dumps(value: Any) -> str:
     """Sorted keys, no spaces, ASCII only: safe in any column, the same on every machine."""

@@ -18,6 +18,7 @@ from prometheus_client.exposition import choose_encoder
 
 from controlplane.core import health, heartbeats, ticks
 from controlplane.core.clock import db_now
+from controlplane.core.jobs import metrics as jobs
 from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 2.0
@@ -140,3 +141,6 @@ def _clockwork(now: datetime) -> Iterator[Metric]:
     for name, age in heartbeats.ages().items():
         silent.add_metric([name], age)
     yield silent
+
+
+from_database(jobs.families)

@@ -6,6 +6,7 @@ from controlplane.core.approvals import urls as approvals
 from controlplane.core.attention import urls as attention
 from controlplane.core.audit import views as audit
 from controlplane.core.interactions import urls as interactions
+from controlplane.core.jobs import urls as jobs
 from controlplane.core.outbox import urls as outbox
 from controlplane.core.people import views as people
 from controlplane.core.targets import urls as targets
@@ -20,6 +21,7 @@ urlpatterns = [
     *approvals.urlpatterns,
     *attention.urlpatterns,
     *interactions.urlpatterns,
+    *jobs.urlpatterns,
     *outbox.urlpatterns,
     *targets.urlpatterns,
 ]

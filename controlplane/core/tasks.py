@@ -11,9 +11,14 @@ from controlplane.core import ticks
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
 from controlplane.core.escalation import engine as escalation
+from controlplane.core.gates import services as gates
 from controlplane.core.idempotency import services as idempotency
 from controlplane.core.instances import services as instances
 from controlplane.core.interactions import services as interactions
+from controlplane.core.jobs import alarms as job_alarms
+from controlplane.core.jobs import engine as jobs
+from controlplane.core.jobs import kept as kept_jobs
+from controlplane.core.jobs import watch as job_watch
 from controlplane.core.outbox import backlog, delivery
 from controlplane.core.outbox.models import OutboxMessage
 
@@ -21,6 +26,7 @@ RAN_BY = "worker"
 SENT_KEPT = timedelta(days=30)
 SIGN_INS_KEPT = timedelta(days=30)
 MOST_AT_ONCE = 5000
+MOST_EVENTS_AT_ONCE = 500_000
 
 
 @shared_task(name="core.run_tick", ignore_result=True)
@@ -73,6 +79,12 @@ def purge_idempotency_keys(now: datetime) -> int:
     return idempotency.purge_expired(now)
 
 
+@ticks.tick("gates.purge", seconds=600, queue="housekeeping")
+def purge_gates(now: datetime) -> int:
+    """Forget events counted long ago; services may count thousands in a second."""
+    return gates.forget_old(now, at_once=MOST_AT_ONCE, most=MOST_EVENTS_AT_ONCE)
+
+
 @ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_sessions(now: datetime) -> int:
     """Delete sessions that ended by themselves."""
@@ -96,3 +108,23 @@ def purge_instances(now: datetime) -> int:
     return instances.forget_instances(now, most=MOST_AT_ONCE) + instances.forget_acknowledgements(
         now, most=MOST_AT_ONCE
     )
+
+
+@ticks.tick("jobs.turn", seconds=1, queue="jobs")
+def go_on_with_jobs(now: datetime) -> int:
+    return jobs.turn("jobs.turn", now)
+
+
+@ticks.tick(job_watch.TICK, seconds=15, queue="housekeeping")
+def watch_jobs(now: datetime) -> int:
+    return job_watch.turn(now)
+
+
+@ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")
+def look_at_job_figures(now: datetime) -> int:
+    return job_alarms.look(now)
+
+
+@ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")
+def purge_jobs(now: datetime) -> int:
+    return kept_jobs.purge(now, most=MOST_AT_ONCE)

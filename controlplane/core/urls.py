@@ -6,7 +6,9 @@ from controlplane.core import ops_api
 from controlplane.core.approvals import urls as approvals
 from controlplane.core.attention import urls as attention
 from controlplane.core.audit import api as audit
+from controlplane.core.gates import urls as gates
 from controlplane.core.http.routes import both_forms
+from controlplane.core.jobs import urls as jobs
 from controlplane.core.outbox import urls as outbox
 from controlplane.core.people import api as people
 from controlplane.core.targets import urls as targets
@@ -17,6 +19,8 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
     *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
     *attention.api_urlpatterns,
+    *jobs.api_urlpatterns,
+    *gates.api_urlpatterns,
     *outbox.api_urlpatterns,
     *targets.api_urlpatterns,
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),

@@ -32,12 +32,20 @@ def served(state: State) -> Copy:
     return state.copy
 
 
+def served_to(state: State, headers: Headers) -> Copy:
+    """As :func:`served`, for this caller: an instance that is marked takes part in drills."""
+    copy = served(state)
+    if copy.rehearsal is None:
+        return copy
+    return copy.rehearsal.copy_for(headers.get(b"switchgear-instance"), state.wall(), copy)
+
+
 def snapshot(state: State, headers: Headers) -> Answer:
     """200 with the document, or 304 if the caller has it; raises :class:`Unavailable`.
 
     A caller that has a newer version of the same epoch keeps it: this replica is behind.
     """
-    copy = served(state)
+    copy = served_to(state, headers)
     age = (b"switchgear-age", b"%.1f" % state.age_seconds())
     known = headers.get(b"if-none-match")
     if known is not None and (known == copy.etag or _has(known, copy)):
@@ -45,9 +53,9 @@ def snapshot(state: State, headers: Headers) -> Answer:
     return 200, [*copy.validators, *copy.description, age], copy.body
 
 
-def decision(state: State, question: Question) -> tuple[Decision, Answer]:
-    """May this call go on, by the copy that is served now?"""
-    copy = served(state)
+def decision(state: State, headers: Headers, question: Question) -> tuple[Decision, Answer]:
+    """May this call go on, by the copy that is served to this caller now?"""
+    copy = served_to(state, headers)
     decided = evaluate(question, copy.entries, now=state.wall(), draw=_draw)
     content = {
         "allowed": decided.allowed,

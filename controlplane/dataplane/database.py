@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, AsyncCursor, sql
@@ -10,7 +11,9 @@ from controlplane.core.people.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.credentials import Credential, TokenTable
 from controlplane.dataplane.head import Head
-from switches.snapshot import Entry, Publication
+from controlplane.dataplane.rehearsal import Rehearsal
+from switches.drills.patterns import Marks
+from switches.snapshot import Entry, Publication, drill_reason
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -28,6 +31,14 @@ ENTRIES = """
     FROM switches_episode e JOIN switches_switch s ON s.id = e.switch_id
     WHERE e.ended_at IS NULL
 """
+DRILLED = """
+    SELECT s.id, s.scope, s.key, d.salt, j.reason, d.engaged_at, d.ends_by,
+           (SELECT coalesce(array_agg(pattern), '{}') FROM switches_drillmark)
+    FROM switches_drill d JOIN switches_switch s ON s.id = d.switch_id
+    JOIN core_job j ON j.id = d.job_id
+    WHERE d.live AND d.engaged_at IS NOT NULL AND d.released_at IS NULL
+      AND d.ends_by > clock_timestamp()
+"""
 TOKENS = """
     SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, u.role
     FROM core_token t JOIN core_user u ON u.id = t.owner_id
@@ -42,10 +53,14 @@ NOTE_USE = """
 
 
 class Contents(NamedTuple):
-    """What the database held at one moment; None for what was not asked for."""
+    """What the database held at one moment; None for what was not asked for.
+
+    `rehearsal` comes with the entries, while a drill is in force.
+    """
 
     head: Head
     entries: list[Entry] | None
+    rehearsal: Rehearsal | None
     tokens: TokenTable | None
     known: frozenset[str] | None
 
@@ -78,27 +93,30 @@ async def read_head(connection: Connection) -> Head:
 async def read_contents(
     connection: Connection, *, entries: bool, tokens: bool, known: bool
 ) -> Contents:
-    """The head and, as asked, every switch that is not released, every token that may be used, and
-    the ids of all switches.
+    """The head and, as asked, every switch that is not released (and who is in a drill), every
+    token that may be used, and the ids of all switches.
 
     All in one snapshot of the database and one round trip: a transaction sent as a whole.
     """
     wanted = [HEAD]
-    wanted += [text for text, on in ((ENTRIES, entries), (TOKENS, tokens), (KNOWN, known)) if on]
+    choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (KNOWN, known))
+    wanted += [text for text, on in choices if on]
     cursor = await connection.execute("; ".join([BEGIN, *wanted, "COMMIT"]))
     cursor.nextset()
     head = await _head(cursor)
-    found_entries = found_tokens = found_known = None
+    found_entries = found_tokens = found_known = rehearsal = None
     if entries:
         cursor.nextset()
         found_entries = [Entry(*row) for row in await cursor.fetchall()]
+        cursor.nextset()
+        rehearsal = _rehearsal(await cursor.fetchall())
     if tokens:
         cursor.nextset()
         found_tokens = {row[2].encode(): _credential(*row) for row in await cursor.fetchall()}
     if known:
         cursor.nextset()
         found_known = frozenset(row[0] for row in await cursor.fetchall())
-    return Contents(head, found_entries, found_tokens, found_known)
+    return Contents(head, found_entries, rehearsal, found_tokens, found_known)
 
 
 async def note_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
@@ -112,6 +130,29 @@ async def _head(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
         raise LookupError("the publication row is missing; run the migrations")
     epoch, version, published_at, revision, registrations, now = row
     return Head(Publication(epoch, version, published_at), revision, registrations, now)
+
+
+def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:
+    """The drills that are in force; every row has all the marks too. None if there is neither."""
+    if not rows or not (marks := Marks.of(rows[0][7])):
+        return None
+    return Rehearsal(
+        marks,
+        [
+            Entry(
+                id=switch_id,
+                scope=scope,
+                key=key,
+                allow_percent=Decimal(0),
+                salt=salt,
+                reason=drill_reason(reason),
+                engaged_at=engaged_at,
+                expires_at=ends_by,
+                on_expiry="release",
+            )
+            for switch_id, scope, key, salt, reason, engaged_at, ends_by, _ in rows
+        ],
+    )
 
 
 def _credential(

@@ -46,15 +46,15 @@ async def stream(state: State, call: Call) -> None:
     visitor.note()
     answers.served(state)
     known = marks.in_event_id(call.headers.get(b"last-event-id", b""))
-    sent = None
+    sent: tuple[bytes, ...] | None = None
 
     def next_event() -> tuple[bytes, ...]:
         nonlocal sent
-        copy = answers.served(state)
-        if copy is sent or (sent is None and marks.name(known, copy)):
+        copy = answers.served_to(state, call.headers)
+        if copy.event == sent or (sent is None and marks.name(known, copy)):
             return ()
-        sent = copy
-        return copy.event
+        sent = copy.event
+        return sent
 
     await held.stream(state, call, visitor, next_event)
 
@@ -69,7 +69,7 @@ async def report(state: State, call: Call) -> Answer:
 async def check(state: State, call: Call) -> Answer:
     """The decision for the question in the body."""
     question = read_question(answers.object_in(call.body))
-    decision, answer = answers.decision(state, question)
+    decision, answer = answers.decision(state, call.headers, question)
     state.ledger.asked(_caller(call), tuple(question.switch_ids()), decision.switch)
     return answer
 

@@ -34,7 +34,7 @@ class Keeper:
         if saved is None:
             return
         state = self._state
-        copy = Copy.of(saved.publication, saved.entries)
+        copy = Copy.of(saved.publication, saved.entries, is_kept=True)
         state.left_epochs = saved.left_epochs
         age = max(timedelta(), state.wall() - saved.confirmed_at)
         state.install_copy(copy, confirmed_at=state.now() - age.total_seconds())

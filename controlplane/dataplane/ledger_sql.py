@@ -14,6 +14,7 @@ import orjson
 
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.reports import Row
+from controlplane.dataplane.sli import Events
 
 DOCUMENTS_AT_ONCE = 10
 """Rows whose documents, 200 KB each at most, are read or written before others have their turn."""
@@ -66,6 +67,13 @@ STORE_ROW = """
         reported = %s::jsonb, checks = %s::jsonb
     WHERE id = %s
 """
+COUNTED = """
+    INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)
+    SELECT counted.*
+    FROM json_to_recordset(%s::json)
+         AS counted (slo text, instance text, began_at timestamptz, ended_at timestamptz,
+                     good bigint, total bigint)
+"""
 COUNT = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) AS those"
 KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"
 
@@ -113,6 +121,13 @@ async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
         await connection.execute(ACKNOWLEDGED, (_records([*earliest.values()]),))
 
 
+async def write_events(connection: Connection, events: Sequence[Events]) -> None:
+    """Keep what was counted of SLOs; in the transaction of the rows that it was counted from, or a
+    report that comes again would add it twice."""
+    if events:
+        await connection.execute(COUNTED, (_records(events),))
+
+
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, Row]:
     """The rows of instances (id → service) by id, made if need be, held to the transaction's end.
 
@@ -157,6 +172,6 @@ def _values(row: Row) -> tuple[Any, ...]:
     )
 
 
-def _records(rows: Sequence[Said] | Sequence[Ack]) -> str:
+def _records(rows: Sequence[Said] | Sequence[Ack] | Sequence[Events]) -> str:
     """Rows as one JSON text: a tenth of what it costs to send thousands of values one by one."""
     return orjson.dumps([row._asdict() for row in rows]).decode()

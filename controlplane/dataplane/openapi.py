@@ -28,7 +28,11 @@ _WAIT = {
     "epoch, for at most this many seconds; more than 60 are 60. 503 with Retry-After when too many "
     "are held. For tokens; a signed-in browser is answered at once.",
 }
-_INSTANCE = _header("Switchgear-Instance", "`service/instance`: who asks.")
+_INSTANCE = _header(
+    "Switchgear-Instance",
+    "`service/instance`: who asks. One that is marked for drills is told of a drilled switch as "
+    "engaged while the drill lasts, here and by `/check`; the version is the same for all.",
+)
 _APPLIED = _header(
     "Switchgear-Applied",
     "`<epoch>.<version>` that this instance applies now; a bare version is of the present epoch.",
@@ -36,6 +40,12 @@ _APPLIED = _header(
 _LAST_EVENT = _header("Last-Event-ID", "The last event's id; the present one is not repeated.")
 
 _CHECKED = _object("switch allowed blocked", switch=_TEXT, allowed=_COUNT, blocked=_COUNT)
+_COUNTED = _object(
+    "slo good total",
+    slo={"type": "string", "minLength": 1, "maxLength": 200},
+    good={**_COUNT, "description": "At most total."},
+    total=_COUNT,
+)
 _REPORT = _object(
     "service instance boot seq",
     service=_TEXT,
@@ -49,7 +59,11 @@ _REPORT = _object(
     checks={**_list(_CHECKED), "description": "Cumulative per boot."},
     breakers=_list({"type": "object"}),
     bulkheads=_list({"type": "object"}),
-    sli=_list({"type": "object"}),
+    sli={
+        **_list(_COUNTED),
+        "description": "Events of SLOs, each named once; cumulative per boot. Those of the first "
+        "200 SLOs are counted. Calls that a switch blocked are no events.",
+    },
 )
 _REPORTED = _object(
     "accepted duplicate snapshot_version config_version",
@@ -144,7 +158,8 @@ def _paths() -> dict[str, Any]:
             "post": _operation(
                 "report",
                 "What an instance tells of itself (scope report:write): what it applies and "
-                "checks. What it tells of breakers, bulkheads and SLIs is checked, not yet kept.",
+                "checks, and the events of SLOs that it counted. What it tells of breakers and "
+                "bulkheads is checked, not yet kept.",
                 _json("Taken in, or known already.", _REPORTED),
                 body=_REPORT,
             )

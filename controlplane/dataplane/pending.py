@@ -30,7 +30,7 @@ class Told:
 
     @property
     def weight(self) -> int:
-        return ROW_WEIGHT + len(self.report.checks)
+        return ROW_WEIGHT + self.report.size
 
     def answer(self, duplicate: bool) -> None:
         if not self.duplicate.done():

@@ -116,7 +116,9 @@ class Refresher:
         if state.is_lagging(head):
             return
         if contents.entries is not None:
-            copy = Copy.of(head.publication, contents.entries, state.copy)
+            copy = Copy.of(
+                head.publication, contents.entries, state.copy, rehearsal=contents.rehearsal
+            )
             took = perf_counter() - began
             self._tell_of_epoch(copy)
             state.install_copy(copy, confirmed_at=asked_at)

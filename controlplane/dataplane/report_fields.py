@@ -14,6 +14,7 @@ from switches.keys import PATTERN
 LARGEST = 2**63 - 1
 MOST_ELEMENTS = 1000
 MOST_ERRORS = 20
+LONGEST_SLO = 200
 _SWITCH = re.compile(rf"(?:segment|feature|experiment):{PATTERN}|global:all", re.ASCII)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -31,11 +32,15 @@ class Field(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list of objects, each with these fields; `key` names one that no two may share."""
+    """A list of objects, each with these fields; `key` names one that no two may share.
+
+    `together` looks at the fields of one object side by side: it names one that is wrong, and why.
+    """
 
     fields: Mapping[str, "Field | ListOf | Counts"]
     key: str | None = None
     required: bool = False
+    together: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
 
 
 class Counts(NamedTuple):
@@ -93,6 +98,8 @@ def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> li
             key = read_in.get(of.key) if of.key else None
             if key is not None and key in keys:
                 errors[f"{where}.{of.key}"] = ["Is named twice in this list."]
+            if of.together is not None and (wrong := of.together(read_in)):
+                errors[f"{where}.{wrong[0]}"] = [wrong[1]]
             keys.add(key)
             result.append(read_in)
         if len(errors) >= MOST_ERRORS:
@@ -166,6 +173,19 @@ def _text(value: Any) -> str:
     return value
 
 
+def _slo(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_SLO or "\x00" in value:
+        raise ValueError(f"Must be a name of 1 to {LONGEST_SLO} characters.")
+    return value
+
+
+def _good_of_total(sli: Mapping[str, Any]) -> tuple[str, str] | None:
+    good, total = sli.get("good"), sli.get("total")
+    if good is None or total is None or good <= total:
+        return None
+    return "good", "Must not be more than total."
+
+
 def _switch(value: Any) -> str:
     if not isinstance(value, str) or not _SWITCH.fullmatch(value):
         raise ValueError("Must be a switch's id, such as segment:finance or global:all.")
@@ -232,9 +252,11 @@ REPORT: Mapping[str, Field | ListOf | Counts] = {
     ),
     "sli": ListOf(
         {
-            "slo": Field(_text, required=True),
+            "slo": Field(_slo, required=True),
             "good": Field(_whole, required=True),
             "total": Field(_whole, required=True),
-        }
+        },
+        key="slo",
+        together=_good_of_total,
     ),
 }

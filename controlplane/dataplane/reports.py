@@ -10,7 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from controlplane.core.instances import rates
+from controlplane.dataplane import sli
 from controlplane.dataplane.report_fields import read
+from controlplane.dataplane.sli import Events
 
 MOST_SWITCHES = 1000
 """Switches whose counts are kept per instance; those that it checked last."""
@@ -22,7 +24,10 @@ STILL_REPORTS = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report that has the right shape. `checks`: switch id → (allowed, blocked)."""
+    """One report that has the right shape.
+
+    `checks`: switch id → (allowed, blocked); `sli`: SLO → (good, total).
+    """
 
     service: str
     instance: str
@@ -32,19 +37,26 @@ class Report:
     applied_version: int | None = None
     config_version: int | None = None
     checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    sli: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         """`service/instance`."""
         return f"{self.service}/{self.instance}"
 
+    @property
+    def size(self) -> int:
+        """What it costs to read and merge, as a number of checks."""
+        return len(self.checks) + len(self.sli)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """An instance as it is stored; `core.Instance` says what each field means.
 
-    `reported` is `{"checks": {switch: [allowed, blocked]}, "seqs": bits}`; bit n of `seqs` is set
-    if the report `seq - n` has been taken in.
+    `reported` is `{"checks": {switch: [allowed, blocked]}, "sli": {slo: [good, total]}, "seqs":
+    bits}`; bit n of `seqs` is set if the report `seq - n` has been taken in. A boot that was there
+    before SLIs were kept has no `sli` until its next report.
     """
 
     id: str
@@ -65,8 +77,8 @@ class Row:
 def parse(document: Mapping[str, Any]) -> Report:
     """The report in a JSON object; raises :class:`InvalidInput`, naming each wrong field.
 
-    `breakers`, `bulkheads` and `sli` must have their shapes, and are not kept yet. Fields nobody
-    knows are left alone: a newer client may have more to tell.
+    `breakers` and `bulkheads` must have their shapes, and are not kept yet. Fields nobody knows are
+    left alone: a newer client may have more to tell.
     """
     fields = read(document)
     return Report(
@@ -81,6 +93,7 @@ def parse(document: Mapping[str, Any]) -> Report:
             each["switch"]: (each["allowed"], each["blocked"])
             for each in fields.get("checks") or ()
         },
+        sli={each["slo"]: (each["good"], each["total"]) for each in fields.get("sli") or ()},
     )
 
 
@@ -117,6 +130,7 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
         config_version=report.config_version,
         reported={
             "checks": _newest({**before, **{key: list(n) for key, n in report.checks.items()}}),
+            "sli": sli.kept(known.get("sli", {}), report.sli),
             "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
         },
         checks=_counted(row.checks, before, report.checks, at, since),
@@ -133,6 +147,40 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
 def asked(row: Row, counts: Mapping[str, Sequence[int]], at: datetime, since: datetime) -> Row:
     """The row after calls of `/check` between `since` and `at`: switch id → (allowed, blocked)."""
     return replace(row, checks=_counted(row.checks, {}, counts, at, since))
+
+
+def events(before: Row, after: Row, report: Report) -> list[Events]:
+    """What the report adds to the counts of SLOs, `after` being what :func:`merge` made of
+    `before`.
+
+    They happened since the report before was taken in, in the first of a boot since it started.
+    Where that is not known nothing is counted: if it does not say, or by a clock that is ahead, or
+    if the boot was here before and another came between.
+    """
+    if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
+        return []
+    ended_at = after.reported_at
+    if before.boot == report.boot:
+        known, began_at = before.reported.get("sli"), before.reported_at
+    else:
+        known, began_at = {}, _began(before, report, ended_at)
+    if known is None or began_at is None or ended_at is None:
+        return []
+    began_at = min(began_at, ended_at)
+    return [
+        Events(slo, after.id, began_at, ended_at, good, total)
+        for slo, good, total in sli.grown(known, after.reported["sli"])
+    ]
+
+
+def _began(before: Row, report: Report, at: datetime | None) -> datetime | None:
+    """Since when a boot that is new in the row has counted; None if that is not to be known."""
+    started_at = report.started_at
+    if started_at is None or at is None or started_at > at:
+        return None
+    if before.started_at is not None and started_at < before.started_at:
+        return None
+    return started_at
 
 
 def _late(row: Row, seq: int) -> tuple[Row, bool]:

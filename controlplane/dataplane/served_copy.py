@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Optional
 
+from controlplane.dataplane.rehearsal import Rehearsal
 from switches.snapshot import Entry, Publication, assemble, element
 
 Header = tuple[bytes, bytes]
@@ -27,7 +28,8 @@ class Copy:
 
     `elements` are the entries' own bytes. `validators` belong to 200 and 304 alike, `description`
     to 200 only. `event` is the document as streams send it, in pieces: a server keeps several parts
-    of an answer that is not read, whatever their size.
+    of an answer that is not read, whatever their size. `rehearsal` has what marked instances get
+    instead, while a drill is in force. `is_kept`: it comes from the disk, where drills are not.
     """
 
     publication: Publication
@@ -39,10 +41,18 @@ class Copy:
     etag: bytes
     validators: tuple[Header, ...]
     description: tuple[Header, ...]
+    rehearsal: Rehearsal | None = None
+    is_kept: bool = False
 
     @classmethod
     def of(
-        cls, publication: Publication, entries: Iterable[Entry], before: Optional["Copy"] = None
+        cls,
+        publication: Publication,
+        entries: Iterable[Entry],
+        before: Optional["Copy"] = None,
+        *,
+        rehearsal: Rehearsal | None = None,
+        is_kept: bool = False,
     ) -> "Copy":
         """Render `entries` as `publication`; what has not changed since `before` is taken over."""
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
@@ -70,4 +80,6 @@ class Copy:
                 NO_CACHE,
             ),
             description=(JSON, (b"content-length", str(len(body)).encode())),
+            rehearsal=rehearsal,
+            is_kept=is_kept,
         )

@@ -110,7 +110,9 @@ class State:
         return theirs.version < ours.version or given_twice or fewer
 
     def lacks_copy(self, head: Head) -> bool:
-        return self.copy is None or self.copy.publication != head.publication
+        """Also one of this version that was kept on disk: it does not know who is in a drill."""
+        copy = self.copy
+        return copy is None or copy.is_kept or copy.publication != head.publication
 
     def lacks_tokens(self, head: Head) -> bool:
         return self.tokens is None or self.revision != head.revision

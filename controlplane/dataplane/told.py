@@ -10,6 +10,7 @@ from controlplane.dataplane.database import Connection
 from controlplane.dataplane.ledger_sql import Ack
 from controlplane.dataplane.pending import ROW_WEIGHT, Told
 from controlplane.dataplane.reports import Report, Row
+from controlplane.dataplane.sli import Events
 from controlplane.dataplane.tally import Counts
 
 STEP = 500
@@ -42,7 +43,7 @@ class Reader:
             weight = STEP
             try:
                 report = reports.parse(document)
-                weight = ROW_WEIGHT + len(report.checks)
+                weight = ROW_WEIGHT + report.size
             finally:
                 await self._turns.after(weight)
             return report
@@ -58,6 +59,7 @@ async def write_reports(connection: Connection, told: Sequence[Told]) -> list[bo
     services = {each.report.id: each.report.service for each in told}
     duplicates: list[bool] = []
     acks: list[Ack] = []
+    events: list[Events] = []
     turns = _Turns()
     async with connection.transaction():
         before = await ledger_sql.lock_rows(connection, services)
@@ -67,11 +69,13 @@ async def write_reports(connection: Connection, told: Sequence[Told]) -> list[bo
             merged, duplicate = reports.merge(row, each.report, each.at, each.epoch)
             duplicates.append(duplicate)
             acks += _new_acks(row, merged)
+            events += reports.events(row, merged, each.report)
             rows[row.id] = merged
             await turns.after(each.weight)
         changed = [row for name, row in rows.items() if row is not before[name]]
         await ledger_sql.store_rows(connection, changed)
         await ledger_sql.write_acks(connection, acks)
+        await ledger_sql.write_events(connection, events)
     return duplicates
 
 

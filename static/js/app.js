@@ -153,7 +153,7 @@ function reveal() {
 /* --- keyboard: single keys, which can be turned off, and never while somebody types */
 
 const OFF = "switchgear.shortcuts.off";
-const GO = { s: "/", p: "/approvals/", a: "/audit/" };
+const GO = { s: "/", r: "/ramps/", p: "/approvals/", a: "/audit/" };
 const toggle = document.querySelector("[data-shortcuts-on]");
 let afterG = 0;
 
@@ -173,6 +173,11 @@ const KEYS = {
     if (link) link.click();
     else if (document.body.dataset.mayOperate !== undefined) location.assign("/switches/engage/");
   },
+  a: () => {
+    const forms = [...document.querySelectorAll("form[data-abort]")];
+    if (forms.length === 1) forms[0].requestSubmit();
+    else if (forms.length) toast(`${forms.length} ramps are under way here: press the button of one.`);
+  },
 };
 
 function isTyping(target) {
@@ -191,7 +196,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
   if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
-  if (localStorage.getItem(OFF) !== null) return;
+  if (localStorage.getItem(OFF) !== null || event.repeat) return;
   if (Date.now() - afterG < 1200 && GO[event.key]) {
     event.preventDefault();
     location.assign(GO[event.key]);

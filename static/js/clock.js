@@ -36,6 +36,10 @@ function tickCountdown(element, now) {
     put(element, `${Math.max(0, Math.ceil(left))} s`);
     return;
   }
+  if (element.hasAttribute("data-rest")) {
+    put(element, clockText(Math.max(0, Math.ceil(left))));
+    return;
+  }
   // Rounded up while it runs, down once it is over: it never claims a second that is gone.
   put(element, left > 0 ? clockText(Math.ceil(left)) : `${clockText(Math.floor(-left))} over`);
   element.classList.toggle("countdown--late", left <= 0);

@@ -20,7 +20,8 @@ from switches.api.bodies import (
 )
 from switches.api.register import present_effect, resource
 from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
-from switches.services import Engagement
+from switches.ramps import resources as ramps
+from switches.services import Engagement, Release
 
 
 class ActionView(ApiView):
@@ -80,17 +81,16 @@ class ReleaseView(ActionView):
     def post(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
-        """Let traffic flow again. The global switch, a protected one and, at once, a segment wait
-        for a second person; until there are ramps the rest is released in one step."""
+        """Let traffic flow again: by a ramp, or at once. The global switch and, at once, a segment
+        or a protected one wait for a second person; the rest at once takes an approver."""
         done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
-        if done.approval is None:
-            released = resource(scope, key, now)
-            if done.review is not None:
-                released["review"] = approval_resource(done.review)
-            return _published(released, scope, key, now)
+        if done.ramp is not None:
+            return _ramping(done, scope, key, now)
         shown = resource(scope, key, now)
-        pending = {"approval": approval_resource(done.approval)}
-        return Done(pending, status=202, would_be={**shown, **pending})
+        if done.approval is not None:
+            waits = {"approval": approval_resource(done.approval)}
+            return Done(waits, status=202, would_be={**shown, **waits})
+        return _published({**shown, **_review(done)}, scope, key, now)
 
 
 class UndoView(ActionView):
@@ -114,6 +114,20 @@ def _engaged(done: Engagement, scope: str, key: str, now: datetime) -> Done:
         shown["broke_glass"] = done.episode.broke_glass
         shown["review"] = approval_resource(done.review)
     return _published(shown, scope, key, now)
+
+
+def _ramping(done: Release, scope: str, key: str, now: datetime) -> Done:
+    """A ramp began. A dry run, which takes it back, also shows the switch as it would be."""
+    assert done.ramp is not None  # noqa: S101 - asked before
+    ramp = ramps.of(done.ramp.pk, now)
+    begun = {"ramp": ramp, **_review(done)}
+    would_be = {**resource(scope, key, now), **begun, "ramp": {**ramp, "id": None}}
+    still = partial(present_effect, scope, key, now)
+    return Done(begun, status=202, would_be=would_be, still=still)
+
+
+def _review(done: Release) -> dict[str, Any]:
+    return {"review": approval_resource(done.review)} if done.review is not None else {}
 
 
 def _published(shown: dict[str, Any], scope: str, key: str, now: datetime) -> Done:

@@ -1,6 +1,5 @@
 """What may be said in a request. What it must mean is checked by the services, once."""
 
-
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, MutationBody, Text

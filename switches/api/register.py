@@ -17,6 +17,7 @@ from switches.api.bodies import DescribeBody, SwitchFilters
 from switches.api.shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
 from switches.effect import effect_of, effects
 from switches.models import Episode, Switch, SwitchQuerySet
+from switches.ramps.resources import live_of
 from switches.resources import effect_resource, switch_resource
 from switches.services.register import DESCRIPTIVE, find, identify
 
@@ -24,7 +25,7 @@ from switches.services.register import DESCRIPTIVE, find, identify
 def resource(scope: str, key: str, now: datetime) -> dict[str, Any]:
     """The switch as it stands in this transaction; one nobody has named yet is released."""
     switch = find(scope, key) or _unheard_of(scope, key)
-    return switch_resource(switch, effect_of(switch, now))
+    return switch_resource(switch, effect_of(switch, now), live_of([switch.pk]).get(switch.pk))
 
 
 def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
@@ -52,10 +53,12 @@ class SwitchList(ListView[Switch]):
         rows = super().paginate_queryset(queryset)
         published = [row for row in rows or () if row.version]
         self._effects = effects(published, db_now()) if published else {}
+        self._ramps = live_of([row.pk for row in published])
         return rows
 
     def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "effects": getattr(self, "_effects", {})}
+        found = {"effects": getattr(self, "_effects", {}), "ramps": getattr(self, "_ramps", {})}
+        return {**super().get_serializer_context(), **found}
 
 
 class SwitchDetail(ApiView):

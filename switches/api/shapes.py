@@ -9,6 +9,7 @@ from controlplane.core.approvals.api import ApprovalShape
 from controlplane.core.audit.api import ActorShape
 from switches.keys import PATTERN
 from switches.models import Episode, OnExpiry, Scope, State, Switch
+from switches.ramps.shapes import RampShape
 from switches.resources import episode_resource, switch_resource
 
 ONE_SWITCH = (
@@ -69,10 +70,14 @@ class SwitchShape(serializers.Serializer[Switch]):
     description = serializers.CharField()
     runbook_url = serializers.CharField()
     last_proven_at = serializers.DateTimeField(allow_null=True)
+    ramp = serializers.IntegerField(
+        allow_null=True, help_text="The ramp that is under way or waits for approval."
+    )
     effect = EffectShape(allow_null=True, help_text="Null if never published.")
 
     def to_representation(self, switch: Switch) -> dict[str, Any]:
-        return switch_resource(switch, self.context["effects"].get(switch.pk))
+        effect = self.context["effects"].get(switch.pk)
+        return switch_resource(switch, effect, self.context["ramps"].get(switch.pk))
 
 
 class CallerShape(serializers.Serializer[Any]):
@@ -141,9 +146,13 @@ class ActedShape(SwitchShape):
 
 
 class PendingShape(serializers.Serializer[Any]):
-    """Nothing changed yet: a second person decides."""
+    """It is not released yet: either a ramp has begun, or a second person decides."""
 
-    approval = ApprovalShape()
+    ramp = RampShape(required=False, help_text="The ramp that has begun.")
+    approval = ApprovalShape(required=False, help_text="What waits for a second person.")
+    review = ApprovalShape(
+        required=False, help_text="What somebody else has to sign, if a rule was overridden."
+    )
 
 
 class EpisodeShape(serializers.Serializer[Episode]):

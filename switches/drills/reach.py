@@ -1,12 +1,14 @@
 """Whom a drill reaches, and how far it has got: marked instances and what they say they apply."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from controlplane.core.instances import chosen
 from controlplane.core.instances.queries import Head
-from switches.drills.patterns import Marks
+from switches.drills.patterns import ALL, Marks
 from switches.models import DrillMark, Publication
 
 NAMED = 20
@@ -14,8 +16,10 @@ NAMED = 20
 
 @dataclass(frozen=True)
 class Reach:
-    """How far the change of a drill has got among marked instances heard from within 30 s.
+    """How far the change of a drill has got among the marked instances that were there.
 
+    Those are what was heard from within 30 s before it, or after it; who has fallen silent since
+    and never said that it applies it is a straggler: it may have broken.
     `stragglers` are at most 20 of those that do not say they apply it, those furthest behind first.
     Delays are milliseconds from the commit.
     """
@@ -50,7 +54,7 @@ def there(marked: Marks, now: datetime) -> list[str]:
     return chosen.there(marked.names, marked.services, now)
 
 
-def of(version: int, since: datetime, now: datetime) -> Reach:
+def of(version: int, since: datetime) -> Reach:
     """How far the change of `version` has got that was committed at `since`."""
     marked, row = marks(), Publication.objects.get(pk=1)
     told = chosen.said(
@@ -59,7 +63,6 @@ def of(version: int, since: datetime, now: datetime) -> Reach:
         version=version,
         since=since,
         head=Head(row.epoch, row.version),
-        now=now,
     )
     behind = [one.id for one in told if one.applied < version]
     took = [one.after_ms for one in told if one.applied >= version and one.after_ms is not None]
@@ -70,3 +73,14 @@ def of(version: int, since: datetime, now: datetime) -> Reach:
         p99_ms=chosen.nearest_rank(took, 0.99),
         stragglers=tuple(behind[:NAMED]),
     )
+
+
+def counts(patterns: Sequence[str], now: datetime) -> dict[str, int]:
+    """How many instances that were heard from within 30 s match each pattern."""
+    found = there(Marks.of(patterns), now)
+    names, services = set(found), Counter(name.partition("/")[0] for name in found)
+    return {
+        pattern: services[service] if instance == ALL else int(pattern in names)
+        for pattern in patterns
+        for service, _, instance in (pattern.partition("/"),)
+    }

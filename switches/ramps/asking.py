@@ -21,15 +21,20 @@ NOT_YET = Answer(WAITING, {"why": "a person is asked when the dwell is over"})
 def ask(ramp: Ramp, index: int, now: datetime) -> None:
     """Ask for the approval of a step's manual gate, in the name of whoever asked for the ramp.
 
-    So they can't give it themselves. In the caller's transaction.
+    So they can't give it themselves. A step is asked for once, whatever was said. In the caller's
+    transaction.
     """
+    target = live.approval_target(ramp, index)
+    asked = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target=target)
+    if asked.exclude(state=Approval.State.VOID).exists():
+        return
     spec = next(gate for gate in ramp.plan[index]["gates"] if gate["type"] == "manual")
     share = words.percent(ramp.plan[index]["percent"])
     last = index + 1 == len(ramp.plan)
     then = "release it" if last else f"go on to {words.percent(ramp.plan[index + 1]['percent'])}"
     approvals.request(
         kind=Approval.Kind.RAMP_GATE,
-        target=live.approval_target(ramp, index),
+        target=target,
         summary=f"Ramp of {ramp.switch_id}: {then}, after {share}",
         diff={"ramp": ramp.pk, "step": index, "gates": "all others pass or are shown on its page"},
         reason=ramp.justification,

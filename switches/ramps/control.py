@@ -82,9 +82,9 @@ def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     outcome = f"Aborted by {actor.label}: {reason.strip()}"
     if found.job.state == Job.State.PENDING:
         live.supersede(found.switch, outcome, actor, now)
-        moves.tell(found, "ramp.aborted", outcome, actor, now)
         kind = Approval.Kind.RELEASE
         approvals.void(kind=kind, target=found.switch.pk, actor=actor, now=now, why=outcome)
+        moves.tell(found, "ramp.aborted", outcome, actor, now)
     else:
         moves.compensate(found, outcome, now, actor=actor, action="ramp.aborted")
     found.ramp.refresh_from_db()

@@ -55,14 +55,17 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
     left.update(state=step_state, finished_at=now, error=error)
     ramp.live, ramp.blind_since = False, None
     ramp.save(update_fields=["live", "blind_since"])
-    leave(ramp, job.step_index, actor, now, said)
     escalation.close(subject=endings.subject(job), now=now)
+    leave(ramp, job.step_index, actor, now, said)
 
 
 def leave(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
     """A step is over: nobody needs an answer to its gates any more."""
-    gates.withdraw([question_key(ramp, index, each) for each in range(len(_gates(ramp, index)))])
-    if any(gate["type"] == "manual" for gate in _gates(ramp, index)):
+    types = [gate["type"] for gate in _gates(ramp, index)]
+    asked = [number for number, type_ in enumerate(types) if type_ in gates.ANSWERED_BY_APPS]
+    if asked:
+        gates.withdraw([question_key(ramp, index, number) for number in asked])
+    if "manual" in types:
         approvals.void(
             kind=Approval.Kind.RAMP_GATE,
             target=approval_target(ramp, index),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from controlplane.core import durations
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import services as gates
@@ -15,7 +16,7 @@ from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Episode, OnExpiry
-from switches.ramps import asking, live, words
+from switches.ramps import asking, live, telling, words
 from switches.ramps.scene import Scene
 from switches.rules import guard
 from switches.services import changes, overdue
@@ -55,8 +56,7 @@ def advance(
     index = scene.index
     in_the_way = _rules_in_the_way(scene)
     if in_the_way:
-        since = scene.ramp.blind_since or now
-        hold(scene, in_the_way, since, now, probe=probe)
+        _wait_for_rules(scene, in_the_way, now, actor, probe)
         return False
     if scene.is_last:
         _complete(scene, now, actor, reason, probe)
@@ -115,7 +115,6 @@ def compensate(
     scene.write(**over, outcome=why, error=why, hold_reason="", compensated_at=now)
     probe("compensate.claimed")
     effects.had(scene.job, "compensate", now=now)
-    live.close(scene.ramp, scene.job, state, why, actor, now)
     late = past_its_time(scene.episode, now)
     if late:
         scene.episode.on_expiry = OnExpiry.HOLD
@@ -124,6 +123,7 @@ def compensate(
     probe("compensate.published")
     if late:
         overdue.mark(scene.switch, scene.episode, f"Its ramp ended: {why}", actor, now)
+    live.close(scene.ramp, scene.job, state, why, actor, now)
     told = tell(scene, action, why, actor, now, severity="critical", evidence=_evidence(seen))
     probe("compensate.told")
     return told
@@ -137,16 +137,15 @@ def tell(
     now: datetime,
     *,
     severity: str = "",
-    evidence: Any = None,
+    evidence: Sequence[Mapping[str, Any]] = (),
+    to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """The audit row and the messages of a move, with where the ramp stands now."""
-    index = scene.index
-    more = {
-        "ramp": scene.ramp.pk,
-        "step": f"{index + 1} of {len(scene.ramp.plan)}",
-        "percent": float(scene.episode.allow_percent),
-        **({"evidence": evidence} if evidence else {}),
-    }
+    """The audit row and the messages of a move, with where the ramp stands now.
+
+    `to` are the only destinations, if something else has told of it already.
+    """
+    if to is None:
+        to = telling.way(scene, action, severity, said, actor, now)
     return changes.tell(
         action,
         scene.switch,
@@ -155,8 +154,10 @@ def tell(
         now,
         before=scene.before,
         reason=said,
-        severity=severity,
-        more=more,
+        severity=severity if to is None else "info",
+        to=to,
+        more=telling.more(scene, evidence),
+        in_words=telling.in_words(scene, evidence),
     )
 
 
@@ -181,15 +182,29 @@ def _complete(scene: Scene, now: datetime, actor: Actor, reason: str, probe: Pro
         reason=f"{scene.ramp.justification} ({said})",
         actor=actor,
         now=now,
+        to=telling.way(scene, "switch.released", "", said, actor, now),
+        more=telling.more(scene),
     )
     probe("complete.told")
 
 
 def _leave(scene: Scene, index: int, now: datetime, actor: Actor, said: str) -> None:
     scene.step(index, state=JobStep.State.PASSED, finished_at=now, error="")
-    scene.ramp.blind_since = None
-    scene.ramp.save(update_fields=["blind_since"])
+    if scene.ramp.blind_since is not None:
+        scene.ramp.blind_since = None
+        scene.ramp.save(update_fields=["blind_since"])
     live.leave(scene.ramp, index, actor, now, said)
+
+
+def _wait_for_rules(scene: Scene, why: str, now: datetime, actor: Actor, probe: Probe) -> None:
+    """Hold until no rule is in the way, as long as for data; then it goes back."""
+    since = scene.ramp.blind_since or now
+    longest = timedelta(seconds=scene.ramp.plan[scene.index]["max_hold_seconds"])
+    if actor is WATCH and now - since >= longest:
+        waited = durations.readable(longest)
+        compensate(scene, f"A safety rule was in the way for {waited}: {why}", now, probe=probe)
+    elif scene.job.state != Job.State.HOLDING or scene.job.hold_reason != why:
+        hold(scene, why, since, now, probe=probe)
 
 
 def _rules_in_the_way(scene: Scene) -> str:

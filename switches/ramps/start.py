@@ -66,22 +66,36 @@ def ask(
     return ramp
 
 
-def at_expiry(head: Publication, switch: Switch, episode: Episode, now: datetime) -> Ramp | None:
+def at_expiry(
+    head: Publication,
+    switch: Switch,
+    episode: Episode,
+    now: datetime,
+    to: Sequence[str] | None = None,
+) -> Ramp | None:
     """The ramp of an episode whose time is up and whose policy says so: one for each expiry.
 
-    None if this expiry has had its ramp.
+    None if this expiry has had its ramp. `to` are the only destinations that are told of it, if a
+    digest tells the rest.
     """
     ends_at = timestamp(episode.expires_at) if episode.expires_at else "never"
     key = f"ramp:auto:{episode.pk}:{ends_at}"
     why = "Its time was up and its policy is to ramp."
     ramp = _new(switch, episode, plan.default(), why, WATCH, now, key=key, automatic=True)
     if ramp is not None:
-        set_off(head, switch, episode, ramp, actor=WATCH, now=now)
+        set_off(head, switch, episode, ramp, actor=WATCH, now=now, to=to)
     return ramp
 
 
 def set_off(
-    head: Publication, switch: Switch, episode: Episode, ramp: Ramp, *, actor: Actor, now: datetime
+    head: Publication,
+    switch: Switch,
+    episode: Episode,
+    ramp: Ramp,
+    *,
+    actor: Actor,
+    now: datetime,
+    to: Sequence[str] | None = None,
 ) -> AuditEntry:
     """Put the first share in force. Whoever was called because the switch is overdue is not any
     more: somebody, or its policy, has decided."""
@@ -97,7 +111,7 @@ def set_off(
     episode.save(update_fields=["overdue_at"])
     escalation.close(subject=changes.subject(episode), now=now)
     moves.enter(scene, 0, now)
-    return moves.tell(scene, "ramp.started", ramp.justification, actor, now)
+    return moves.tell(scene, "ramp.started", ramp.justification, actor, now, to=to)
 
 
 def _new(

@@ -18,22 +18,22 @@ from django.db.models import F
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
-from controlplane.core.jobs import claims, endings
+from controlplane.core.jobs import claims
 from controlplane.core.jobs.claims import LeaseLost, Turn
 from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.targets import routing
 from switches.models import Ramp
-from switches.ramps import asking, live, moves, scene, words
+from switches.ramps import asking, failing, live, moves, scene, words
 from switches.ramps.decide import Decision, Next, Seen, Standing, decide
 
-LONGEST_SECONDS = 0.8
-"""After so long no further ramp goes on in this look: the next one, a second later, sees to it."""
-COMPENSATE_SECONDS = 8.0
+MOVE_FOR = timedelta(seconds=1)
+"""After so long no further ramp goes on in this look: the next one sees to it, and to gates that
+fail meanwhile. However long the look took, something moves."""
+COMPENSATE_FOR = timedelta(seconds=8)
 """Ramps that have to go back to nothing do not wait for that; but longer than a lease is too long.
 """
 KEEP_EVERY = timedelta(seconds=5)
-TRY_AGAIN = timedelta(seconds=10)
-MOST_ATTEMPTS = 5
 
 _KEEP = """
     UPDATE core_jobstep SET data = new.data
@@ -60,25 +60,27 @@ def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
     """Look at every claimed ramp and move those that can go on or have to go back."""
     began = time.monotonic()
 
-    def elapsed() -> float:
-        return time.monotonic() - began
+    def clock() -> datetime:
+        return now + timedelta(seconds=time.monotonic() - began)
 
     _count_inherited(turns)
     looks = _look(turns, now)
     _keep(looks, now)
     probe("ramp.looked")
-    moved = 0
-    for look in sorted(looks, key=_urgency):
-        limit = LONGEST_SECONDS if look.decision.next != Next.COMPENSATE else COMPENSATE_SECONDS
-        if elapsed() > limit:
-            break
-        moved += _move(look, lambda: now + timedelta(seconds=elapsed()), probe)
+    looked_at, moved = clock(), 0
+    with routing.reading_once():
+        for look in sorted(looks, key=_urgency):
+            going_back = look.decision.next == Next.COMPENSATE
+            limit = COMPENSATE_FOR if going_back else MOVE_FOR
+            if clock() > looked_at + limit:
+                break
+            moved += _move(look, clock, probe)
     return moved
 
 
 def _look(turns: Sequence[Turn], now: datetime) -> list[Look]:
     jobs = [turn.job.pk for turn in turns]
-    ramps = Ramp.objects.in_bulk(jobs)
+    ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
     steps = {
         step.job_id: step
         for step in JobStep.objects.filter(
@@ -215,12 +217,15 @@ def _move(look: Look, clock: Callable[[], datetime], probe: Probe) -> bool:
     except LeaseLost:
         claims.stopped(job.pk)
         return False
-    except (OperationalError, InterfaceError):
-        raise
+    except (OperationalError, InterfaceError) as error:
+        if not connection.is_usable():
+            raise
+        # Somebody held a lock for too long, say. The leases of all must not be kept for that.
+        log.warning("ramp.postponed", ramp=job.pk, move=decision.next, error=str(error).strip())
+        return False
     except Exception as error:
         log.exception("ramp.move_failed", ramp=job.pk, move=decision.next)
-        _not_moved(look, f"{type(error).__name__}: {error}", clock())
-        return False
+        return _not_moved(look, f"{type(error).__name__}: {error}", clock, probe)
     return True
 
 
@@ -248,38 +253,26 @@ def _is_held_so(look: Look) -> bool:
     )
 
 
-def _not_moved(look: Look, error: str, now: datetime) -> None:
-    """A move that fails is tried again, some times; then it goes back. A way back that fails calls
-    a person, and is tried for as long as it takes."""
-    job, step = look.turn.job, look.step
+def _not_moved(look: Look, error: str, clock: Callable[[], datetime], probe: Probe) -> bool:
+    """Keep that a move failed. Where even that can't be kept, the others go on all the same."""
+    going_back = look.decision.next == Next.COMPENSATE
     try:
-        with transaction.atomic():
-            if look.decision.next == Next.COMPENSATE:
-                _call_a_person(look, error, now)
-                return
-            JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
-            look.turn.change(error=error, attempts=job.attempts + 1)
-        if step.attempts + 1 >= MOST_ATTEMPTS:
-            why = f"It could not go on, {MOST_ATTEMPTS} times: {error}"
-            look.decision = Decision(Next.COMPENSATE, why)
-            _move(look, lambda: now, lambda _point: None)
+        if going_back:
+            failing.no_way_back(look.turn, look.decision.why, error, clock())
+            return False
+        if not failing.tried_enough(look.turn, look.step, error):
+            return False
     except LeaseLost:
-        claims.stopped(job.pk)
-
-
-def _call_a_person(look: Look, error: str, now: datetime) -> None:
-    job, first = look.turn.job, look.turn.job.state != Job.State.FAILED
-    why = look.decision.why
-    look.turn.change(
-        state=Job.State.FAILED,
-        finished_at=job.finished_at or now,
-        next_at=now + TRY_AGAIN,
-        error=why,
-        outcome=f"It could not be engaged again: {error}",
-        compensation_failed_at=now,
-    )
-    if first:
-        endings.not_compensated(job, f"{why} It could not be engaged again: {error}", now)
+        claims.stopped(look.turn.job.pk)
+        return False
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("ramp.failure_not_kept", ramp=look.turn.job.pk)
+        return False
+    why = f"It could not go on, {failing.MOST_ATTEMPTS} times: {error}"
+    look.decision = Decision(Next.COMPENSATE, why)
+    return _move(look, clock, probe)
 
 
 def _count_inherited(turns: Sequence[Turn]) -> None:

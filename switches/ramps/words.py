@@ -1,7 +1,10 @@
 """Gates and steps in words, for screens, messages and the audit trail. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+MOST_DETAILS = 4
+LONGEST_DETAIL = 60
 
 
 def gate(spec: Mapping[str, Any]) -> str:
@@ -20,6 +23,45 @@ def why(evidence: Mapping[str, Any]) -> str:
     return said.rstrip(".") if isinstance(said, str) else ""
 
 
+def seen(found: Mapping[str, Any]) -> str:
+    """What one gate said: `external gate smoke: fail, 12 errors`."""
+    evidence = found["evidence"]
+    shown = [*_details(evidence), *_details(evidence.get("evidence"))][:MOST_DETAILS]
+    parts = [_plain(found["verdict"]), *(shown or [why(evidence)])]
+    return f"{found['gate']}: {', '.join(filter(None, parts))}"
+
+
+def plan(steps: Sequence[Mapping[str, Any]]) -> str:
+    """`5 %, 25 %, 100 %`."""
+    return ", ".join(percent(step["percent"]) for step in steps)
+
+
+def _details(evidence: Any) -> list[str]:
+    """Numbers, then short texts; what a reader of a message can do nothing with is left out."""
+    if not isinstance(evidence, Mapping):
+        return []
+    found = [
+        (name, value)
+        for name, value in evidence.items()
+        if name not in _NO_DETAILS
+        and isinstance(value, int | float | str)
+        and len(str(value)) <= LONGEST_DETAIL
+    ]
+    found.sort(key=lambda detail: isinstance(detail[1], str))
+    return [_detail(_plain(name), value) for name, value in found]
+
+
+def _detail(name: str, value: float | str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,} {name}"
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+_NO_DETAILS = ("why", "said", "by", "since", "observed_at", "left_out")
 _GATES = {
     "slo": "SLO {slo}, burn rate over {window} at most {max_burn_rate}",
     "breaker": "breaker {dependency}",

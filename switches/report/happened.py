@@ -30,6 +30,8 @@ from switches.report.words import MOST_ROWS, counted, page_of, told_by
 
 Days = Sequence[tuple[date, datetime, datetime]]
 NOTHING = timedelta()
+RAMPED = ("ramp.started", "ramp.advanced", "ramp.compensated", "ramp.aborted")
+"""What ramps do that services are told of; its end is a release."""
 
 
 class Median(Aggregate):
@@ -73,12 +75,14 @@ def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
     """Everybody who changed what services are told, the busiest first."""
+    changing = Q(action__startswith="switch.") | Q(action__in=RAMPED)
     rows = (
-        AuditEntry.objects.filter(at__gte=start, at__lt=end, action__startswith="switch.")
+        AuditEntry.objects.filter(changing, at__gte=start, at__lt=end)
         .values("actor_type", "actor_name")
         .annotate(
             engaged=Count("pk", filter=Q(action="switch.engaged")),
             released=Count("pk", filter=Q(action__in=("switch.released", "switch.undone"))),
+            ramped=Count("pk", filter=Q(action__in=RAMPED)),
             extended=Count("pk", filter=Q(action="switch.extended")),
             changes=Count("pk"),
         )
@@ -95,14 +99,20 @@ def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
             else "Nobody changed anything."
         ),
         tone="good",
-        columns=("actor", "engaged", "released", "extended", "changes"),
+        columns=("actor", "engaged", "ramped", "released", "extended", "changes"),
         rows=tuple(
             ReportRow(
                 {
                     "actor": f"{row['actor_type']}:{row['actor_name']}",
-                    **{name: row[name] for name in ("engaged", "released", "extended", "changes")},
+                    "engaged": row["engaged"],
+                    "ramped": row["ramped"],
+                    "released": row["released"],
+                    "extended": row["extended"],
+                    "changes": row["changes"],
                 },
-                "/audit/?action=switch",
+                "/audit/?action=switch"
+                if row["changes"] > row["ramped"]
+                else "/audit/?action=ramp",
             )
             for row in found[:MOST_ROWS]
         ),

@@ -1,16 +1,19 @@
 """Making the weekly report, telling it, and signing it off: each once for a week."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
 from django.db import transaction
 
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation import services as escalations
+from controlplane.core.jobs import control
+from controlplane.core.jobs.models import Job
 from controlplane.core.outbox import services as outbox
 from controlplane.core.people.roles import Power
 from switches.models import WeeklyReport
@@ -18,8 +21,7 @@ from switches.report import weeks
 from switches.report.compose import compose, digest, unread, worst_first, zone
 from switches.report.weeks import Week
 
-log = structlog.get_logger(__name__)
-
+KIND = "report"
 MADE_UP_FOR = 4
 PATIENCE = timedelta(hours=1)
 LONGEST_COMMENT = 2000
@@ -57,7 +59,7 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
     entry = audit.record(
         actor=actor,
         action="report.generated",
-        target=_subject(report),
+        target=subject(report.week),
         after={"final": content["final"], "sha256": digest(content)},
         now=now,
     )
@@ -84,13 +86,13 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
     destinations = outbox.announce(
         event="report.ready",
         event_key=f"report:{report.week}:{report.anchor_id}",
-        subject=_subject(report),
+        subject=subject(report.week),
         facts=facts,
         now=now,
     )
     if report.final and report.signed_at is None:
         escalations.open_escalation(
-            subject=_subject(report),
+            subject=subject(report.week),
             event="report.unsigned",
             severity="warning",
             facts=facts,
@@ -104,7 +106,7 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
     audit.record(
         actor=actor,
         action="report.sent",
-        target=_subject(report),
+        target=subject(report.week),
         after={"final": report.final, "destinations": destinations},
         now=now,
     )
@@ -129,12 +131,12 @@ def sign(*, week: Week, comment: str, actor: Actor, now: datetime) -> WeeklyRepo
     report.signed_at, report.signed_by = now, actor.label
     report.comment = comment.strip()[:LONGEST_COMMENT]
     report.save(update_fields=["signed_at", "signed_by", "comment"])
-    escalations.close(subject=_subject(report), now=now)
+    escalations.close(subject=subject(report.week), now=now)
     entry = _note_signature(report, actor, now)
     outbox.announce(
         event="report.signed",
         event_key=f"audit:{entry.pk}",
-        subject=_subject(report),
+        subject=subject(report.week),
         facts={
             "week": report.week,
             "by": actor.label,
@@ -147,42 +149,62 @@ def sign(*, week: Week, comment: str, actor: Actor, now: datetime) -> WeeklyRepo
 
 
 def run_due(now: datetime) -> int:
-    """Make and tell the last report that is due, and make up for up to four that are missing.
+    """Begin the job that makes and tells the last report that is due, and those of up to four
+    earlier ones that are missing; returns how many were begun.
 
     Nothing is made of weeks before this installation's first audit row. Safe to run twice at once:
-    each report is locked while it is made and told. Returns how many were made or told.
+    the jobs of a week are numbered. One that failed is followed by another after an hour; one that
+    somebody cancelled is not.
     """
+    wanted = _wanted(now)
+    if not wanted:
+        return 0
+    subjects = [subject(week) for week in wanted]
+    jobs: dict[str, list[Job]] = {name: [] for name in subjects}
+    for job in Job.objects.filter(kind=KIND, subject__in=subjects).order_by("id"):
+        jobs[job.subject].append(job)
+    return sum(_begun(week, jobs[subject(week)], now) for week in wanted)
+
+
+def _wanted(now: datetime) -> list[Week]:
+    """The weeks that something is to be done about, the last first."""
     last = weeks.last_due(now, zone())
-    wanted = [last.later(-n) for n in range(MADE_UP_FOR + 1)]
+    candidates = [last.later(-n) for n in range(MADE_UP_FOR + 1)]
     kept = dict(
-        WeeklyReport.objects.filter(week__in=map(str, wanted), final=True).values_list(
+        WeeklyReport.objects.filter(week__in=map(str, candidates), final=True).values_list(
             "week", "sent_at"
         )
     )
-    missing = [week for week in wanted if str(week) not in kept]
-    untold = kept.get(str(last)) is None
-    if not missing and not untold:
-        return 0
     began_at = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
-    done, actor = 0, system(BEAT)
-    for week in wanted:
-        due = week in missing and began_at is not None and began_at < week.ends_at(zone())
-        if due and not _made(week, actor, now):
-            continue
-        told = week == last and untold and (due or week not in missing)
-        if told:
-            told = send(week=week, actor=actor, now=now)
-        done += due or told
-    return done
+    if began_at is None:
+        return []
+    untold = [last] if str(last) in kept and kept[str(last)] is None else []
+    missing = [week for week in candidates if str(week) not in kept]
+    return untold + [week for week in missing if began_at < week.ends_at(zone())]
 
 
-def _made(week: Week, actor: Actor, now: datetime) -> bool:
-    try:
-        generate(week=week, actor=actor, now=now, patiently=True)
-    except Unread as error:
-        log.warning("report.waits_for_what_is_unread", unread=str(error))
+@transaction.atomic
+def _begun(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
+    if earlier and not _may_follow(earlier[-1], now):
         return False
-    return True
+    number = len(earlier) + 1
+    job = control.begin(
+        kind=KIND,
+        key=subject(week) if number == 1 else f"{subject(week)}:{number}",
+        subject=subject(week),
+        steps=[control.PlannedStep("make"), control.PlannedStep("tell")],
+        reason=f"Due {timestamp(week.due_at(zone()))}.",
+        actor=system(BEAT),
+        now=now,
+    )
+    return job is not None
+
+
+def _may_follow(job: Job, now: datetime) -> bool:
+    """Whether another job may follow this one about the same week."""
+    if job.state == Job.State.FAILED:
+        return job.finished_at is not None and job.finished_at <= now - PATIENCE
+    return job.state == Job.State.COMPLETED
 
 
 def _locked_or_new(week: Week, now: datetime) -> WeeklyReport:
@@ -213,7 +235,7 @@ def _note_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditE
     return audit.record(
         actor=actor,
         action="report.signed",
-        target=_subject(report),
+        target=subject(report.week),
         reason=report.comment,
         after={"sha256": digest(report.content)},
         now=now,
@@ -241,8 +263,9 @@ def _facts(report: WeeklyReport) -> dict[str, Any]:
     }
 
 
-def _subject(report: WeeklyReport) -> str:
-    return f"report:{report.week}"
+def subject(week: Week | str) -> str:
+    """What everything about the report of a week is known by: `report:2026-W47`."""
+    return f"report:{week}"
 
 
 def _path(report: WeeklyReport) -> str:

@@ -29,7 +29,8 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection
 from switches import forgotten as neglect
-from switches.models import Episode
+from switches.models import Episode, State
+from switches.ramps import words
 from switches.report.weakness import LISTED_FROM, glance, weakness
 from switches.report.words import MOST_ROWS, counted, first, page_of, told_by
 
@@ -242,6 +243,8 @@ def _now(episode: Episode) -> str:
     """How it is when the report is made."""
     if episode.ended_at is not None:
         return "released since"
+    if episode.state == State.RAMPING:
+        return f"ramping, {words.percent(episode.allow_percent)} flows"
     return "overdue" if episode.overdue else episode.state.value
 
 
@@ -249,7 +252,8 @@ def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
     why = []
     if episode.overdue_at is not None and episode.acknowledged_at is None:
         why.append(neglect.OVERDUE)
-    if episode.permanent and episode.reconfirm_due_at and episode.reconfirm_due_at <= now:
+    unconfirmed = episode.reconfirm_due_at and episode.reconfirm_due_at <= now
+    if episode.permanent and unconfirmed and not episode.allow_percent:
         why.append(neglect.UNCONFIRMED)
     if extends := often.get(episode.switch_id):
         why.append(f"extended {extends} times")

@@ -33,17 +33,25 @@ def engage(
     against a rule is as short as it began.
     """
     before = facts.picture(switch, episode)
-    live.supersede(switch, f"{actor.label} engaged the switch again: {reason.strip()}", actor, now)
+    escalation.close(subject=changes.subject(episode), now=now)
+    outcome = f"{actor.label} engaged the switch again: {reason.strip()}"
+    ramp = live.supersede(switch, outcome, actor, now)
     rules = glass.still_against(episode)
     asked, expiry = expiry, shortened(expiry, now) if rules else expiry
     _rewrite(episode, reason, expiry, evidence, actor, now)
     publication.publish(head, switch, now)
-    escalation.close(subject=changes.subject(episode), now=now)
     for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
         why = "The switch was engaged again."
         approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
     entry = changes.tell(
-        "switch.engaged", switch, episode, actor, now, before=before, reason=episode.reason
+        "switch.engaged",
+        switch,
+        episode,
+        actor,
+        now,
+        before=before,
+        reason=episode.reason,
+        more={"ramp": ramp.pk} if ramp is not None else {},
     )
     if rules:
         broken = glass.told(episode.reason, rules, "engage")

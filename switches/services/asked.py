@@ -105,6 +105,9 @@ def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> Non
     ramp = live.of_switch(switch.pk)
     if ramp is None or ramp.job.state != Job.State.PENDING:
         raise Conflict(f"The ramp of {switch.pk} does not wait for approval any more.")
+    if ramp.justification != approval.reason:  # It was edited while it waited.
+        ramp.justification = approval.reason
+        ramp.save(update_fields=["justification"])
     start.set_off(head, switch, episode, ramp, actor=actor, now=now)
 
 

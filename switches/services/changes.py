@@ -39,11 +39,12 @@ def tell(
     severity: str = "",
     to: Sequence[str] | None = None,
     more: Mapping[str, Any] = MappingProxyType({}),
+    in_words: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
     """Write the audit row and the messages. Last in the transaction: it takes the audit lock.
 
     `to` are the only destinations, where the routes are not to decide. `more` is told as well, in
-    both.
+    both; `in_words` in the messages only.
     """
     entry = audit.record(
         actor=actor,
@@ -60,7 +61,7 @@ def tell(
         scope=switch.scope,
         severity=severity,
         subject=subject(episode),
-        facts=facts.message(switch, episode, actor, said=reason, **more),
+        facts=facts.message(switch, episode, actor, said=reason, **more, **in_words),
         now=now,
         to=to,
     )
@@ -78,12 +79,15 @@ def close(
     actor: Actor,
     now: datetime,
     to: Sequence[str] | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
     """End the episode and publish it: services are told to let traffic flow again.
 
-    A ramp that was under way is over with it.
+    A ramp that was under way is over with it. `more` is told as well.
     """
-    live.supersede(switch, f"{switch.pk} was released by {actor.label}.", actor, now)
+    escalation.close(subject=subject(episode), now=now)
+    ended = live.supersede(switch, f"Released at once, by {actor.label}: {reason}", actor, now)
+    told = {"ramp": ended.pk, **more} if ended is not None else more
     before = facts.picture(switch, episode)
     episode.ended_at = now
     episode.ended_by = actor.label
@@ -91,9 +95,8 @@ def close(
     episode.justification = reason
     episode.save(update_fields=["ended_at", "ended_by", "ended_how", "justification"])
     publication.publish(head, switch, now)
-    escalation.close(subject=subject(episode), now=now)
     for kind in (Approval.Kind.RELEASE, Approval.Kind.PERMANENT):
         approvals.void(
             kind=kind, target=switch.pk, actor=actor, now=now, why="The episode has ended."
         )
-    return tell(action, switch, episode, actor, now, before=before, reason=reason, to=to)
+    return tell(action, switch, episode, actor, now, before=before, reason=reason, to=to, more=told)

@@ -18,7 +18,7 @@ MOST_TOLD_SINGLY = 3
 MOST_NAMED = 10
 # A turn with hundreds takes longer than until the next one begins, and that one finds the rest.
 TURNS_OVERLAP = timedelta(minutes=10)
-RELEASED, SOON = "switch.released", "episode.expires_soon"
+RELEASED, RAMPS, SOON = "switch.released", "ramp.started", "episode.expires_soon"
 WORST_FIRST = ("critical", "warning", "info")
 
 Single = Callable[[Episode], tuple[str, str]]
@@ -56,7 +56,9 @@ def announce(
     """
     permanent = [episode for episode in due if episode.permanent]
     expiring = [episode for episode in due if not episode.permanent]
-    released = [episode for episode in expiring if _lets_go(episode, single)]
+    become: dict[str, list[Episode]] = {}
+    for episode in expiring:
+        become.setdefault(_becomes(episode, single), []).append(episode)
     ends = [_end(episode) for episode in due]
     told = sorted((_end(episode), str(notices.get(episode.pk, ""))) for episode in due)
     singles = {(scope_of(episode), *single(episode)) for episode in due}
@@ -69,8 +71,7 @@ def announce(
             "switches": [episode.switch_id for episode in due],
             "ends": ends,
             "events": [single(episode)[0] for episode in due],
-            "held": _named([one for one in expiring if one not in released]),
-            "released": _named(released),
+            **{what: _named(become.get(what, [])) for what in ("held", "released", "ramping")},
             "permanent": _named(permanent),
             "path": "/attention/",
         },
@@ -113,10 +114,13 @@ def _end(episode: Episode) -> str:
     return f"{episode.pk}@{timestamp(ends_at) if ends_at else ''}"
 
 
-def _lets_go(episode: Episode, single: Single) -> bool:
-    """Whether it is released at its end: as the message says, or by its policy before."""
+def _becomes(episode: Episode, single: Single) -> str:
+    """`held`, `released` or `ramping` at its end: as the message says, or by its policy before."""
     event = single(episode)[0]
-    return event == RELEASED or (event == SOON and episode.on_expiry == OnExpiry.RELEASE)
+    by_policy = {OnExpiry.RELEASE.value: "released", OnExpiry.RAMP.value: "ramping"}
+    if event == SOON:
+        return by_policy.get(episode.on_expiry, "held")
+    return {RELEASED: "released", RAMPS: "ramping"}.get(event, "held")
 
 
 def _told_lately(event: str, now: datetime) -> dict[str, str]:

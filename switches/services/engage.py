@@ -12,6 +12,7 @@ from controlplane.core import canonical
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import facts, publication, reasons, reminders
+from switches.drills import live as drills
 from switches.expiry import Expiry, FieldErrors, plan_expiry
 from switches.models import Episode, OnExpiry, State, Switch
 from switches.rules import glass, guard
@@ -82,10 +83,10 @@ def stop(
         present = changes.open_episode(switch)
         if present is not None and present.state == State.ENGAGED:
             raise already_engaged(switch, present)
-        if present is not None:
-            expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
-            return again.engage(head, switch, present, reason, expiry, evidence, actor, now)
+        drills.supersede(switch, f"{actor.label} engaged the switch for real.", now)
         expiry = _held_by_rules(switch.pk, expiry, asked=on_expiry)
+        if present is not None:
+            return again.engage(head, switch, present, reason, expiry, evidence, actor, now)
         rules = glass.overridden(guard.refusals_to_engage(switch.pk), override)
         broken = glass.told(override.reason, rules, "engage") if override and rules else None
         asked, expiry = expiry, shortened(expiry, now) if broken else expiry

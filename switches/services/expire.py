@@ -1,6 +1,6 @@
-"""What happens when an episode's time is up: it is released, or held and overdue."""
+"""What happens when an episode's time is up: it is released, ramps, or is held and overdue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -8,11 +8,11 @@ from django.db import transaction
 from controlplane.core.actors import system
 from controlplane.core.outbox import wordings
 from switches import facts, publication, reminders
-from switches.models import Episode, OnExpiry, State, Switch
+from switches.models import Episode, OnExpiry, Ramp, State, Switch
 from switches.ramps import live, start
 from switches.rules import guard, judge
 from switches.services import changes, digests, overdue, turns
-from switches.services.digests import RELEASED
+from switches.services.digests import RAMPS, RELEASED
 from switches.services.overdue import OVERDUE
 
 MOST_AT_ONCE = 500
@@ -30,9 +30,9 @@ def expire_due(now: datetime) -> int:
             ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now, allow_percent=0
         ).order_by("expires_at", "pk")[:MOST_AT_ONCE]
     )
-    let_go = _let_go(due)
+    forecast = _forecast(due)
     together = digests.told_together(
-        "episodes.expired", due, lambda episode: _single(episode, episode.pk in let_go), now
+        "episodes.expired", due, lambda episode: _single(episode, forecast), now
     )
     return turns.each(
         due,
@@ -41,28 +41,38 @@ def expire_due(now: datetime) -> int:
     )
 
 
-def _let_go(due: Sequence[Episode]) -> set[int]:
-    """Those that will be released: the rules are asked about each as if those before it were gone.
+def _forecast(due: Sequence[Episode]) -> Mapping[int, str]:
+    """What will be told of those that are not held: the rules are asked about each as if those
+    before it were gone, if they are; what only ramps counts as engaged.
 
-    What it says is a forecast; an episode that turns out otherwise is told of by itself.
+    An episode that turns out otherwise is told of by itself.
     """
-    found: set[int] = set()
-    asking = [episode for episode in due if episode.on_expiry == OnExpiry.RELEASE]
+    found: dict[int, str] = {}
+    asking = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]
     if not asking:
         return found
     rules, engaged = guard.rules(), guard.engaged()
+    switches = [episode.switch_id for episode in asking]
+    waiting = set(
+        Ramp.objects.filter(live=True, switch__in=switches).values_list("switch_id", flat=True)
+    )
     for episode in asking:
         switch_id = episode.switch_id
-        kept = judge.is_protected(rules, switch_id)
-        if not kept and not judge.refusals_to_release(rules, switch_id, engaged):
+        kept = judge.is_protected(rules, switch_id) or switch_id in waiting
+        if kept or judge.refusals_to_release(rules, switch_id, engaged):
+            continue
+        if episode.on_expiry == OnExpiry.RAMP:
+            found[episode.pk] = RAMPS
+        else:
             engaged.discard(switch_id)
-            found.add(episode.pk)
+            found[episode.pk] = RELEASED
     return found
 
 
-def _single(episode: Episode, let_go: bool) -> tuple[str, str]:
-    if let_go:
-        return RELEASED, wordings.severity_of(RELEASED)
+def _single(episode: Episode, forecast: Mapping[int, str]) -> tuple[str, str]:
+    event = forecast.get(episode.pk)
+    if event is not None:
+        return event, wordings.severity_of(event)
     return OVERDUE, reminders.severity(digests.scope_of(episode))
 
 
@@ -81,7 +91,8 @@ def _expire(episode_id: int, now: datetime, *, told: str | None) -> bool:
         return False
     in_the_way = _why_held(switch, episode)
     if not in_the_way and episode.on_expiry == OnExpiry.RAMP:
-        if start.at_expiry(head, switch, episode, now) is not None:
+        to = digests.threads(episode) if told == RAMPS else None
+        if start.at_expiry(head, switch, episode, now, to=to) is not None:
             return True
         in_the_way = RAMPED
     if in_the_way:

@@ -84,7 +84,7 @@ def _single(episode: Episode) -> tuple[str, str]:
 
 def _due(now: datetime) -> QuerySet[Episode]:
     return Episode.objects.filter(
-        ended_at__isnull=True, permanent=True, reconfirm_due_at__lte=now
+        ended_at__isnull=True, permanent=True, reconfirm_due_at__lte=now, allow_percent=0
     ).exclude(hour_reminder_for=F("reconfirm_due_at"))
 
 

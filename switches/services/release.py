@@ -162,7 +162,8 @@ def _carry_out(
     if wish.steps is None:
         entry = asked.close(head, switch, episode, wish.justification, actor, now)
     else:
-        _withdraw_pending(switch, actor, now)
+        why = "Another ramp was begun instead."
+        overtaken = live.supersede(switch, why, actor, now)
         ramp, entry = start.begin(
             head,
             switch,
@@ -173,16 +174,11 @@ def _carry_out(
             actor=actor,
             now=now,
         )
+        if overtaken is not None:  # What waited for a second person waits no more.
+            kind = Approval.Kind.RELEASE
+            approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
     review = glass.shout(switch, episode, broken, entry, actor, now) if broken else None
     return Release(switch, ramp=ramp, review=review)
-
-
-def _withdraw_pending(switch: Switch, actor: Actor, now: datetime) -> None:
-    """What waited for a second person is overtaken by what begins now."""
-    why = "Another ramp was begun instead."
-    if live.supersede(switch, why, actor, now) is not None:
-        kind = Approval.Kind.RELEASE
-        approvals.void(kind=kind, target=switch.pk, actor=actor, now=now, why=why)
 
 
 def _is_shell(actor: Actor) -> bool:

@@ -44,6 +44,7 @@ def _due(now: datetime) -> list[int]:
         Q(permanent=False, overdue_at__isnull=True, expires_at__gt=now, expires_at__lte=latest)
         | Q(permanent=True, reconfirm_due_at__gt=now, reconfirm_due_at__lte=latest),
         ended_at__isnull=True,
+        allow_percent=0,  # Of one that ramps it decides nothing.
     ).only("permanent", "expires_at", "reconfirm_due_at", "day_reminder_for", "hour_reminder_for")
     owed = [
         (ending.ends_at, episode.pk)
@@ -62,7 +63,7 @@ def _remind(pks: list[int], now: datetime, failures: list[Exception] | None = No
     locked = (
         Episode.objects.select_for_update(skip_locked=True, of=("self",))
         .select_related("switch")
-        .filter(pk__in=pks, ended_at__isnull=True, overdue_at__isnull=True)
+        .filter(pk__in=pks, ended_at__isnull=True, overdue_at__isnull=True, allow_percent=0)
         .order_by("expires_at", "pk")
     )
     claimed: list[Owed] = []

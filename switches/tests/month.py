@@ -15,6 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.escalation import engine as escalation
 from switches import services, tasks
+from switches.ramps import control, live
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 WEEK = 7 * DAY
@@ -42,6 +43,12 @@ hour while people are called, and four times a day otherwise. In truth it does e
 easier on whoever must not forget."""
 DELAYS = [timedelta(minutes=minutes, seconds=30) for minutes in (3, 3, 12, 20, 50, 50, 200)]
 NEVER = 26 * HOUR + timedelta(seconds=30)
+ABORTED_AFTER = [timedelta(minutes=minutes, seconds=30) for minutes in (1, 8, 14)]
+DWELL = 5 * MINUTE
+A_WHILE = timedelta(seconds=10)
+"""By so much, at most, a step begins after the clock came round: others were seen to before."""
+SHARES = 4
+"""5 %, 25 %, 100 % and all of it, released."""
 
 
 @dataclass
@@ -58,6 +65,7 @@ class Term:
     acknowledged_at: datetime | None = None
     until: datetime | None = None
     looked_after: bool = False
+    ascent: "Ascent | None" = None
 
     @property
     def where(self) -> dict[str, str]:
@@ -69,21 +77,48 @@ class Term:
 
     def calls_at(self, moment: datetime) -> bool:
         """Whether people are called for it, for all they know: nobody has said a word."""
-        lets_go = self.policy == "release" and not self.permanent
-        called = self.ends_at <= moment and self.until is None and not lets_go
+        called = self.ends_at <= moment and self.until is None and not self.lets_go_by_itself
         return called and self.acknowledged_at is None
+
+    @property
+    def lets_go_by_itself(self) -> bool:
+        """Whether nobody has to do anything at its end: as long as nobody aborts its ramp."""
+        if self.permanent or (self.ascent is not None and self.ascent.aborted_at):
+            return False
+        return self.policy in ("release", "ramp")
+
+
+@dataclass
+class Ascent:
+    """A ramp: when the clock let each share begin (the last: all of it), unless it was aborted."""
+
+    switch: str
+    episode: int
+    moments: list[datetime]
+    by_itself: bool = False
+    aborted_at: datetime | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.aborted_at is not None or len(self.moments) == SHARES
+
+    def look(self, now: datetime) -> None:
+        if not self.is_over and now >= self.moments[-1] + DWELL + A_WHILE:
+            self.moments.append(now)
 
 
 Act = Callable[[datetime], None]
 
 
 class Month:
-    """`terms` is what people did, `turns` when the clock came round."""
+    """`terms` and `ascents` are what people did and what had to follow, `turns` when the clock came
+    round."""
 
     def __init__(self, seed: int, olga: Actor, ada: Actor) -> None:
         self.random = random.Random(seed)
         self.olga, self.ada = olga, ada
         self.terms: list[Term] = []
+        self.ascents: list[Ascent] = []
         self.turns: list[datetime] = []
         self._agenda: list[tuple[datetime, int, Act]] = []
         self._wakings = {BEGIN + n * IDLE for n in range(DAYS * 4)}
@@ -124,11 +159,14 @@ class Month:
         self.turns.append(now)
         for _ in range(2 if self.random.random() < 0.1 else 1):
             tasks.expire_switches(now)
+            while tasks.go_on_with_ramps(now):  # It comes round each second until none is left.
+                pass
             tasks.remind_of_expiries(now)
             tasks.call_for_reconfirmation(now)
             escalation.advance(now)
         if now.minute == 0:
             approvals.expire_due(now)
+        self._look_at_ramps(now)
         for term in self.terms:
             if not term.looked_after and term.ends_at <= now:
                 term.looked_after = True
@@ -137,10 +175,42 @@ class Month:
         if any(term.calls_at(now) for term in self.terms):
             self._wakings.add(now + HOUR)
 
+    def _look_at_ramps(self, now: datetime) -> None:
+        """What has to follow from what began before; and some of it is aborted by somebody."""
+        for ascent in self.ascents:
+            ascent.look(now)
+        for term in self.terms:
+            ends = term.ends_at <= now and not term.looked_after and term.until is None
+            if ends and term.policy == "ramp" and not term.permanent:
+                term.ascent = self._rises(term, now, by_itself=True)
+                if self.random.random() < 0.15:
+                    self._at(now + self.random.choice(ABORTED_AFTER), self._aborting(term))
+        if not all(ascent.is_over for ascent in self.ascents):
+            self._wakings.add(now + DWELL + MINUTE)
+
+    def _rises(self, term: Term, now: datetime, *, by_itself: bool = False) -> Ascent:
+        ascent = Ascent(term.switch, term.episode, [now], by_itself)
+        self.ascents.append(ascent)
+        return ascent
+
+    def _aborting(self, term: Term) -> Act:
+        def act(now: datetime) -> None:
+            assert term.ascent is not None
+            if term.ascent.is_over or term.until is not None:
+                return
+            ramp = live.of_switch(term.switch)
+            assert ramp is not None
+            control.abort(ramp_id=ramp.pk, reason=REASON, actor=self.olga, now=now)
+            term.ascent.aborted_at = now
+            self._wakings.add(now + timedelta(seconds=30))
+            self._look_after(term, now)
+
+        return act
+
     def _look_after(self, term: Term, now: datetime) -> None:
         """Somebody does something about what has come to its end: soon, or after a day and more."""
         soon = now + (self.random.choice(DELAYS) if self.random.random() > 0.03 else NEVER)
-        if term.policy == "release" and not term.permanent:
+        if term.lets_go_by_itself:
             return
         acts = ["acknowledge", "extend", "release", "release"]
         if term.permanent:
@@ -188,7 +258,9 @@ class Month:
                 return
             lasts = self.random.choice(longer)
             services.extend(**term.where, expires_in=lasts, reason=REASON, actor=self.olga, now=now)
-            self._begins(Term(term.switch, term.episode, term.policy, now, now + LASTS[lasts]))
+            aborted = term.ascent is not None and term.ascent.aborted_at is not None
+            policy = "hold" if aborted else term.policy
+            self._begins(Term(term.switch, term.episode, policy, now, now + LASTS[lasts]))
 
         return act
 
@@ -226,11 +298,15 @@ class Month:
         def act(now: datetime) -> None:
             if not self._ends(term, now):
                 return
+            mode = "ramp" if self.random.random() < 0.2 else "immediate"
             asked = services.release(
-                **term.where, justification=REASON, actor=self.olga, now=now
+                **term.where, justification=REASON, mode=mode, actor=self.olga, now=now
             ).approval
             if asked is not None:
                 approvals.approve(approval_id=asked.pk, comment="", actor=self.ada, now=now)
+            if mode == "ramp":
+                self._rises(term, now)
+                self._wakings.add(now + DWELL + MINUTE)
 
         return act
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.test import Client
 
+from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.people.models import User
@@ -37,6 +38,19 @@ def engaged(switch: str = "segment:finance", by: User | None = None, **more: Any
     arguments = {"reason": REASON, "expires_in": "24h", "now": db_now(), **more}
     services.engage(scope=scope, key=key, actor=actor_for(user), **arguments)
     return user
+
+
+def released(switch: str = "segment:finance") -> None:
+    """Release a switch at once, as from the server's shell."""
+    scope, _, key = switch.partition(":")
+    services.release(
+        scope=scope,
+        key=key,
+        justification=SAFE_NOW,
+        mode="immediate",
+        actor=system("shell"),
+        now=db_now(),
+    )
 
 
 def overdue(switch: str = "segment:late") -> None:

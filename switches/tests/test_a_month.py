@@ -6,7 +6,7 @@ anew; what happened is read from the audit trail and the outbox.
 
 import json
 import logging
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from datetime import datetime
 
@@ -30,6 +30,7 @@ BY_PEOPLE = (
     *("switch.engaged", "switch.extended", "episode.acknowledged", "episode.reconfirmed"),
     *("approval.requested", "approval.decided"),
 )
+BY_ANYBODY = ("switch.released", "ramp.started", "ramp.aborted")
 
 
 @pytest.fixture
@@ -79,8 +80,8 @@ def ends_told(*events: str) -> Counter[tuple[int, datetime, datetime]]:
     return found
 
 
-def audited(action: str) -> set[tuple[str, datetime]]:
-    entries = AuditEntry.objects.filter(action=action, actor_type="system")
+def audited(action: str, by: str) -> set[tuple[str, datetime]]:
+    entries = AuditEntry.objects.filter(action=action, actor_type="system", actor_name=by)
     return {(entry.target, entry.at) for entry in entries}
 
 
@@ -98,21 +99,30 @@ def owed(month: Month, term: Term) -> list[datetime]:
     return due
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_month(month):
     assert len({term.switch for term in month.terms}) == SWITCHES
     assert sum(term.permanent for term in month.terms) > 20
     _none_outlives_its_expiry_unnoticed(month)
     _each_reminder_comes_once_when_it_is_owed(month)
     _people_are_called_until_somebody_knows_then_daily(month)
+    _every_ramp_comes_to_its_end_in_time(month)
     _there_is_no_storm()
 
 
 def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
-    held, called = audited("episode.overdue"), audited("episode.reconfirm_due")
-    released = audited("switch.released")
-    told = ends_told("episode.overdue", "episodes.expired")
+    held, called = (
+        audited("episode.overdue", "expiry"),
+        audited("episode.reconfirm_due", "expiry"),
+    )
+    released, ramped = audited("switch.released", "expiry"), audited("ramp.started", "ramps")
+    told = ends_told("episode.overdue", "ramp.started", "episodes.expired")
     told += ends_told("episode.reconfirm_due", "episodes.reconfirm_due")
+    gathered = Counter(
+        switch
+        for message in OutboxMessage.objects.filter(event="ramps.started", destination="slack")
+        for switch in message.payload["switches"]
+    )
     expected = Counter()
     for term in month.terms:
         turn = first_turn(month, term.ends_at)
@@ -124,11 +134,38 @@ def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
         elif term.policy == "release":
             assert (term.switch, turn) in released, term
             continue
+        elif term.policy == "ramp":
+            assert (term.switch, turn) in ramped, term
         else:
             assert (term.switch, turn) in held, term
-        assert told[term.episode, term.ends_at, turn] == 1, term
-    assert set(expected) == held | called | released
+        told_of = told[term.episode, term.ends_at, turn]
+        assert told_of + (gathered[term.switch] if term.policy == "ramp" else 0) == 1, term
+    assert set(expected) == held | called | released | ramped
     assert len(expected) > SWITCHES / 2
+
+
+def _every_ramp_comes_to_its_end_in_time(month: Month) -> None:
+    """Each share at the first turn after the dwell of the one before, and no share but these."""
+    moves = defaultdict(list)
+    for entry in AuditEntry.objects.filter(
+        action__in=("ramp.started", "ramp.advanced", "switch.released")
+    ).order_by("id"):
+        turned = bisect_right(month.turns, entry.at) - 1
+        moves[entry.target].append((entry.action, month.turns[turned], entry.at))
+    seen = Counter()
+    for ascent in month.ascents:
+        told = [one for one in moves[ascent.switch] if one[2] >= ascent.moments[0]]
+        actions = ["ramp.started", "ramp.advanced", "ramp.advanced", "switch.released"]
+        moved = told[: len(ascent.moments)]
+        assert [action for action, _, _ in moved] == actions[: len(ascent.moments)], ascent
+        assert [turn for _, turn, _ in moved[1:]] == ascent.moments[1:], ascent
+        assert ascent.is_over or ascent.moments[0] > END - HOUR - SILENCE, ascent
+        seen[ascent.by_itself, bool(ascent.aborted_at)] += 1
+    assert seen[True, False] > 30
+    assert seen[True, True] > 3
+    assert seen[False, False] > 10
+    advanced = AuditEntry.objects.filter(action="ramp.advanced").count()
+    assert advanced == sum(min(len(one.moments), 3) - 1 for one in month.ascents)
 
 
 def _each_reminder_comes_once_when_it_is_owed(month: Month) -> None:
@@ -156,7 +193,7 @@ def _people_are_called_until_somebody_knows_then_daily(month: Month) -> None:
         known = min(one.acknowledged_at or over, over)
         called = sorted(notices[one.pk])
         loud = [at for at in called if at <= known]
-        assert called[0] == one.opened_at
+        assert called[0] == first_turn(month, one.opened_at)
         for earlier, later in zip([*loud, known], [*loud[1:], known], strict=False):
             assert later - earlier <= HOUR + slack, one
         calm = [at for at in called if at > known]
@@ -171,7 +208,7 @@ def _people_are_called_until_somebody_knows_then_daily(month: Month) -> None:
 def _there_is_no_storm() -> None:
     hours: Counter[tuple[str, datetime]] = Counter()
     for message in OutboxMessage.objects.exclude(event__in=BY_PEOPLE):
-        if message.event == "switch.released" and message.payload["by"] != "system:expiry":
+        if message.event in BY_ANYBODY and not message.payload["by"].startswith("system:"):
             continue
         hours[message.destination, message.created_at.replace(minute=0)] += 1
     worst, count = hours.most_common(1)[0]
@@ -180,4 +217,8 @@ def _there_is_no_storm() -> None:
     digests = OutboxMessage.objects.filter(created_at__gte=expiry, created_at__lt=expiry + HOUR)
     (expired,) = digests.filter(event="episodes.expired")
     assert expired.payload["count"] > IN_THE_INCIDENT / 2
+    assert expired.payload["ramping"]
+    (released,) = digests.filter(event="ramps.released")
+    assert released.payload["count"] > 5
+    assert not digests.filter(event__in=("ramp.started", "ramp.advanced")).exists()
     assert not json.dumps(expired.payload).count(timestamp(END))

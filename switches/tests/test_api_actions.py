@@ -14,7 +14,7 @@ LATER = {"expires_in": "2d", "reason": "refund job is still running"}
 RESOURCE = {
     *("id", "scope", "key", "state", "allow_percent", "reason", "engaged_by", "engaged_at"),
     *("expires_at", "on_expiry", "permanent", "overdue", "version", "owner", "description"),
-    *("runbook_url", "last_proven_at", "effect"),
+    *("runbook_url", "last_proven_at", "ramp", "effect"),
 }
 pytestmark = pytest.mark.django_db
 
@@ -221,12 +221,13 @@ def test_other_form_of_a_path_redirects_a_get(operator, path, own):
 
 def test_version_is_one_step_for_each_published_change():
     program = with_token("switches:write", "audit:read")
+    at_once = {**RELEASE, "mode": "immediate"}
 
     versions = [
-        program.engage("segment:a").json()["version"],
+        program.engage("feature:a").json()["version"],
         program.engage("segment:b").json()["version"],
-        program.post("/switches/segment/a/extend", LATER).json()["version"],
-        program.post("/switches/segment/a/release", RELEASE).json()["version"],
+        program.post("/switches/feature/a/extend", LATER).json()["version"],
+        program.post("/switches/feature/a/release", at_once).json()["version"],
         program.post("/switches/segment/b/undo").json()["version"],
     ]
 

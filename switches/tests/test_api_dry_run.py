@@ -67,7 +67,8 @@ def test_dry_run_shows_the_state_it_would_have(operator):
     released = operator.post(f"{FINANCE}/release", {**RELEASE, "dry_run": True}).json()
 
     assert engaged["state"] == "engaged"
-    assert released["state"] == "released"
+    assert (released["state"], released["allow_percent"]) == ("ramping", 5)
+    assert (released["ramp"]["id"], released["ramp"]["state"]) == (None, "running")
 
 
 def test_dry_run_of_the_first_change_has_no_effect_to_tell_of(operator):

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.http.tests.callers import as_role, at_once, person, signed_in
-from switches.models import Episode, Publication
+from switches.models import Episode, Publication, Ramp
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}
@@ -37,6 +37,22 @@ def test_of_many_who_release_one_wins():
         )
     )
 
+    assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
+    assert Ramp.objects.count() == 1
+
+
+def test_of_many_who_release_at_once_one_wins():
+    people = [signed_in(person("approver", f"p{number}")) for number in range(4)]
+    people[0].engage("feature:beta")
+    body = {**RELEASE, "mode": "immediate"}
+
+    answers = at_once(
+        *(
+            lambda somebody=somebody: somebody.post("/switches/feature/beta/release", body)
+            for somebody in people
+        )
+    )
+
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
 
 
@@ -60,14 +76,14 @@ def test_changes_of_different_switches_are_numbered_without_a_gap():
 
 def test_release_and_extend_at_once_leave_one_clear_state():
     operator, admin = as_role("operator"), as_role("admin")
-    operator.engage("segment:finance")
+    operator.engage("feature:beta")
     later = {"expires_in": "2d", "reason": "refund job is still running"}
 
     extended, released = at_once(
-        lambda: operator.post("/switches/segment/finance/extend", later),
-        lambda: admin.post("/switches/segment/finance/release", RELEASE),
+        lambda: operator.post("/switches/feature/beta/extend", later),
+        lambda: admin.post("/switches/feature/beta/release", {**RELEASE, "mode": "immediate"}),
     )
 
     assert released.status_code == 200
     assert extended.status_code in {200, 409}
-    assert operator.get("/switches/segment/finance/").json()["state"] == "released"
+    assert operator.get("/switches/feature/beta/").json()["state"] == "released"

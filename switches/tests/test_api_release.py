@@ -19,10 +19,11 @@ def operator():
     return as_role("operator")
 
 
-def test_release_answers_the_released_resource(operator):
-    operator.engage("segment:finance")
+def test_release_at_once_answers_the_released_resource():
+    approver = as_role("approver")
+    approver.engage("feature:beta")
 
-    response = operator.post(f"{FINANCE}/release", RELEASE)
+    response = approver.post("/switches/feature/beta/release", {**RELEASE, "mode": "immediate"})
 
     switch = response.json()
     assert response.status_code == 200
@@ -31,13 +32,30 @@ def test_release_answers_the_released_resource(operator):
     assert [switch[field] for field in empty] == [None] * len(empty)
 
 
-@pytest.mark.parametrize("mode", ["ramp", "immediate"])
-def test_both_modes_release_until_there_are_ramps(operator, mode):
+@pytest.mark.parametrize("fields", [{}, {"mode": "ramp"}, {"mode": None}])
+def test_release_begins_a_ramp_unless_it_is_asked_for_at_once(operator, fields):
+    operator.engage("segment:finance")
+
+    response = operator.post(f"{FINANCE}/release", {**RELEASE, **fields})
+
+    assert response.status_code == 202
+    assert set(response.json()) == {"ramp"}
+    ramp = response.json()["ramp"]
+    assert (ramp["state"], ramp["allow_percent"], ramp["step_index"]) == ("running", 5, 0)
+    assert [step["percent"] for step in ramp["plan"]] == [5, 25, 100]
+    switch = operator.get(f"{FINANCE}/").json()
+    assert (switch["state"], switch["allow_percent"]) == ("ramping", 5)
+    assert switch["ramp"] == ramp["id"]
+
+
+def test_an_operator_does_not_release_at_once(operator):
     operator.engage("feature:beta")
 
-    response = operator.post("/switches/feature/beta/release", {**RELEASE, "mode": mode})
+    response = operator.post("/switches/feature/beta/release", {**RELEASE, "mode": "immediate"})
 
-    assert response.json()["state"] == "released"
+    assert response.status_code == 403
+    assert "approver" in response.json()["detail"]
+    assert operator.get("/switches/feature/beta/").json()["state"] == "engaged"
 
 
 @pytest.mark.parametrize(
@@ -49,8 +67,10 @@ def test_both_modes_release_until_there_are_ramps(operator, mode):
         ({"justification": None}, "justification"),
         ({"mode": "slowly"}, "mode"),
         ({"mode": 5}, "mode"),
-        ({"plan": [{"percent": 5}]}, "plan"),
+        ({"plan": [{"percent": 5}]}, "plan[0].percent"),
         ({"plan": "5,25,100"}, "plan"),
+        ({"plan": [{"percent": 100}], "mode": "immediate"}, "plan"),
+        ({"max_hold_seconds": -1}, "max_hold_seconds"),
     ],
 )
 def test_wrong_release_is_named_and_the_switch_stays(operator, fields, field):

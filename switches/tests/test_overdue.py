@@ -74,11 +74,13 @@ class TestOverdue:
         assert opened.notified_at is not None
         assert opened.facts["path"] == f"/switches/{switch.replace(':', '/')}/"
 
-    def test_ramp_policy_is_held_and_says_why(self):
+    def test_ramp_policy_begins_a_ramp_and_calls_nobody(self):
         episode, _ = late("feature:chat", on_expiry="ramp")
 
-        assert episode.overdue
-        assert "no ramps yet" in escalation(episode).facts["said"]
+        assert (episode.overdue, episode.state, episode.allow_percent) == (False, "ramping", 5)
+        assert not outlet.told("episode.overdue")
+        (message,) = outlet.told("ramp.started")
+        assert message.subject == f"episode:{episode.pk}"
 
     def test_who_acknowledged_in_time_is_called_all_the_same(self):
         now = db_now()

@@ -152,7 +152,8 @@ class TestRemind:
         assert services.remind_due(ends) == services.remind_due(ends + DAY) == 0
 
     @pytest.mark.parametrize(
-        ("policy", "said"), [("hold", "OVERDUE"), ("ramp", "no ramps yet"), ("release", "released")]
+        ("policy", "said"),
+        [("hold", "OVERDUE"), ("ramp", "A ramp begins by itself"), ("release", "released")],
     )
     def test_says_what_happens_then(self, policy, said):
         ends = engage("feature:chat", on_expiry=policy).expires_at
@@ -166,11 +167,24 @@ class TestRemind:
     def test_of_an_ended_or_overdue_one_none_is_given(self):
         released, late = engage(), engage("segment:late")
         services.release(
-            scope="segment", key="finance", justification="fixed", actor=KIM, now=NOW + HOUR
+            scope="segment",
+            key="finance",
+            justification="fixed",
+            mode="immediate",
+            actor=system("shell"),
+            now=NOW + HOUR,
         )
         Episode.objects.filter(pk=late.pk).update(overdue_at=NOW)
 
         assert services.remind_due(released.expires_at - HOUR) == 0
+
+    def test_of_a_ramping_one_none_is_given_until_it_is_engaged_again(self):
+        episode = engage("feature:chat")
+        Episode.objects.update(allow_percent=5)
+
+        assert services.remind_due(episode.expires_at - HOUR) == 0
+        Episode.objects.update(allow_percent=0)
+        assert services.remind_due(episode.expires_at - HOUR) == 1
 
     def test_more_than_a_few_are_told_in_one_message(self):
         for number in range(3):

@@ -140,11 +140,11 @@ class TestEngage:
 
 @pytest.mark.django_db
 class TestRelease:
-    def test_closes_the_episode_and_publishes(self):
-        olga = person("olga")
-        engage(olga)
+    def test_at_once_closes_the_episode_and_publishes(self):
+        olga = person("olga", "approver")
+        engage(olga, "feature")
 
-        release(olga)
+        release(olga, "feature", mode="immediate")
 
         episode = Episode.objects.get()
         assert (episode.ended_how, episode.ended_by, episode.justification) == (
@@ -156,12 +156,12 @@ class TestRelease:
         assert version() == 2
 
     def test_of_a_released_switch_tells_what_happened(self):
-        olga = person("olga")
-        engage(olga)
-        release(olga)
+        olga = person("olga", "approver")
+        engage(olga, "feature")
+        release(olga, "feature", mode="immediate")
 
         with pytest.raises(Conflict, match=r"already released since .* by user:olga"):
-            release(olga)
+            release(olga, "feature")
         with pytest.raises(Conflict, match="already released"):
             release(olga, key="never-seen")
 
@@ -184,7 +184,7 @@ class TestRelease:
         late = person("piotr", "approver")
         engage(olga, "global", "all")
 
-        asked = release(olga, "global", "all")
+        asked = release(olga, "global", "all", mode="immediate")
         assert asked.approval.state == "pending"
         assert Switch.objects.get().state == "engaged"
         with pytest.raises(Forbidden, match="second person"):
@@ -403,7 +403,7 @@ def test_describe_registers_and_audits_only_a_real_change():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"allow_percent": 100},
+        {"allow_percent": 100.01},
         {"allow_percent": -1},
         {"expires_at": None},
         {"permanent": True},
@@ -457,12 +457,12 @@ def test_of_two_operators_one_wins_and_the_other_learns_what_happened():
 
 @pytest.mark.django_db(transaction=True)
 def test_parallel_changes_number_every_version_once_and_in_order():
-    actor = person("olga")
+    actor = person("olga", "approver")
 
     def churn(key):
         for _ in range(5):
             engage(actor, "feature", key)
-            release(actor, "feature", key)
+            release(actor, "feature", key, mode="immediate")
         connection.close()
 
     threads = [threading.Thread(target=churn, args=[f"f{number}"]) for number in range(6)]

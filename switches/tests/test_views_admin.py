@@ -5,7 +5,7 @@ import pytest
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from switches.models import Episode, Switch
-from switches.tests.screens import SAFE_NOW, browser_as, engaged, overdue, page
+from switches.tests.screens import SAFE_NOW, browser_as, engaged, overdue, page, released
 
 pytestmark = pytest.mark.django_db
 SWITCHES = "/admin/switches/switch/"
@@ -34,9 +34,9 @@ def test_release_goes_through_the_service():
         browser_as("admin"), "release", "segment:finance", "feature:mail", justification=SAFE_NOW
     )
 
-    assert "2 released" in page(response)
-    assert not Episode.objects.filter(ended_at__isnull=True).exists()
-    assert AuditEntry.objects.filter(action="switch.released", actor_name="a-admin").count() == 2
+    assert "2 released by ramp" in page(response)
+    assert Episode.objects.filter(allow_percent=5).count() == 2
+    assert AuditEntry.objects.filter(action="ramp.started", actor_name="a-admin").count() == 2
 
 
 def test_blank_justification_releases_nothing():
@@ -61,7 +61,7 @@ def test_one_that_is_refused_is_told_and_the_others_go_on():
     engaged("segment:finance")
     engaged("segment:done")
     client = browser_as("admin")
-    act(client, "release", "segment:done", justification=SAFE_NOW)
+    released("segment:done")
 
     html = page(act(client, "release", "segment:done", "segment:finance", justification=SAFE_NOW))
 

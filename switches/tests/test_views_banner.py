@@ -69,7 +69,7 @@ def test_pages_that_are_not_live_ask_for_it_by_themselves():
     assert "<html" not in part
 
 
-def test_costs_two_queries():
+def test_costs_three_queries():
     request = RequestFactory().get("/")
     request.user = person("viewer")
     engaged("global:all")
@@ -80,7 +80,7 @@ def test_costs_two_queries():
         seen = (standing.engaged, standing.overdue, standing.everything.reason)
 
     assert seen == (2, 1, REASON)
-    assert len(caught) == 2  # What is stopped, and what waits for a second person.
+    assert len(caught) == 3  # What is stopped, what waits for a second person, and the ramps.
 
 
 def test_costs_nothing_where_nobody_looks():

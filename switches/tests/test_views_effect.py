@@ -16,11 +16,11 @@ from switches.templatetags.switchboard import milliseconds, per_second
 from switches.tests.screens import (
     DIALOG,
     REASON,
-    SAFE_NOW,
     Tags,
     browser_as,
     engaged,
     page,
+    released,
     text,
 )
 from switches.tests.there import acknowledged, says
@@ -141,7 +141,7 @@ class TestPanel:
 
     def test_release_is_not_told_as_flowing_before_it_is(self, finance):
         says("core/a1", finance.version, db_now())
-        browser_as("operator").post(f"{FINANCE}release/", {"justification": SAFE_NOW})
+        released()
 
         said = told(browser_as("viewer"))
 
@@ -241,7 +241,7 @@ def test_confirmation_claims_no_more_than_the_commit():
 def test_page_of_a_released_switch_claims_no_traffic_while_the_global_one_is_engaged():
     now = db_now()
     engaged("segment:finance")
-    browser_as("operator").post(f"{FINANCE}release/", {"justification": SAFE_NOW})
+    released()
     says("core/a1", Switch.objects.get().version, now)
     engaged("global:all")
 

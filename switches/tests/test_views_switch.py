@@ -10,7 +10,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from switches.models import Episode, Switch
+from switches.models import Episode, Ramp, Switch
 from switches.tests.screens import (
     DIALOG,
     PART,
@@ -22,6 +22,7 @@ from switches.tests.screens import (
     local,
     overdue,
     page,
+    released,
 )
 
 pytestmark = pytest.mark.django_db
@@ -80,7 +81,7 @@ class TestPage:
         client = browser_as("operator")
         for number in range(10):
             engaged("segment:finance", reason=f"Ledger drifts again, INC-{number}00")
-            client.post(f"{FINANCE}release/", {"justification": SAFE_NOW})
+            released()
         oldest_shown = Episode.objects.order_by("-id")[7]
 
         first = page(client.get(FINANCE))
@@ -102,10 +103,10 @@ class TestPage:
         queries()  # What waits for attention is counted once in some seconds.
         few = queries()
         for _ in range(5):
-            client.post(f"{FINANCE}release/", {"justification": SAFE_NOW})
+            released()
             engaged("segment:finance")
 
-        assert queries() == few <= 20
+        assert queries() == few <= 26
 
     def test_page_is_current_until_something_changes(self):
         engaged()
@@ -122,7 +123,7 @@ class TestPage:
 
 
 class TestRelease:
-    def test_releases_with_a_justification(self):
+    def test_releases_by_ramp_with_a_justification(self):
         engaged()
 
         response = browser_as("operator").post(
@@ -130,10 +131,9 @@ class TestRelease:
         )
 
         assert response.redirect_chain == [(FINANCE, 302)]
-        assert "segment:finance is released: services are told to let traffic flow." in page(
-            response
-        )
-        assert Episode.objects.get().justification == SAFE_NOW
+        assert "segment:finance ramps: services are told to let 5 % flow." in page(response)
+        assert Ramp.objects.get().justification == SAFE_NOW
+        assert Episode.objects.get().allow_percent == 5
 
     @pytest.mark.parametrize("blank", ["", "  ", "\u200b"])
     def test_blank_justification_is_told(self, blank):
@@ -173,7 +173,7 @@ class TestRelease:
 
         assert "A second person has to approve" in form
         assert "ayse" in form
-        assert "it stays engaged until then" in done
+        assert "the ramp begins when somebody approves" in done
         assert Episode.objects.get().ended_at is None
         assert Approval.objects.get().state == "pending"
 
@@ -185,7 +185,7 @@ class TestRelease:
         )
 
         assert response.status_code == 204
-        assert "segment:finance is released" in response["HX-Trigger"]
+        assert "segment:finance ramps" in response["HX-Trigger"]
 
 
 class TestExtend:

@@ -62,13 +62,15 @@ class Earlier:
 class Standing:
     """The open episode of the switch: who engaged it, when and why, and whether it ramps.
 
-    `by_machine`: it ends by itself soon, and nobody has judged it.
+    `by_machine`: it ends by itself soon, and nobody has judged it. `ramped_by`: whoever lets it
+    flow again by a ramp; nobody, if that began by itself at an expiry.
     """
 
     by: str
     at: datetime
     reason: str
     ramping: bool = False
+    ramped_by: str = ""
     by_machine: bool = False
 
 
@@ -143,18 +145,33 @@ def decide(
 
 def _stands_already(switch: str, history: History) -> Decision | None:
     standing, earlier = history.standing, history.earlier
+    if standing is not None and standing.ramping:
+        return _known_to_ramp(switch, standing, earlier)
     if earlier is not None and earlier.episode_open:
         done = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
         return Decision(
             DUPLICATE,
             f"The same alert {done} {switch} already, {_at(earlier.at)}; it is noted as a repeat.",
         )
-    if standing is None or standing.ramping:
+    if standing is None:
         return None
     return Decision(
         ENGAGED,
         f"{switch} is engaged already, by {standing.by} since {_time(standing.at)}: "
         f"{standing.reason}",
+    )
+
+
+def _known_to_ramp(switch: str, standing: Standing, earlier: Earlier | None) -> Decision | None:
+    """A ramp gives way to what is new, and to an alert that fires again. Whoever began it knew of
+    one that has not resolved since; if nobody did, that ends it too."""
+    known = earlier is not None and earlier.episode_open and earlier.firing
+    if earlier is None or not known or not standing.ramped_by:
+        return None
+    return Decision(
+        DUPLICATE,
+        f"{standing.ramped_by} lets {switch} flow again by a ramp, with this alert known since "
+        f"{_time(earlier.at)}: the ramp's gates decide, or a person.",
     )
 
 
@@ -188,7 +205,7 @@ def _told_before(history: History) -> Decision | None:
     earlier = history.earlier
     if earlier is None or not earlier.firing:
         return None
-    if earlier.outcome == TRIPPED:
+    if earlier.outcome == TRIPPED and not earlier.episode_open:
         return Decision(
             DUPLICATE,
             f"The same alert stopped it {_at(earlier.at)}, that episode is over, and the alert has "

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from controlplane.core.escalation.models import Escalation
-from switches.models import Episode, Trip, TripPolicy
+from switches.models import Episode, Ramp, Trip, TripPolicy
 from switches.trips import decide
 
 SUBJECT = "trip:"
@@ -104,11 +104,17 @@ def _standing(episode: Episode | None) -> decide.Standing | None:
         return None
     by = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
     ramping = episode.allow_percent > 0
+    by_hand = (
+        Ramp.objects.filter(episode=episode, live=True, automatic=False).first()
+        if ramping
+        else None
+    )
     return decide.Standing(
         by,
         episode.engaged_at,
         episode.reason,
         ramping,
+        ramped_by=f"{by_hand.requested_by_type}:{by_hand.requested_by_name}" if by_hand else "",
         by_machine=episode.engaged_by_type not in PEOPLE,
     )
 

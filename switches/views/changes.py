@@ -1,4 +1,4 @@
-"""What is done to a switch from its page or its row: extend, re-confirm, release and the rest.
+"""What is done to a switch from its page or its row: extend, re-confirm and the rest.
 
 Each is a plain form at its own address; from the dialog the same form, and the page stays.
 """
@@ -16,7 +16,6 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
-from controlplane.core.people import approvers
 from switches import board, services
 from switches.expiry import LONGEST
 from switches.forms import (
@@ -24,19 +23,10 @@ from switches.forms import (
     DescribeForm,
     ExtendForm,
     ReconfirmForm,
-    ReleaseForm,
     RuleForm,
 )
 from switches.models import Switch
 from switches.reasons import MIN_COLUMNS
-from switches.rules import guard
-from switches.rules.errors import SafetyRefused
-from switches.rules.guard import Refusal
-from switches.services.release import needs_second_person, two_person
-
-# What the button of the screen means: a segment goes by ramp, which is one step until there are
-# ramps; at once it would take a second person.
-RELEASED_BY = {"feature": "immediate", "experiment": "immediate"}
 
 # Carries out what the form asks and says in a sentence what is so now.
 CarryOut = Callable[[Actor, datetime], str]
@@ -45,7 +35,7 @@ CarryOut = Callable[[Actor, datetime], str]
 @signed_in
 @require_http_methods(["GET", "POST"])
 def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = ExtendForm(_posted(request), initial={"how_long": "24h"})
+    form = ExtendForm(posted(request), initial={"how_long": "24h"})
 
     def carry_out(actor: Actor, now: datetime) -> str:
         extended = services.extend(scope=scope, key=key, **form.asked(now), actor=actor, now=now)
@@ -60,7 +50,7 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = ReconfirmForm(_posted(request))
+    form = ReconfirmForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -73,32 +63,8 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 @signed_in
 @require_http_methods(["GET", "POST"])
-def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = ReleaseForm(_posted(request))
-    mode = RELEASED_BY.get(scope, "ramp")
-
-    def carry_out(actor: Actor, now: datetime) -> str:
-        released = services.release(
-            scope=scope,
-            key=key,
-            justification=form.given("justification"),
-            mode=mode,
-            break_glass=form.break_glass(),
-            actor=actor,
-            now=now,
-        )
-        if released.approval:
-            return f"Asked for approval to release {scope}:{key}; it stays engaged until then."
-        told = f"{scope}:{key} is released: services are told to let traffic flow."
-        return f"{told} Somebody else has to review it." if released.review else told
-
-    return _change(request, scope, key, form, "switches/release.html", carry_out)
-
-
-@signed_in
-@require_http_methods(["GET", "POST"])
 def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    form = AcknowledgeForm(_posted(request))
+    form = AcknowledgeForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         comment = form.given("comment")
@@ -111,9 +77,9 @@ def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    switch = _switch(scope, key)
+    switch = switch_of(scope, key)
     fields = {name: getattr(switch, name) for name in DescribeForm.base_fields}
-    form = DescribeForm(_posted(request), initial=fields)
+    form = DescribeForm(posted(request), initial=fields)
 
     def carry_out(actor: Actor, now: datetime) -> str:
         asked = {name: form.given(name).strip() for name in fields}
@@ -126,11 +92,11 @@ def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 @signed_in
 @require_POST
 def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
-    _switch(scope, key)
+    switch_of(scope, key)
     try:
         services.undo(scope=scope, key=key, actor=actor_of(request), now=db_now())
     except Conflict as conflict:
-        return _refused(request, f"{scope}:{key}", "Not undone", conflict)
+        return refused(request, f"{scope}:{key}", "Not undone", conflict)
     message = f"Undone: {scope}:{key} is released again: services are told to let traffic flow."
     return done(request, message, reverse("switch_page", args=[scope, key]))
 
@@ -144,7 +110,7 @@ def _change(
     carry_out: CarryOut,
 ) -> HttpResponse:
     """Show the form, or carry it out; a refusal keeps everything that was typed."""
-    switch = _switch(scope, key)
+    switch = switch_of(scope, key)
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
@@ -154,29 +120,19 @@ def _change(
             message = carry_out(actor, now)
         except InvalidInput as error:
             form.take(error.errors)
-        except SafetyRefused as refused:
-            context = _context(request, switch, form, now)
-            context["refused"] = refused.refusals
-            return show(request, template, context, status=409)
         except Conflict as conflict:
-            return _refused(request, f"{scope}:{key}", "Nothing was changed", conflict)
+            return refused(request, f"{scope}:{key}", "Nothing was changed", conflict)
         else:
             return done(request, message, reverse("switch_page", args=[scope, key]))
-    return show(request, template, _context(request, switch, form, now), status=status)
+    return show(request, template, _context(switch, form, now), status=status)
 
 
-def _context(
-    request: PersonRequest, switch: Switch, form: RuleForm, now: datetime
-) -> dict[str, Any]:
-    needs_two = needs_second_person(switch, at_once=switch.scope in RELEASED_BY)
+def _context(switch: Switch, form: RuleForm, now: datetime) -> dict[str, Any]:
     return {
         "switch": switch,
         "episode": switch.episode,
         "form": form,
         "now": now,
-        "needs_two": needs_two,
-        "approvers": approvers.names(but=request.user.pk) if needs_two else [],
-        "refusals": _in_the_way(request, switch, form, needs_two=needs_two),
         "in_a_day": now + timedelta(days=1),
         "in_a_week": now + timedelta(days=7),
         "latest": now + LONGEST,
@@ -184,28 +140,18 @@ def _context(
     }
 
 
-def _in_the_way(
-    request: PersonRequest, switch: Switch, form: RuleForm, *, needs_two: bool
-) -> list[Refusal]:
-    """What an approver would override by releasing at once; nothing for others to see."""
-    if not isinstance(form, ReleaseForm) or not request.user.may_approve:
-        return []
-    rules = guard.refusals_to_release(switch.pk)
-    return [*rules, two_person(switch)] if needs_two else rules
-
-
-def _posted(request: PersonRequest) -> QueryDict | None:
+def posted(request: PersonRequest) -> QueryDict | None:
     return request.POST if request.method == "POST" else None
 
 
-def _refused(
+def refused(
     request: PersonRequest, switch_id: str, heading: str, conflict: Conflict
 ) -> HttpResponse:
     context = {"heading": heading, "detail": conflict.detail, "target": switch_id}
     return show(request, "core/notice.html", context, status=409)
 
 
-def _switch(scope: str, key: str) -> Switch:
+def switch_of(scope: str, key: str) -> Switch:
     try:
         return board.one(scope, key)
     except InvalidInput as error:

@@ -14,6 +14,7 @@ from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
+from controlplane.core.jobs.models import Job
 from controlplane.core.people import approvers
 from controlplane.core.rehearsal import rehearsal
 from switches import services
@@ -21,7 +22,8 @@ from switches.blast import Blast, blast
 from switches.board import undo_until
 from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
 from switches.forms import EngageForm
-from switches.models import Scope
+from switches.models import Ramp, Scope
+from switches.ramps import live
 from switches.reasons import MIN_COLUMNS
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
@@ -84,6 +86,7 @@ def preview(request: PersonRequest) -> HttpResponse:
     except Conflict as conflict:
         context["conflict"] = conflict
     context["blast"] = _blast(form.given("scope"), form.given("key"), now)
+    context["ramp"] = _ramp(form.given("scope"), form.given("key"))
     return render(request, "switches/_plan.html", context)
 
 
@@ -106,6 +109,16 @@ def _blast(scope: str, key: str, now: datetime) -> Blast | None:
         return blast(identify(scope, "all" if scope == Scope.GLOBAL else key.strip()), now)
     except InvalidInput:
         return None
+
+
+def _ramp(scope: str, key: str) -> Ramp | None:
+    """The ramp that engaging would abort; one that only waits for approval lets nothing flow."""
+    try:
+        switch_id = identify(scope, "all" if scope == Scope.GLOBAL else key.strip())
+    except InvalidInput:
+        return None
+    ramp = live.of_switch(switch_id)
+    return None if ramp is None or ramp.job.state == Job.State.PENDING else ramp
 
 
 def _initial(request: PersonRequest) -> dict[str, str]:
@@ -136,6 +149,7 @@ def _context(
         "min_columns": MIN_COLUMNS,
         "glass_fields": [(name, form[name].value() or "") for name in AGAIN],
         "blast": _blast(str(form["scope"].value()), str(form["key"].value() or ""), now),
+        "ramp": _ramp(str(form["scope"].value()), str(form["key"].value() or "")),
         **more,
     }
 

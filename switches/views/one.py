@@ -13,11 +13,12 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people import approvers
-from switches import board
+from switches import board, timeline
 from switches.blast import blast
+from switches.drills import screen as drills
 from switches.models import Episode, Scope, Switch
 from switches.trips.views import of_switch
-from switches.views import live
+from switches.views import live, ramps
 from switches.views.effect import progress
 
 EPISODES_SHOWN = 8
@@ -58,7 +59,9 @@ def _context(request: PersonRequest, switch: Switch, now: datetime) -> dict[str,
         "blast": blast(switch.pk, now),
         "origin": request.build_absolute_uri("/")[:-1],
         **progress(switch, now),
+        **ramps.shown(request, timeline.of_switch(switch, row.episode, now), now),
         **of_switch(switch.pk),
+        **drills.of_switch(switch, now),
         **_history(request, switch),
     }
 

@@ -15,9 +15,15 @@ def shown(kind: str, diff: Mapping[str, Any]) -> list[Change]:
     if kind == "break_glass_review":
         told = json.dumps({name: _listed(value) for name, value in diff.items()})
         return changes(told, told)
-    before = {name: _listed(_pair(value)[0]) for name, value in diff.items()}
-    after = {name: _listed(_pair(value)[1]) for name, value in diff.items()}
+    short = {name: value for name, value in diff.items() if not _is_table(value)}
+    before = {name: _listed(_pair(value)[0]) for name, value in short.items()}
+    after = {name: _listed(_pair(value)[1]) for name, value in short.items()}
     return changes(json.dumps(before), json.dumps(after))
+
+
+def _is_table(value: Any) -> bool:
+    """Rows with fields, such as the steps of a plan: the page has words of its own for those."""
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
 def _pair(value: Any) -> tuple[Any, Any]:

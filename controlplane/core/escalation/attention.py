@@ -7,7 +7,10 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.sections import Waiting
 
 # What is about these is told by the room or app it belongs to, with more to say.
-TOLD_ELSEWHERE = ("episode:", "approval:", "review:", "report:", "trip:", "outbox:backlog")
+TOLD_ELSEWHERE = (
+    *("episode:", "approval:", "review:", "report:", "trip:", "job:"),
+    "outbox:backlog",
+)
 MOST = 300
 
 

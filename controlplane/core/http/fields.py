@@ -36,6 +36,21 @@ class Flag(serializers.BooleanField):
         return bool(data)
 
 
+@extend_schema_field(OpenApiTypes.DATETIME)
+class Instant(serializers.DateTimeField):
+    """A time with an offset: `2026-11-21T09:00:00Z`. It comes out in UTC."""
+
+    default_error_messages = {"naive": "Needs an offset, as 2026-11-21T09:00:00Z."}
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        if value.tzinfo is None:
+            self.fail("naive")
+        try:
+            return value.astimezone(UTC)
+        except OverflowError:
+            self.fail("overflow")
+
+
 @extend_schema_field(OpenApiTypes.STR)
 class Moment(serializers.Field[datetime, str, str, Any]):
     """A filter's point in time: RFC 3339, or a date that stands for its midnight in UTC."""

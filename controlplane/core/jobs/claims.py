@@ -22,12 +22,13 @@ WORKER = f"{socket.gethostname()[:80]}:{os.getpid()}"
 
 _CLAIM = """
     UPDATE core_job SET fence = fence + 1, lease_until = %(until)s, worker = %(worker)s,
-           heartbeat_at = %(now)s
+           heartbeat_at = %(now)s, next_at = least(next_at, %(now)s)
     FROM (
         SELECT id, lease_until IS NOT NULL AS inherited FROM core_job
-        WHERE kind = ANY(%(kinds)s) AND next_at <= %(now)s
+        WHERE kind = ANY(%(kinds)s) AND (next_at <= %(now)s
+               OR (heartbeat_at > %(until)s AND next_at <= heartbeat_at + interval '1 minute'))
           AND (lease_until IS NULL OR lease_until <= %(now)s OR lease_until > %(until)s)
-        ORDER BY next_at, id LIMIT %(most)s FOR UPDATE SKIP LOCKED
+        ORDER BY heartbeat_at NULLS FIRST, id LIMIT %(most)s FOR UPDATE SKIP LOCKED
     ) AS due
     WHERE core_job.id = due.id
     RETURNING core_job.*, due.inherited
@@ -94,10 +95,11 @@ class Turn:
 
 
 def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[Turn]:
-    """Lease up to `most` jobs that are due, those that waited longest first; each counts as alive.
+    """Lease up to `most` jobs that are due, those left alone longest first; each counts as alive.
 
     Jobs that others hold are passed over. A lease that would last longer than any does was given
-    before the clock was set back: it is over.
+    before the clock was set back: it is over. What was last looked at in the future, and was to be
+    looked at again soon, is due for the same reason, and stays due from then on.
     """
     with transaction.atomic():
         found = Job.objects.raw(
@@ -111,7 +113,7 @@ def claim(kinds: Collection[str], now: datetime, *, most: int) -> list[Turn]:
             },
         )
         turns = [Turn(job, job.__dict__["inherited"]) for job in found]
-    return sorted(turns, key=lambda turn: (turn.job.next_at, turn.job.pk))
+    return sorted(turns, key=lambda turn: turn.job.pk)
 
 
 def give_back(turns: Iterable[Turn]) -> None:

@@ -6,11 +6,13 @@ from typing import Any
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.escalation import services as escalation
+from controlplane.core.escalation.models import Escalation
 from controlplane.core.jobs import kinds
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox import services as outbox
 
 FAILED, NOT_COMPENSATED = "job.failed", "job.compensation_failed"
+STUCK, RECOVERED = "job.stuck", "job.recovered"
 
 
 def subject(job: Job) -> str:
@@ -42,20 +44,18 @@ def over(job: Job, now: datetime) -> None:
 
 def failed(job: Job, now: datetime) -> None:
     """It was given up; what it had done is being taken back."""
-    _tell(job, FAILED, "warning", now)
+    announce(job, FAILED, "warning", now)
+    note(job, FAILED, now, reason=job.error)
 
 
 def not_compensated(job: Job, why: str, now: datetime) -> None:
-    """What it did could not be taken back: a person is called, and it is tried again."""
-    escalation.open_escalation(
-        subject=subject(job),
-        event=NOT_COMPENSATED,
-        severity="critical",
-        facts=facts(job, error=why),
-        now=now,
-        announced=True,
-    )
-    _tell(job, NOT_COMPENSATED, "critical", now, why)
+    """What it did could not be taken back: a person is called once, however often it is tried."""
+    if is_called(job, NOT_COMPENSATED):
+        return
+    escalation.close(subject=subject(job), now=now)  # That it was stuck: it is not, by now.
+    to_do = "Remove the cause, or take it back by hand; it is tried again all the time."
+    call(job, NOT_COMPENSATED, now, error=why, to_do=to_do)
+    note(job, NOT_COMPENSATED, now, reason=why)
 
 
 def compensated(job: Job, now: datetime) -> None:
@@ -63,22 +63,44 @@ def compensated(job: Job, now: datetime) -> None:
     escalation.close(subject=subject(job), now=now)
 
 
-def _tell(job: Job, event: str, severity: str, now: datetime, why: str = "") -> None:
-    """Once for a job and an event, whatever the number of tries."""
-    key = f"job:{job.pk}:{event}"
+def call(job: Job, event: str, now: datetime, **more: Any) -> None:
+    """Call a person: the routes are told at once, the steps of the escalation one by one."""
+    told = announce(job, event, "critical", now, **more)
+    escalation.open_escalation(
+        subject=subject(job),
+        event=event,
+        severity="critical",
+        facts=facts(job, **more),
+        now=now,
+        announced=told > 0,
+    )
+
+
+def is_called(job: Job, event: str) -> bool:
+    """Whether people are being called about it, for this."""
+    calling = Escalation.objects.filter(subject=subject(job), closed_at=None, event=event)
+    return calling.exists()
+
+
+def note(job: Job, action: str, now: datetime, reason: str = "") -> None:
+    """The audit row of what happened to it by itself; last in the transaction."""
     audit.record(
         actor=system("jobs"),
-        action=event,
+        action=action,
         target=job.subject,
-        reason=why or job.error,
+        reason=reason,
         after={"job": job.pk, "kind": job.kind, "state": job.state, "step": job.step_index},
         now=now,
     )
-    outbox.announce(
+
+
+def announce(job: Job, event: str, severity: str, now: datetime, **more: Any) -> int:
+    """Tell the routes, once for a job, an event and a moment; returns how many were told."""
+    return outbox.announce(
         event=event,
-        event_key=key,
+        event_key=f"job:{job.pk}:{event}:{now.isoformat()}",
         severity=severity,
         subject=subject(job),
-        facts=facts(job, error=why or job.error),
+        facts=facts(job, **more),
         now=now,
     )

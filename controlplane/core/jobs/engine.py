@@ -7,8 +7,6 @@ from django.db import InterfaceError, OperationalError
 from controlplane.core.jobs import claims, kinds
 from controlplane.core.jobs.kinds import Probe, no_probe
 
-MOST_AT_ONCE = 2000
-
 
 def turn(tick: str, now: datetime, probe: Probe = no_probe) -> int:
     """Go on with every job that is due of the kinds of a tick; returns how many moved.
@@ -18,7 +16,7 @@ def turn(tick: str, now: datetime, probe: Probe = no_probe) -> int:
     """
     moved, failures = 0, []
     for kind in kinds.of_tick(tick):
-        turns = claims.claim([kind.name], now, most=MOST_AT_ONCE)
+        turns = claims.claim([kind.name], now, most=kind.most)
         if not turns:
             continue
         probe(f"{kind.name}.claimed")

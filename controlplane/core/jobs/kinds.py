@@ -10,12 +10,14 @@ from controlplane.core.actors import Actor
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job
 
+MOST_AT_ONCE = 2000
+
 Probe = Callable[[str], None]
 """Called at each point where a worker may die, with the point's name. Tests die there."""
 Work = Callable[[Sequence[Turn], datetime, Probe], int]
 """Go on with the claimed jobs of a kind; returns how many it moved. Leases are given back after."""
 Intervention = Callable[[Job, str, Actor, datetime], None]
-"""Pause, resume or cancel a job, which is locked, for a reason."""
+"""Pause, resume or cancel a job, for a reason. It locks what it needs, in the order of its app."""
 
 
 def no_probe(_point: str) -> None:
@@ -27,7 +29,9 @@ class Kind:
     """A kind of job. `tick` is the tick that works on it; `path` is the page about one.
 
     `scope` is what intervening takes. `interventions` (`pause`, `resume`, `cancel`) replace the
-    general ones where a kind has more to do than change its row.
+    general ones where a kind has more to do than change its row. `most` are claimed in one turn:
+    few if each takes long, as all of them have to be worked on within one lease. `kept_days`: how
+    long a job is kept that ended; None is for ever, for kinds with rows of their own about each.
     """
 
     name: str
@@ -37,6 +41,8 @@ class Kind:
     path: Callable[[Job], str]
     scope: str = "switches:write"
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
+    most: int = MOST_AT_ONCE
+    kept_days: int | None = None
 
 
 _registered: dict[str, Kind] = {}

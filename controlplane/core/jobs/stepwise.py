@@ -18,8 +18,12 @@ from controlplane.core.jobs.kinds import Probe, Work
 from controlplane.core.jobs.models import Job, JobStep
 
 MOST_ATTEMPTS = 5
+MOST_DEATHS = 5
 FIRST_PAUSE = timedelta(seconds=1)
 COMPENSATE_AGAIN = timedelta(seconds=30)
+BEAT = timedelta(seconds=30)
+"""A step that waits for something is looked at this often at least, so that its job is alive."""
+LONGEST_ERROR = 2000
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +37,10 @@ class Passed:
 
 @dataclass(frozen=True)
 class Again:
-    """The step is not over: to be looked at again at `at`; `holding` says why, if it is held up."""
+    """The step is not over: to be looked at again at `at`; `holding` says why, if it is held up.
+
+    It may be looked at earlier than that: a job that waits shows every half minute that it lives.
+    """
 
     at: datetime
     holding: str = ""
@@ -41,7 +48,11 @@ class Again:
 
 @dataclass(frozen=True)
 class StepKind:
-    """A step: what it does, and what takes it back if a later one fails for good."""
+    """A step: what it does, and what takes it back if it or a later one fails for good.
+
+    An error ends it for good once it was begun `most_attempts` times. Deaths of its worker are
+    allowed for beyond that, but not for ever: a step may be what kills it.
+    """
 
     name: str
     run: Callable[[Turn, JobStep, datetime, Probe], Passed | Again]
@@ -53,12 +64,19 @@ def worker(steps: Sequence[StepKind]) -> Work:
     """The work of a kind whose jobs have these steps."""
 
     def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
-        moved = 0
+        moved, failures = 0, []
         for turn in turns:
             try:
                 moved += _go_on(turn, steps, now, probe)
             except LeaseLost:
                 claims.stopped(turn.job.pk)
+            except (OperationalError, InterfaceError):
+                raise
+            except Exception as error:  # One that can't go on must not keep the others.
+                error.add_note(str(turn.job))
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("some jobs could not go on", failures)
         return moved
 
     return work
@@ -74,6 +92,10 @@ def _go_on(turn: Turn, steps: Sequence[StepKind], now: datetime, probe: Probe) -
         step = turn.job.steps.get(index=turn.job.step_index)
         probe(f"step.{kind.name}.found")
         if step.state != JobStep.State.RUNNING or turn.inherited:
+            if step.attempts >= kind.most_attempts + MOST_DEATHS:
+                died = "Its workers died again and again, or took longer than their lease."
+                _failed(turn, step, kind, steps, died, now)
+                return moved
             _begin(turn, step, now)
             probe(f"step.{kind.name}.begun")
         try:
@@ -81,12 +103,13 @@ def _go_on(turn: Turn, steps: Sequence[StepKind], now: datetime, probe: Probe) -
         except (LeaseLost, OperationalError, InterfaceError):
             raise
         except Exception as error:
-            _failed(turn, step, kind, steps, error, now)
+            _failed(turn, step, kind, steps, _said(error), now)
             return moved
         probe(f"step.{kind.name}.run")
         if isinstance(result, Again):
             state = Job.State.HOLDING if result.holding else Job.State.RUNNING
-            turn.change(next_at=result.at, state=state, hold_reason=result.holding)
+            at = min(result.at, now + BEAT)
+            turn.change(next_at=at, state=state, hold_reason=result.holding)
             return moved
         _pass(turn, step, result, len(steps), now)
         probe(f"step.{kind.name}.passed")
@@ -110,7 +133,14 @@ def _pass(turn: Turn, step: JobStep, result: Passed, steps: int, now: datetime) 
     step.state, step.finished_at, step.error = JobStep.State.PASSED, now, ""
     step.save(update_fields=["data", "state", "finished_at", "error"])
     index = turn.job.step_index + 1
-    going_on = {"state": Job.State.RUNNING, "hold_reason": "", "error": "", "checkpoint": None}
+    going_on: dict[str, Any] = {
+        "state": Job.State.RUNNING,
+        "hold_reason": "",
+        "error": "",
+        "checkpoint": None,
+    }
+    if turn.job.total == steps:  # Its progress is that of its steps, not of items in them.
+        going_on["done"] = index
     if index < steps:
         turn.change(step_index=index, next_at=now, **going_on)
         return
@@ -124,11 +154,10 @@ def _failed(
     step: JobStep,
     kind: StepKind,
     steps: Sequence[StepKind],
-    error: Exception,
+    said: str,
     now: datetime,
 ) -> None:
     """Try again later, or give up: take back what was done and say so."""
-    said = f"{type(error).__name__}: {error}"
     log.warning("job.step_failed", job=turn.job.pk, step=kind.name, error=said)
     with transaction.atomic():
         step.error = said
@@ -157,12 +186,20 @@ def _compensate(turn: Turn, steps: Sequence[StepKind], now: datetime) -> bool:
         except (LeaseLost, OperationalError, InterfaceError):
             raise
         except Exception as error:
+            again = now + COMPENSATE_AGAIN
             with transaction.atomic():
-                turn.change(next_at=now + COMPENSATE_AGAIN, compensation_failed_at=now)
-                endings.not_compensated(turn.job, f"{type(error).__name__}: {error}", now)
+                turn.change(
+                    next_at=again, compensation_failed_at=turn.job.compensation_failed_at or now
+                )
+                endings.not_compensated(turn.job, _said(error), now)
             return False
         JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.COMPENSATED)
     with transaction.atomic():
         turn.change(next_at=None, compensated_at=now)
         endings.compensated(turn.job, now)
     return True
+
+
+def _said(error: Exception) -> str:
+    """What went wrong, as PostgreSQL takes it."""
+    return f"{type(error).__name__}: {error}".replace("\x00", "")[:LONGEST_ERROR]

@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -13,7 +12,7 @@ from rest_framework.response import Response
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.authentication import actor_of
-from controlplane.core.http.fields import Body, Filters, Flag, MutationBody, Text
+from controlplane.core.http.fields import Body, Filters, Flag, Instant, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from controlplane.core.people.roles import Power
@@ -126,18 +125,6 @@ class WholeNumber(serializers.IntegerField):
 class StepBody(Body):
     after_minutes = WholeNumber(min_value=0)
     target = TargetReference()
-
-
-@extend_schema_field(OpenApiTypes.DATETIME)
-class Instant(serializers.DateTimeField):
-    """A time with an offset: `2026-11-21T09:00:00Z`."""
-
-    default_error_messages = {"naive": "Needs an offset, as 2026-11-21T09:00:00Z."}
-
-    def enforce_timezone(self, value: datetime) -> datetime:
-        if value.tzinfo is None:
-            self.fail("naive")
-        return value
 
 
 class TargetBody(MutationBody):

@@ -5,7 +5,9 @@ A destination is a text that a transport understands: `slack` (what the environm
 locks that everybody waits for, so it takes three queries at most, however many targets there are.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -13,8 +15,30 @@ from controlplane.core.targets import directory
 from controlplane.core.targets.models import Route, Target
 
 
+_read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_read", default=None)
+
+
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """Inside, each kind of message is routed as its first one was: for some seconds of many."""
+    before = _read.set({})
+    try:
+        yield
+    finally:
+        _read.reset(before)
+
+
 def routed(event: str, scope: str, severity: str, now: datetime) -> list[str]:
     """Every destination, once, that some route leads this event to."""
+    known, wanted = _read.get(), (event, scope, severity)
+    if known is None:
+        return _routed(event, scope, severity, now)
+    if wanted not in known:
+        known[wanted] = _routed(event, scope, severity, now)
+    return list(known[wanted])
+
+
+def _routed(event: str, scope: str, severity: str, now: datetime) -> list[str]:
     leading = Route.objects.filter(scope__in=("", scope), severity__in=("", severity))
     matching = [
         route.target

@@ -24,7 +24,7 @@ from controlplane.core.targets.models import Target
 
 slack, by_bot = outbox_fixtures.slack, outbox_fixtures.by_bot
 GLOBAL = "/switches/global/all"
-RELEASE = {"justification": "duplicate charges refunded, queue empty"}
+RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_permanent_is_approved_and_the_switch_stays(operator):
 
 def test_request_is_void_once_the_switch_was_released(operator):
     asked = operator.engage("feature:beta", expires_in="permanent").json()["approval"]["id"]
-    operator.post("/switches/feature/beta/release", RELEASE)
+    as_role("admin").post("/switches/feature/beta/release", RELEASE)
 
     assert operator.get("/approvals/").json()["results"][0]["state"] == "void"
     assert as_role("approver").post(f"/approvals/{asked}/approve", {}).status_code == 409

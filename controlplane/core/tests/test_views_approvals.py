@@ -63,7 +63,7 @@ def test_own_request_can_be_withdrawn_but_not_approved(waiting, kim):
     assert Approval.objects.get().state == "denied"
 
 
-def test_second_person_approves_and_everything_flows(waiting):
+def test_second_person_approves_and_the_ramp_begins(waiting):
     client = as_role("admin").client
 
     response = client.post(
@@ -74,14 +74,14 @@ def test_second_person_approves_and_everything_flows(waiting):
     assert "approved" in html
     assert "seen the graphs" in html
     assert "Nothing waits for approval" in html
-    assert AuditEntry.objects.filter(action="switch.released", target="global:all").exists()
+    assert AuditEntry.objects.filter(action="ramp.started", target="global:all").exists()
 
 
 def test_second_person_denies_and_nothing_changes(waiting):
     as_role("admin").client.post(f"/approvals/{waiting}/deny/", {"comment": "not yet"})
 
     assert Approval.objects.get().state == "denied"
-    assert not AuditEntry.objects.filter(action="switch.released").exists()
+    assert not AuditEntry.objects.filter(action="ramp.started").exists()
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
@@ -125,7 +125,7 @@ def test_double_click_is_no_error(waiting):
         response = client.post(f"/approvals/{waiting}/approve/", follow=True)
         assert response.status_code == 200
 
-    assert AuditEntry.objects.filter(action="switch.released").count() == 1
+    assert AuditEntry.objects.filter(action="ramp.started").count() == 1
 
 
 def test_own_reason_is_changed_on_the_page_and_the_old_button_looks_again(waiting, kim):

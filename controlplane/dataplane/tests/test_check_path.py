@@ -117,7 +117,7 @@ def test_any_json_is_a_question_or_a_refusal(document: Any) -> None:
     state = plane("segment:finance").state
     try:
         question = read_question(answers.object_in(json.dumps(document).encode()))
-        _, (status, _, body) = answers.decision(state, question)
+        _, (status, _, body) = answers.decision(state, {}, question)
     except DomainError as error:
         assert error.status == 400
     else:

@@ -13,10 +13,13 @@ from django.db import transaction
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
+from controlplane.core.jobs.models import JobStep
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches import services
 from switches.effect import Effect, effect_of, effects
-from switches.models import Episode, Scope, State, Switch
+from switches.models import Episode, Ramp, Scope, State, Switch
+from switches.ramps import control, live, words
+from switches.ramps.resources import live_of
 from switches.resources import switch_resource
 from switches.rules.errors import SafetyRefused
 from switches.services.register import find, identify
@@ -33,6 +36,7 @@ class Command(ShellCommand):
         for name, needs_switch in (
             ("engage", True),
             ("release", True),
+            ("abort", True),
             ("extend", True),
             ("status", True),
             ("list", False),
@@ -43,14 +47,19 @@ class Command(ShellCommand):
             for scope in ("segment", "feature", "experiment"):
                 which.add_argument(f"--{scope}", metavar="KEY")
             which.add_argument("--global", action="store_true", dest="global_", help="global:all")
-            if name in {"engage", "release", "extend"}:
+            if name in {"engage", "release", "abort", "extend"}:
                 command.add_argument("--reason", required=True)
             if name in {"engage", "extend"}:
                 command.add_argument("--for", dest="duration", default="24h", help="24h, 7d, …")
             if name == "engage":
                 command.add_argument("--on-expiry", choices=["hold", "ramp", "release"])
             if name == "release":
-                command.add_argument("--mode", choices=MODES, default="ramp")
+                command.add_argument(
+                    "--mode",
+                    choices=MODES,
+                    default="ramp",
+                    help="by steps of 5, 25 and 100 %%, the default, or all of it now",
+                )
             if name in {"engage", "release"}:
                 command.add_argument(
                     "--break-glass",
@@ -96,6 +105,18 @@ class Command(ShellCommand):
             )
         self.status(scope, key, options)
         self.tell_of(done.review, options)
+        if done.ramp is not None and not options["json"]:
+            for told in _steps(done.ramp):
+                self.line(f"  {told}")
+            self.line(f"  to stop it again: {_abort_of(scope, key)}")
+
+    def abort(self, scope: str, key: str, options: dict[str, Any]) -> None:
+        """End the live ramp: nothing flows any more, the switch is engaged again."""
+        ramp = live.of_switch(identify(scope, key))
+        if ramp is None:
+            raise CommandError(f"{scope}:{key} has no ramp under way.")
+        control.abort(ramp_id=ramp.pk, reason=options["reason"], actor=shell_actor(), now=db_now())
+        self.status(scope, key, options)
 
     def tell_of(self, review: Approval | None, options: dict[str, Any]) -> None:
         if review is not None and not options["json"]:
@@ -127,10 +148,14 @@ class Command(ShellCommand):
     def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
         switch = find(scope, key) or Switch(id=identify(scope, key), scope=scope, key=key)
         effect = effect_of(switch, db_now())
+        ramp = live.of_switch(switch.pk)
         if options["json"]:
-            self.line(json.dumps(switch_resource(switch, effect)))
+            shown = switch_resource(switch, effect, ramp.pk if ramp else None)
+            self.line(json.dumps(shown))
             return
         self.line(_sentence(switch))
+        if ramp is not None:
+            self.line(f"  {_ramping(ramp)}")
         if effect:
             for told in _progress(effect):
                 self.line(f"  {told}")
@@ -143,7 +168,11 @@ class Command(ShellCommand):
         switches = list(stopped[:1000])
         if options["json"]:
             measured = effects(switches, db_now())
-            found = [switch_resource(switch, measured.get(switch.pk)) for switch in switches]
+            ramps = live_of([switch.pk for switch in switches])
+            found = [
+                switch_resource(switch, measured.get(switch.pk), ramps.get(switch.pk))
+                for switch in switches
+            ]
             self.line(json.dumps(found))
             return
         for switch in switches:
@@ -214,6 +243,30 @@ def _applied(effect: Effect) -> str:
     )
 
 
+def _ramping(ramp: Ramp) -> str:
+    """`ramp 12 running: step 1 of 3, 5 %, until 02:15:00 UTC`, and why it does not go on."""
+    job, steps = ramp.job, len(ramp.plan)
+    share = words.percent(ramp.plan[job.step_index]["percent"])
+    step = job.steps.filter(index=job.step_index, state=JobStep.State.RUNNING).first()
+    until = f", until {step.due_at:%H:%M:%S} UTC at least" if step and step.due_at else ""
+    why = f": {job.hold_reason}" if job.hold_reason else ""
+    at = f"step {job.step_index + 1} of {steps}, {share}{until}"
+    return f"ramp {ramp.pk} {live.STATES[job.state]}, {at}{why}"
+
+
+def _steps(ramp: Ramp) -> Iterator[str]:
+    """Each step of its plan: its share, how long it lasts, and its gates."""
+    for number, step in enumerate(ramp.plan, 1):
+        gates = "; ".join(map(words.gate, step["gates"])) or "no gates"
+        share = words.percent(step["percent"])
+        yield f"step {number}: {share} for {step['dwell_seconds']} s, {gates}"
+
+
+def _abort_of(scope: str, key: str) -> str:
+    which = "--global" if scope == Scope.GLOBAL else f"--{scope} {shlex.quote(key)}"
+    return f"manage.py killswitch abort {which} --reason …"
+
+
 def _sentence(switch: Switch) -> str:
     episode = switch.episode
     if episode is None:
@@ -224,8 +277,9 @@ def _sentence(switch: Switch) -> str:
         else f"permanent{_reconfirm_by(episode)}"
     )
     late = "  OVERDUE" if episode.overdue else ""
+    share = f" {words.percent(episode.allow_percent)}" if episode.allow_percent else ""
     who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
-    return f"{switch.pk}  {episode.state.value}{late}  {ends}  by {who}: {episode.reason}"
+    return f"{switch.pk}  {episode.state.value}{share}{late}  {ends}  by {who}: {episode.reason}"
 
 
 def _reconfirm_by(episode: Episode) -> str:

@@ -8,10 +8,12 @@ from django.db import transaction
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person
+from controlplane.core.jobs import engine
 from controlplane.core.people.models import User
 from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode
+from switches.report import services as reports
 from switches.report.weeks import Week
 
 GOOD = "OpenAI 5xx on completions since 02:10, INC-4411"
@@ -33,8 +35,14 @@ def began(moment: datetime = MONDAY - timedelta(days=40)) -> None:
         audit.record(actor=SHELL, action="user.created", target="user:kim", now=moment)
 
 
+def beat(moment: datetime) -> int:
+    """What the clock does once a minute, and what the jobs it begins do; how many moved."""
+    reports.run_due(moment)
+    return engine.turn("jobs.turn", moment)
+
+
 def kim() -> User:
-    return User.objects.filter(username="kim").first() or person("operator", "kim")
+    return User.objects.filter(username="kim").first() or person("approver", "kim")
 
 
 def engage(switch: str, moment: datetime, **more: Any) -> Episode:

@@ -26,6 +26,7 @@ from switches.report.tests.house import (
     SHELL,
     WEEK,
     at,
+    beat,
     began,
     engage,
     section,
@@ -42,7 +43,7 @@ def told(event="report.ready"):
 def test_nothing_is_made_before_monday_at_nine():
     began()
 
-    assert services.run_due(DUE - SECOND) > 0  # The week before is due since a week.
+    assert beat(DUE - SECOND) > 0  # The week before is due since a week.
     assert not WeeklyReport.objects.filter(week=str(WEEK)).exists()
 
 
@@ -51,7 +52,7 @@ def test_on_monday_at_nine_the_week_that_ended_is_made_final_and_told_once(by_bo
     began(MONDAY)
     engage("segment:finance", at(2))
 
-    turns = [services.run_due(DUE + n * SECOND) for n in range(3)]
+    turns = [beat(DUE + n * SECOND) for n in range(3)]
 
     report = WeeklyReport.objects.get()
     assert turns == [1, 0, 0]
@@ -65,7 +66,7 @@ def test_on_monday_at_nine_the_week_that_ended_is_made_final_and_told_once(by_bo
 def test_two_beats_at_once_make_and_tell_it_once(by_bot):  # noqa: F811
     began(MONDAY)
 
-    at_once(*[partial(services.run_due, DUE)] * 4)
+    at_once(*[partial(beat, DUE)] * 4)
 
     assert WeeklyReport.objects.count() == 1
     assert AuditEntry.objects.filter(action="report.generated").count() == 1
@@ -78,8 +79,8 @@ def test_two_beats_at_once_make_and_tell_it_once(by_bot):  # noqa: F811
 def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(by_bot):  # noqa: F811
     began(MONDAY - timedelta(weeks=9))
 
-    services.run_due(DUE)
-    services.run_due(DUE + SECOND)
+    beat(DUE)
+    beat(DUE + SECOND)
 
     kept = WeeklyReport.objects.order_by("week").values_list("week", "final")
     assert [week for week, _ in kept] == [f"2026-W{n}" for n in range(43, 48)]
@@ -95,13 +96,13 @@ def test_after_weeks_away_four_missing_ones_are_made_and_only_the_last_is_told(b
 def test_no_report_is_made_of_weeks_before_the_installation():
     began(NEXT_MONDAY + SECOND)
 
-    assert services.run_due(DUE) == 0
+    assert beat(DUE) == 0
     assert not WeeklyReport.objects.exists()
 
 
 @pytest.mark.django_db
 def test_a_house_where_nothing_ever_happened_has_no_report():
-    assert services.run_due(DUE) == 0
+    assert beat(DUE) == 0
 
 
 @pytest.mark.django_db
@@ -110,8 +111,8 @@ def test_when_summer_time_has_begun_it_is_nine_by_the_new_clock(settings):
     began(datetime.fromisoformat("2026-03-25T00:00:00+00:00"))
     nine = datetime.fromisoformat("2026-03-30T09:00:00+02:00")
 
-    assert services.run_due(nine - SECOND) == 0
-    assert services.run_due(nine) == 1
+    assert beat(nine - SECOND) == 0
+    assert beat(nine) == 1
     assert WeeklyReport.objects.get().week == "2026-W13"
 
 
@@ -119,7 +120,7 @@ def test_when_summer_time_has_begun_it_is_nine_by_the_new_clock(settings):
 def test_the_report_of_week_53_is_made_in_january():
     began(datetime.fromisoformat("2026-12-30T00:00:00+00:00"))
 
-    services.run_due(datetime.fromisoformat("2027-01-04T09:00:00+00:00"))
+    beat(datetime.fromisoformat("2027-01-04T09:00:00+00:00"))
 
     assert WeeklyReport.objects.get().week == "2026-W53"
 
@@ -173,11 +174,11 @@ def broken(monkeypatch):
 def test_a_part_that_cannot_be_read_is_waited_for(by_bot, broken):  # noqa: F811
     began(MONDAY)
 
-    assert services.run_due(DUE) == 0
+    assert beat(DUE) == 0
     assert not WeeklyReport.objects.exists()
     broken.clear()
 
-    assert services.run_due(DUE + timedelta(minutes=5)) == 1
+    assert beat(DUE + timedelta(minutes=5)) == 1
     assert not section(WeeklyReport.objects.get().content, "part")["unread"]
     assert len(told()) == 1
 
@@ -186,14 +187,14 @@ def test_a_part_that_cannot_be_read_is_waited_for(by_bot, broken):  # noqa: F811
 def test_after_an_hour_it_is_told_without_and_made_anew_until_somebody_signs(by_bot, broken):  # noqa: F811
     began(MONDAY)
     later = DUE + timedelta(hours=1)
-    services.run_due(later)
+    beat(later)
     first = WeeklyReport.objects.get()
     assert first.final
     assert services.generate(week=WEEK, actor=SHELL, now=later).anchor_id == first.anchor_id
     broken.clear()
 
     again = services.generate(week=WEEK, actor=SHELL, now=later + SECOND)
-    services.run_due(later + SECOND)
+    beat(later + SECOND)
 
     assert not section(again.content, "part")["unread"]
     assert again.final
@@ -217,14 +218,15 @@ def test_a_signed_one_is_never_made_again(by_bot, broken):  # noqa: F811
 def test_without_a_destination_it_waits_to_be_told_and_escalates(settings):
     began(MONDAY)
 
-    assert [services.run_due(DUE + n * SECOND) for n in range(2)] == [1, 0]
+    assert [beat(DUE + n * SECOND) for n in range(2)] == [1, 0]
 
     assert WeeklyReport.objects.get().sent_at is None
     assert not AuditEntry.objects.filter(action="report.sent").exists()
     assert Escalation.objects.get().notified_at is None
     settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
-    assert services.run_due(DUE + 2 * SECOND) == 1
-    assert WeeklyReport.objects.get().sent_at == DUE + 2 * SECOND
+    soon = DUE + timedelta(minutes=1)
+    assert beat(soon) == 1
+    assert WeeklyReport.objects.get().sent_at == soon
     assert AuditEntry.objects.get(action="report.sent").after == '{"destinations":1,"final":true}'
 
 
@@ -254,7 +256,7 @@ def test_the_digest_names_the_worst_first_and_leads_to_the_page(by_bot):  # noqa
     engage("segment:finance", at(1), reason="card payments charged twice")
     engage("segment:old", MONDAY - timedelta(days=20))
 
-    services.run_due(DUE)
+    beat(DUE)
 
     said = notice("report.ready", told()[0].payload)
     labels = dict(said.lines)

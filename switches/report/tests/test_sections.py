@@ -175,7 +175,14 @@ def test_the_week_is_told_with_its_median_its_longest_and_who_did_it():
     )
     assert [row["stood_seconds"] // 3600 for row in cells(content, "flow")] == [30, 3, 1]
     (who,) = cells(content, "who")
-    assert who == {"actor": "user:kim", "engaged": 4, "released": 3, "extended": 0, "changes": 7}
+    assert who == {
+        "actor": "user:kim",
+        "engaged": 4,
+        "ramped": 0,
+        "released": 3,
+        "extended": 0,
+        "changes": 7,
+    }
 
 
 def test_trips_approvals_and_reviews_are_counted():

@@ -26,7 +26,8 @@ def test_of_an_exclusive_pair_engaged_at_once_one_wins():
         assert lost.json()["rule"] == "exclusive"
         open_now = Episode.objects.filter(ended_at__isnull=True)
         assert open_now.count() == 1
-        kim.post(f"/switches/{open_now.get().switch_id.replace(':', '/')}/release", SAFE)
+        path = f"/switches/{open_now.get().switch_id.replace(':', '/')}/undo"
+        assert sorted(somebody.post(path).status_code for somebody in (kim, lee)) == [200, 409]
 
 
 def test_of_six_at_once_no_more_than_two_are_engaged():
@@ -44,13 +45,14 @@ def test_of_six_at_once_no_more_than_two_are_engaged():
 
 def test_of_the_last_two_released_at_once_one_stays():
     in_force("at_least_one", "feature:*")
-    kim, lee = people(2)
+    kim, lee = (signed_in(person("approver", name)) for name in ("kim", "lee"))
+    at_full = {**SAFE, "mode": "immediate"}
     kim.engage("feature:a")
     kim.engage("feature:b")
 
     answers = at_once(
-        lambda: kim.post("/switches/feature/a/release", SAFE),
-        lambda: lee.post("/switches/feature/b/release", SAFE),
+        lambda: kim.post("/switches/feature/a/release", at_full),
+        lambda: lee.post("/switches/feature/b/release", at_full),
     )
 
     assert sorted(answer.status_code for answer in answers) == [200, 409]

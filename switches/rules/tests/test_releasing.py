@@ -27,37 +27,58 @@ def release(api, switch, **fields):
     return api.post(f"/switches/{switch.replace(':', '/')}/release", {**SAFE, **fields})
 
 
+def _at_once(switch):
+    """Released on the server's shell, where nobody has to be asked first."""
+    scope, _, key = switch.partition(":")
+    command = ("killswitch", "release", f"--{scope}", key, "--reason", WHY)
+    call_command(*command, "--mode", "immediate")
+
+
 def state(api, switch):
     return api.get(f"/switches/{switch.replace(':', '/')}/").json()["state"]
 
 
+ALL_AT_ONCE = {"plan": [{"percent": 100, "dwell_seconds": 60}]}
+WAITS, RAMPS, FLOWS = ("approval", "engaged"), ("ramp", "ramping"), ("id", "released")
+
+
 @pytest.mark.parametrize(
-    ("switch", "mode", "protected", "answer"),
+    ("switch", "how", "protected", "expected"),
     [
-        ("global:all", "ramp", False, 202),
-        ("global:all", "immediate", False, 202),
-        ("segment:a", "ramp", False, 200),
-        ("segment:a", "immediate", False, 202),
-        ("segment:a", "ramp", True, 202),
-        ("feature:a", "ramp", False, 200),
-        ("feature:a", "immediate", False, 200),
-        ("feature:a", "ramp", True, 202),
-        ("feature:a", "immediate", True, 202),
-        ("experiment:a", "immediate", False, 200),
+        ("global:all", {}, False, WAITS),
+        ("global:all", {"mode": "immediate"}, False, WAITS),
+        ("global:all", ALL_AT_ONCE, False, WAITS),
+        ("segment:a", {}, False, RAMPS),
+        ("segment:a", {"mode": "immediate"}, False, WAITS),
+        ("segment:a", ALL_AT_ONCE, False, WAITS),
+        ("segment:a", {}, True, RAMPS),
+        ("feature:a", {}, False, RAMPS),
+        ("feature:a", {"mode": "immediate"}, False, FLOWS),
+        ("feature:a", ALL_AT_ONCE, False, RAMPS),
+        ("feature:a", {}, True, RAMPS),
+        ("feature:a", {"mode": "immediate"}, True, WAITS),
+        ("feature:a", ALL_AT_ONCE, True, WAITS),
+        ("experiment:a", {"mode": "immediate"}, False, FLOWS),
     ],
 )
 @pytest.mark.parametrize("role", ["operator", "admin"])
-def test_who_has_to_wait_for_a_second_person(switch, mode, protected, answer, role):
+def test_who_has_to_wait_for_a_second_person(switch, how, protected, expected, role):
     somebody = as_role(role)
     if protected:
         in_force("protected", switch)
     somebody.engage(switch)
+    answer, left = expected
 
-    response = release(somebody, switch, mode=mode)
+    response = release(somebody, switch, **how)
 
-    assert response.status_code == answer
-    assert (set(response.json()) == {"approval"}) is (answer == 202)
-    assert state(somebody, switch) == ("engaged" if answer == 202 else "released")
+    at_once = how and not protected and switch in {"feature:a", "experiment:a"}
+    if role == "operator" and at_once:
+        assert response.status_code == 403
+        left = "engaged"
+    else:
+        assert response.status_code == (200 if answer == "id" else 202)
+        assert answer in response.json()
+    assert state(somebody, switch) == left
 
 
 def test_approved_release_of_a_segment_is_carried_out(operator):
@@ -79,8 +100,10 @@ def test_last_one_is_not_released(operator):
     assert problem["rule"] == "one way"
     assert problem["would_pass"] == "Engage feature:b first; then feature:a can be released."
     operator.engage("feature:b")
-    assert release(operator, "feature:a").status_code == 200
+    approver = as_role("approver")
+    assert release(approver, "feature:a", mode="immediate").status_code == 200
     assert release(operator, "feature:b").status_code == 409
+    assert release(approver, "feature:b", mode="immediate").status_code == 409
 
 
 def test_rule_refuses_before_anybody_is_asked_to_approve(operator):
@@ -96,7 +119,7 @@ def test_approved_release_is_judged_again_when_it_is_carried_out(operator):
     operator.engage("segment:a")
     operator.engage("segment:b")
     pending = release(operator, "segment:a", mode="immediate").json()["approval"]
-    release(operator, "segment:b")
+    _at_once("segment:b")
     approver = as_role("approver")
 
     refused = approver.post(f"/approvals/{pending['id']}/approve")
@@ -129,7 +152,9 @@ def test_approver_breaks_the_glass_instead_of_waiting(switch, role):
 def test_who_broke_the_glass_does_not_sign_the_review():
     ada, ben = (signed_in(person("approver", name)) for name in ("ada", "ben"))
     ada.engage("global:all")
-    review = release(ada, "global:all", break_glass=glass("two-person")).json()["review"]["id"]
+    begun = release(ada, "global:all", break_glass=glass("two-person"))
+    assert (begun.status_code, set(begun.json())) == (202, {"ramp", "review"})
+    review = begun.json()["review"]["id"]
 
     assert ada.post(f"/approvals/{review}/approve").status_code == 403
     assert ben.post(f"/approvals/{review}/approve").status_code == 200
@@ -164,7 +189,7 @@ def test_glass_that_no_release_asks_for_stays_whole(operator):
 
     response = release(operator, "feature:a", break_glass=glass("two-person"))
 
-    assert response.status_code == 200
+    assert response.status_code == 202
     assert "review" not in response.json()
 
 
@@ -175,7 +200,9 @@ def test_dry_run_of_a_release_shows_the_refusal_and_the_review():
 
     assert release(admin, "segment:a", dry_run=True).status_code == 409
     shown = release(admin, "segment:a", dry_run=True, break_glass=glass("one way"))
-    assert (shown.status_code, shown.json()["state"]) == (200, "released")
+    assert (shown.status_code, shown.json()["state"]) == (200, "ramping")
+    assert shown.json()["review"]["diff"]["rules"] == ["one way"]
+    assert shown.json()["ramp"]["overridden"] == ["one way"]
     assert state(admin, "segment:a") == "engaged"
     assert not Approval.objects.exists()
 
@@ -192,7 +219,7 @@ def test_undo_is_refused_if_what_kept_the_rule_was_released_meanwhile(operator):
     in_force("at_least_one", "segment:*", name="one way")
     operator.engage("segment:a")
     operator.engage("segment:b")
-    release(operator, "segment:a")
+    _at_once("segment:a")
 
     refused = operator.post("/switches/segment/b/undo")
 
@@ -214,7 +241,8 @@ def test_expiry_that_a_rule_refuses_holds(operator):
 def test_shell_releases_everything_at_once_and_leaves_a_review(operator, capsys):
     operator.engage("global:all")
 
-    call_command("killswitch", "release", "--global", "--reason", "nobody can sign in")
+    command = ("killswitch", "release", "--global", "--reason", "nobody can sign in")
+    call_command(*command, "--mode", "immediate")
 
     assert "global:all  released" in capsys.readouterr().out
     review = Approval.objects.get(kind="break_glass_review")
@@ -227,6 +255,7 @@ def test_shell_releases_a_segment_without_ado(operator):
     call_command("killswitch", "release", "--segment", "a", "--reason", "fixed")
 
     assert not Approval.objects.exists()
+    assert state(operator, "segment:a") == "ramping"
 
 
 def test_shell_names_the_safety_rule_to_override(operator):
@@ -238,5 +267,5 @@ def test_shell_names_the_safety_rule_to_override(operator):
         call_command(*command)
     call_command(*command, "--break-glass", "one way")
 
-    assert state(operator, "segment:a") == "released"
+    assert state(operator, "segment:a") == "ramping"
     assert Approval.objects.get().diff["rule"] == "one way"

@@ -14,7 +14,7 @@ from controlplane.core.people.services import actor_for
 pytestmark = pytest.mark.django_db
 
 GLOBAL = "/switches/global/all"
-RELEASE = {"justification": "duplicate charges refunded, queue empty"}
+RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
 NEW = "charges refunded, queue empty, bank confirmed by phone"
 
 

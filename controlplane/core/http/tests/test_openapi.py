@@ -113,6 +113,9 @@ def test_real_answers_are_what_it_says(document):
         ("/api/v1/snapshot", "get", operator.get("/snapshot")),
         ("/api/v1/check", "post", operator.post("/check", {"segments": ["finance"]})),
         ("/api/v1/degradation", "get", operator.get("/degradation")),
+        ("/api/v1/gates/{name}", "post", operator.post("/gates/smoke", {"verdict": "ok"})),
+        ("/api/v1/gates/{name}", "get", operator.get("/gates/smoke")),
+        ("/api/v1/gates/", "get", operator.get("/gates/")),
         ("/api/v1/switches/", "get", operator.get("/switches/")),
         ("/api/v1/audit/", "get", operator.get("/audit/")),
         (

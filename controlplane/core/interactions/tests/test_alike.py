@@ -12,7 +12,7 @@ from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RELEASE = {"justification": "duplicate charges refunded, queue empty"}
+RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
 RULES = {
     # who presses, what, on what: the state afterwards
     ("approver", "approve", "request"): "approved",

@@ -24,7 +24,7 @@ from controlplane.core.people.services import actor_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GLOBAL = "/switches/global/all"
-RELEASE = {"justification": "duplicate charges refunded, queue empty"}
+RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
 
 
 @pytest.fixture

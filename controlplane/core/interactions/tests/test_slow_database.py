@@ -14,7 +14,7 @@ from controlplane.core.interactions.tests.pressing import send, signed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RELEASE = {"justification": "duplicate charges refunded, queue empty"}
+RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
 LOCKS = {
     "publication": "SELECT * FROM switches_publication FOR UPDATE",
     "approval": "SELECT * FROM core_approval FOR UPDATE",

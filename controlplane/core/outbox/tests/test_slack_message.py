@@ -87,9 +87,9 @@ def test_a_reason_can_not_mention_link_or_mark_up(reason):
 
 
 def test_an_event_without_wording_is_told_plainly_with_its_facts():
-    said = render("ramp.compensated", {"switch": "feature:chat", "step": 2, "evidence": {"a": 1}})
+    said = render("slo.firing", {"switch": "feature:chat", "step": 2, "evidence": {"a": 1}})
 
-    assert "ramp.compensated" in said["text"]
+    assert "slo.firing" in said["text"]
     assert "feature:chat" in said["text"]
     assert "*step:* 2" in said["text"]
 

@@ -8,7 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.outbox.wordings.decisions import DECISIONS
+from controlplane.core.outbox.wordings.drills import DRILLS
+from controlplane.core.outbox.wordings.jobs import JOBS
 from controlplane.core.outbox.wordings.machines import MACHINES
+from controlplane.core.outbox.wordings.ramps import RAMPS
 from controlplane.core.outbox.wordings.shape import (
     LONGEST_LINE,
     MOST_LINES,
@@ -31,7 +34,15 @@ __all__ = [
     "severity_of",
 ]
 
-WORDINGS: Mapping[str, Wording] = {**SWITCHES, **MACHINES, **DECISIONS, **UPKEEP}
+WORDINGS: Mapping[str, Wording] = {
+    **SWITCHES,
+    **RAMPS,
+    **MACHINES,
+    **JOBS,
+    **DECISIONS,
+    **UPKEEP,
+    **DRILLS,
+}
 
 DIGESTIBLE = ("episode.expires_soon", "escalation.")
 """Beginnings of events that are told together when too many of them wait for one destination."""
@@ -86,7 +97,7 @@ def notice(event: str, facts: Mapping[str, Any]) -> Notice:
         lines.append(("Note", "may be a repeat: nobody knows whether it arrived before"))
     return Notice(
         icon=wording.icon,
-        title=_clip(wording.title.format_map(_Known(facts))),
+        title=_clip(wording.title.format_map(_Known(_counted(facts)))),
         lines=tuple((label, text) for label, text in lines if text),
         path=str(facts.get("path") or "/"),
     )
@@ -95,6 +106,14 @@ def notice(event: str, facts: Mapping[str, Any]) -> Notice:
 class _Known(dict[str, Any]):
     def __missing__(self, key: str) -> str:
         return "?"
+
+
+def _counted(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts, whole numbers without a fraction: 25 %, but 12.5 %."""
+    return {
+        key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
+        for key, fact in facts.items()
+    }
 
 
 def _plain(event: str, facts: Mapping[str, Any]) -> Wording:

@@ -121,6 +121,7 @@ SWITCHES: Mapping[str, Wording] = {
         "{count} switches are near their expiry",
         (
             ("Stay engaged then, OVERDUE", "held"),
+            ("A ramp begins then", "ramping"),
             ("Released by themselves then", "released"),
             ("Permanent, to be re-confirmed", "permanent"),
         ),
@@ -131,6 +132,7 @@ SWITCHES: Mapping[str, Wording] = {
         "{count} switches have reached their expiry",
         (
             ("Held and OVERDUE", "held"),
+            ("A ramp begins", "ramping"),
             ("Released, unless a safety rule forbids it", "released"),
         ),
         severity="critical",

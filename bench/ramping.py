@@ -1,0 +1,211 @@
+"""A thousand ramps under way at once, with what their gates are judged by.
+
+They are written past the services, which would take minutes; the plans are read as any plan is.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+MIX = ("none", "external", "counted")
+"""A third has no gates, a third an external one, a third samples, a person and an SLO."""
+PERCENTS = (5, 25, 100)
+DWELL_SECONDS = 3600
+ENOUGH = 100
+GATES: dict[str, list[dict[str, Any]]] = {
+    "none": [],
+    "external": [{"type": "external", "gate": "smoke-{n}"}],
+    "counted": [
+        {"type": "samples", "slo": "availability-{n}"},
+        {"type": "manual"},
+        {"type": "slo", "slo": "availability-{n}"},
+    ],
+}
+CLEARED = (
+    "switches_ramp",
+    "core_jobeffect",
+    "core_jobstep",
+    "core_job",
+    "core_gate",
+    "core_externalverdict",
+    "core_eventcount",
+    "core_outboxmessage",
+    "core_approval",
+    "core_escalation",
+    "switches_episode",
+    "switches_switch",
+)
+
+
+def lay(count: int, now: datetime) -> dict[str, list[int]]:
+    """Begin `count` ramps at `now`, and no others; returns their ids by what their gates are."""
+    from controlplane.core.jobs.models import Job, JobStep
+    from switches.models import Ramp
+    from switches.ramps.start import KIND
+
+    clear()
+    kinds = [MIX[n % len(MIX)] for n in range(count)]
+    with transaction.atomic():
+        episodes = _switches(count, now)
+        jobs = Job.objects.bulk_create(
+            Job(
+                kind=KIND,
+                subject=episode.switch_id,
+                total=len(PERCENTS),
+                reason="Benchmark",
+                created_by="system:bench",
+                created_at=now,
+                started_at=now,
+                next_at=now,
+                heartbeat_at=now,
+            )
+            for episode in episodes
+        )
+        plans = [_plan(kind, n) for n, kind in enumerate(kinds)]
+        Ramp.objects.bulk_create(
+            Ramp(
+                job=job,
+                switch_id=episode.switch_id,
+                episode=episode,
+                plan=plan,
+                justification="Benchmark",
+                requested_by_type="system",
+                requested_by_name="bench",
+            )
+            for job, episode, plan in zip(jobs, episodes, plans, strict=True)
+        )
+        JobStep.objects.bulk_create(
+            _step(job, index, data, now)
+            for job, plan in zip(jobs, plans, strict=True)
+            for index, data in enumerate(plan)
+        )
+        _ask(jobs, plans, now)
+    report("ok", now)
+    _count(count, now)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return {
+        kind: [job.pk for job, own in zip(jobs, kinds, strict=True) if own == kind] for kind in MIX
+    }
+
+
+def report(verdict: str, now: datetime) -> None:
+    """Every external gate says this now; the SLOs are answered anew, and pass."""
+    from controlplane.core.gates.models import ExternalVerdict, Gate
+    from switches.models import Switch
+
+    said = {"verdict": verdict, "evidence": {"checks": 12}, "observed_at": now, "received_at": now}
+    ExternalVerdict.objects.bulk_create(
+        (
+            ExternalVerdict(name=f"smoke-{n}", by="token:bench", **said)
+            for n in range(Switch.objects.count())
+            if MIX[n % len(MIX)] == "external"
+        ),
+        update_conflicts=True,
+        unique_fields=["name"],
+        update_fields=list(said),
+    )
+    evidence = {"good": 5000, "total": 5000, "burn_rate": 0.0}
+    Gate.objects.update(verdict="pass", evidence=evidence, observed_at=now)
+
+
+def due(jobs: list[int], now: datetime) -> None:
+    """The dwell of these ramps is over."""
+    from controlplane.core.jobs.models import JobStep
+
+    JobStep.objects.filter(job__in=jobs, state=JobStep.State.RUNNING).update(due_at=now)
+
+
+def tell_somebody(now: datetime) -> None:
+    """Have a destination, so that moves write messages as they do where somebody listens."""
+    from controlplane.core.targets.models import Route, Target
+
+    target = Target.objects.create(
+        name="bench", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now
+    )
+    Route.objects.create(target=target, created_at=now)
+
+
+def clear() -> None:
+    """Nothing of all this is left."""
+    with connection.cursor() as cursor:
+        for table in CLEARED:
+            cursor.execute(f"DELETE FROM {table}")
+
+
+def _switches(count: int, now: datetime) -> list[Any]:
+    from switches.models import Episode, OnExpiry, Scope, Switch
+
+    keys = [f"ramping-{n}" for n in range(count)]
+    Switch.objects.bulk_create(
+        Switch(id=f"feature:{key}", scope=Scope.FEATURE, key=key, registered_at=now) for key in keys
+    )
+    return Episode.objects.bulk_create(
+        Episode(
+            switch_id=f"feature:{key}",
+            reason="Benchmark: the payment provider answers with wrong totals",
+            engaged_by_type="system",
+            engaged_by_name="bench",
+            engaged_by_identity="system:bench",
+            engaged_at=now,
+            engaged_version=0,
+            expires_at=now + timedelta(hours=24),
+            on_expiry=OnExpiry.HOLD,
+            allow_percent=PERCENTS[0],
+            salt="0123456789abcdef",
+        )
+        for key in keys
+    )
+
+
+def _plan(kind: str, number: int) -> list[dict[str, Any]]:
+    from switches.ramps import plan
+
+    gates = [{name: value.format(n=number) for name, value in gate.items()} for gate in GATES[kind]]
+    step = {"dwell_seconds": DWELL_SECONDS, "gates": gates}
+    return plan.read([{"percent": percent, **step} for percent in PERCENTS])
+
+
+def _step(job: Any, index: int, data: dict[str, Any], now: datetime) -> Any:
+    from controlplane.core.jobs.models import JobStep
+    from switches.ramps import words
+
+    step = JobStep(job=job, index=index, name=words.percent(data["percent"]), data=data)
+    if index == 0:
+        step.state, step.attempts = JobStep.State.RUNNING, 1
+        step.started_at, step.due_at = now, now + timedelta(seconds=DWELL_SECONDS)
+    return step
+
+
+def _ask(jobs: list[Any], plans: list[list[dict[str, Any]]], now: datetime) -> None:
+    from controlplane.core.gates import services as gates
+    from controlplane.core.gates.questions import Question
+
+    gates.ask(
+        [
+            Question(f"ramp:{job.pk}:0:{number}", spec, now)
+            for job, plan in zip(jobs, plans, strict=True)
+            for number, spec in enumerate(plan[0]["gates"])
+        ]
+    )
+
+
+def _count(count: int, now: datetime) -> None:
+    """Each counted ramp has had enough events since it began, from five instances."""
+    from controlplane.core.gates.models import EventCount
+
+    ended = now + timedelta(seconds=1)
+    EventCount.objects.bulk_create(
+        EventCount(
+            slo=f"availability-{n}",
+            instance=f"bench/{instance}",
+            began_at=now,
+            ended_at=ended,
+            good=ENOUGH,
+            total=ENOUGH,
+        )
+        for n in range(count)
+        if MIX[n % len(MIX)] == "counted"
+        for instance in range(5)
+    )

@@ -1,0 +1,11 @@
+"""Paths of external gates."""
+
+from django.urls import URLPattern
+
+from controlplane.core.gates import api
+from controlplane.core.http.routes import both_forms
+
+api_urlpatterns: list[URLPattern] = [
+    *both_forms("gates/", api.GateList.as_view(), name="api-gates"),
+    *both_forms("gates/<str:name>", api.GateView.as_view(), name="api-gate"),
+]

@@ -1,0 +1,147 @@
+"""Alarms about how jobs fare: one for each figure that is beyond its limit, until it is well below.
+
+What is stuck and what could not be compensated calls people at once, without figures.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from django.db import transaction
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.escalation import services as escalation
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.jobs import figures, kinds
+from controlplane.core.jobs.claims import LARGEST_CHECKPOINT
+from controlplane.core.jobs.figures import Durations, StepFigures
+from controlplane.core.outbox import services as outbox
+
+EVENT, OVER = "jobs.alarm", "jobs.alarm_over"
+PREFIX = "jobs:"
+LONGEST_SUBJECT = 120
+
+
+@dataclass(frozen=True)
+class Limit:
+    """It alarms above `begins`, of `samples` at least, and is over below `ends`.
+
+    In between, and of fewer samples, it stays as it is.
+    """
+
+    name: str
+    begins: float
+    ends: float
+    to_do: str
+    samples: int = 1
+
+
+DURATION = Limit("duration", 2.0, 1.5, "Look which of its steps is slow.", samples=20)
+"""Times the usual P95."""
+FAILURES = Limit("failures", 0.30, 0.25, "Look at the errors of those that failed.", samples=10)
+ATTEMPTS = Limit("attempts", 2.0, 1.75, "It is unsteady: look why it is tried again.", samples=10)
+CHECKPOINT = Limit(
+    "checkpoint", LARGEST_CHECKPOINT, 0.8 * LARGEST_CHECKPOINT, "Keep less in it: where to go on."
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A figure beside its limit: of a kind of jobs, or of one of its steps; `said` has it all."""
+
+    limit: Limit
+    kind: str
+    value: float
+    said: str
+    samples: int = 1
+    step: str = ""
+
+    @property
+    def subject(self) -> str:
+        """`jobs:attempts:report:make`, in characters that a button can carry."""
+        named = [self.limit.name, self.kind, *([quote(self.step, safe="")] if self.step else [])]
+        return (PREFIX + ":".join(named))[:LONGEST_SUBJECT]
+
+    @property
+    def is_beyond(self) -> bool:
+        return self.samples >= self.limit.samples and self.value > self.limit.begins
+
+    @property
+    def is_well(self) -> bool:
+        return self.samples >= self.limit.samples and self.value < self.limit.ends
+
+
+@transaction.atomic
+def look(now: datetime) -> int:
+    """Begin and end alarms by what is measured now; returns how many that was."""
+    readings = {reading.subject: reading for reading in measured(now)}
+    open_alarms = Escalation.objects.filter(closed_at=None, event=EVENT)
+    ringing = {alarm.subject: alarm for alarm in open_alarms}
+    begun = [r for r in readings.values() if r.is_beyond and r.subject not in ringing]
+    ended = [
+        a for a in ringing.values() if a.subject not in readings or readings[a.subject].is_well
+    ]
+    for reading in begun:
+        escalation.open_escalation(
+            subject=reading.subject,
+            event=EVENT,
+            severity="warning",
+            facts={
+                "said": reading.said,
+                "to_do": reading.limit.to_do,
+                "path": f"/jobs/?kind={reading.kind}",
+            },
+            now=now,
+        )
+    for alarm in ended:
+        _end(alarm, now)
+    return len(begun) + len(ended)
+
+
+def measured(now: datetime) -> list[Reading]:
+    """Every figure that has a limit. What did not happen lately has none, and no alarm."""
+    titles = {name: kind.title for name, kind in kinds.known().items()}
+    found = list(_of_durations(figures.durations(now), titles))
+    for step in figures.steps(now):
+        found += _of_step(step, titles)
+    for kind, size in figures.largest_checkpoints().items():
+        said = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (10 KB at most)"
+        found.append(Reading(CHECKPOINT, kind, size, said))
+    return found
+
+
+def _of_durations(all_kinds: Iterable[Durations], titles: Mapping[str, str]) -> Iterable[Reading]:
+    for one in all_kinds:
+        if not one.recent or not one.usual_seconds:
+            continue
+        ratio = one.recent_seconds / one.usual_seconds
+        said = (
+            f"{titles.get(one.kind, one.kind)} takes {ratio:.1f} times as long as usual: "
+            f"P95 {one.recent_seconds:,.1f} s, {one.usual_seconds:,.1f} s before"
+        )
+        samples = min(one.recent, one.usual)
+        yield Reading(DURATION, one.kind, ratio, said, samples)
+
+
+def _of_step(one: StepFigures, titles: Mapping[str, str]) -> list[Reading]:
+    named = f"The step {one.step} of {titles.get(one.kind, one.kind)}"
+    failed = f"{named} failed {one.failed} of {one.ended} times in 24 h (30 % at most)"
+    tried = f"{named} took {one.attempts:.1f} attempts on average in 24 h (2 at most)"
+    of_it: dict[str, Any] = {"kind": one.kind, "step": one.step, "samples": one.ended}
+    return [
+        Reading(FAILURES, value=one.failure_ratio, said=failed, **of_it),
+        Reading(ATTEMPTS, value=one.attempts, said=tried, **of_it),
+    ]
+
+
+def _end(alarm: Escalation, now: datetime) -> None:
+    escalation.close(subject=alarm.subject, now=now)
+    outbox.announce(
+        event=OVER,
+        event_key=f"escalation:{alarm.pk}:over",
+        subject=alarm.subject,
+        facts={**alarm.facts, "since_at": timestamp(alarm.opened_at)},
+        now=now,
+    )

@@ -1,0 +1,95 @@
+"""What waits for a person because a job can't go on by itself."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from controlplane.core.durations import readable
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.jobs import endings, kinds, watch
+from controlplane.core.jobs.models import Job
+from controlplane.core.sections import Waiting
+
+FORGOTTEN = timedelta(days=1)
+MOST = 100
+
+
+def not_compensated(now: datetime) -> Sequence[Waiting]:
+    """Jobs that failed and whose effects could not be taken back: critical, whoever knows."""
+    rows = Job.objects.filter(
+        next_at__isnull=False,  # As it is tried again. There is an index of what is due.
+        state=Job.State.FAILED,
+        compensation_failed_at__isnull=False,
+        compensated_at=None,
+    )
+    return [
+        Waiting(
+            kind="job_not_compensated",
+            severity="critical",
+            title=f"{_named(job)} failed, and what it did could not be taken back",
+            detail=f"{job.subject}: {job.error} It is tried again all the time.",
+            path=_path(job),
+            since=job.compensation_failed_at or now,
+        )
+        for job in rows.order_by("compensation_failed_at")[:MOST]
+    ]
+
+
+def stuck(now: datetime) -> Sequence[Waiting]:
+    """Jobs that nobody works on: critical until somebody has acknowledged it."""
+    rows = list(watch.stuck(Job.objects.all(), now).order_by("heartbeat_at")[:MOST])
+    known = _acknowledged(rows)
+    return [
+        Waiting(
+            kind="job_stuck",
+            severity="warning" if job.pk in known else "critical",
+            title=f"{_named(job)} is stuck",
+            detail=_detail(job, known.get(job.pk), now),
+            path=_path(job),
+            since=job.heartbeat_at or job.created_at,
+        )
+        for job in rows
+    ]
+
+
+def forgotten(now: datetime) -> Sequence[Waiting]:
+    """Jobs that were paused more than a day ago."""
+    rows = Job.objects.filter(
+        state=Job.State.PAUSED, finished_at=None, paused_at__lt=now - FORGOTTEN
+    )
+    return [
+        Waiting(
+            kind="job_paused",
+            severity="warning",
+            title=f"{_named(job)} is paused",
+            detail=f"{job.subject}, for {readable(now - (job.paused_at or now))}. "
+            "Resume it, or cancel it.",
+            path=_path(job),
+            since=job.paused_at or now,
+        )
+        for job in rows.order_by("paused_at")[:MOST]
+    ]
+
+
+def _detail(job: Job, known_by: str | None, now: datetime) -> str:
+    silent = readable(now - (job.heartbeat_at or job.created_at))
+    said = f"{job.subject}: no sign of life for {silent}."
+    return f"{said} Acknowledged by {known_by}." if known_by else said
+
+
+def _acknowledged(jobs: Iterable[Job]) -> dict[int, str]:
+    """By whom, where somebody has."""
+    by_subject = {endings.subject(job): job.pk for job in jobs}
+    rows = Escalation.objects.filter(
+        subject__in=by_subject, closed_at=None, acknowledged_at__isnull=False
+    )
+    return {by_subject[one.subject]: one.acknowledged_by for one in rows}
+
+
+def _named(job: Job) -> str:
+    kind = kinds.known().get(job.kind)
+    return f"{kind.title if kind else job.kind} {job.pk}"
+
+
+def _path(job: Job) -> str:
+    kind = kinds.known().get(job.kind)
+    return kind.path(job) if kind else "/jobs/"

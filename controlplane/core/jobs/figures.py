@@ -1,0 +1,99 @@
+"""What jobs are measured by: how long they take, how their steps fare, what they carry along."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+LATELY = timedelta(days=1)
+USUALLY_FROM, USUALLY_UNTIL = timedelta(days=30), timedelta(days=7)
+MOST_STEPS = 200
+"""Kinds and steps have few names; were they ever many, the busiest are told."""
+
+# A step that failed is compensated afterwards, if it can be: it is the one its job failed at.
+_STEPS = """
+    SELECT job.kind, step.name, count(*), avg(step.attempts)::float,
+           count(*) FILTER (WHERE step.state = 'failed' OR (
+               step.state = 'compensated' AND job.state = 'failed'
+               AND job.step_index = step.index))
+    FROM core_jobstep step JOIN core_job job ON job.id = step.job_id
+    WHERE step.finished_at > %(since)s
+    GROUP BY job.kind, step.name ORDER BY count(*) DESC, job.kind, step.name LIMIT %(most)s
+"""
+_DURATIONS = """
+    WITH ended AS (
+        SELECT kind, finished_at > %(lately)s AS recent,
+               extract(epoch FROM finished_at - started_at) AS seconds
+        FROM core_job
+        WHERE finished_at > %(from)s AND (finished_at > %(lately)s OR finished_at <= %(until)s)
+          AND started_at IS NOT NULL AND state = 'completed'
+    )
+    SELECT kind, recent, count(*), percentile_cont(0.95) WITHIN GROUP (ORDER BY seconds)::float
+    FROM ended GROUP BY kind, recent
+"""
+_CHECKPOINTS = """
+    SELECT kind, max(checkpoint_bytes) FILTER (WHERE checkpoint IS NOT NULL)
+    FROM core_job WHERE finished_at IS NULL GROUP BY kind
+"""
+
+
+@dataclass(frozen=True)
+class StepFigures:
+    """How the steps of this name that ended in the last day went."""
+
+    kind: str
+    step: str
+    ended: int
+    failed: int
+    attempts: float
+
+    @property
+    def failure_ratio(self) -> float:
+        return self.failed / self.ended
+
+
+@dataclass(frozen=True)
+class Durations:
+    """P95 in seconds of jobs that went well in the last day, and 7 to 30 days ago, of how many."""
+
+    kind: str
+    recent_seconds: float = 0.0
+    recent: int = 0
+    usual_seconds: float = 0.0
+    usual: int = 0
+
+
+def steps(now: datetime) -> list[StepFigures]:
+    """The last day of each step by kind and name, the busiest first."""
+    rows = _rows(_STEPS, {"since": now - LATELY, "most": MOST_STEPS})
+    return [
+        StepFigures(kind, step, ended, failed, attempts)
+        for kind, step, ended, attempts, failed in rows
+    ]
+
+
+def durations(now: datetime) -> list[Durations]:
+    """How long jobs take, by kind."""
+    given = {
+        "lately": now - LATELY,
+        "from": now - USUALLY_FROM,
+        "until": now - USUALLY_UNTIL,
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for kind, is_recent, count, seconds in _rows(_DURATIONS, given):
+        name = "recent" if is_recent else "usual"
+        found.setdefault(kind, {}).update({name: count, f"{name}_seconds": seconds})
+    return [Durations(kind, **each) for kind, each in sorted(found.items())]
+
+
+def largest_checkpoints() -> dict[str, int]:
+    """Bytes of the largest checkpoint of the jobs that are not over, by kind."""
+    return {kind: size or 0 for kind, size in _rows(_CHECKPOINTS, {})}
+
+
+def _rows(statement: str, given: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, given)
+        yield from cursor.fetchall()

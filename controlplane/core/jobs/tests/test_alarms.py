@@ -1,0 +1,191 @@
+"""Alarms of figures that are beyond their limit: one each, until they are well below it again."""
+
+import pytest
+
+from controlplane.core import ticks
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.jobs import alarms, figures
+from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.tests.house import DAY, NOW, SECOND, begin, ended, told
+from controlplane.core.outbox import wordings
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("somewhere")]
+LAST_WEEKS = NOW - 10 * DAY
+LATELY = NOW - DAY / 2
+
+
+@pytest.fixture(autouse=True)
+def _kind(given):
+    given(StepKind("make", lambda *_: Passed()))
+
+
+def steps(*, passed=0, failed=0, attempts=1, at=LATELY, name="make", compensated=0):
+    """Steps that ended then, each of a job of its own."""
+    (job,) = ended(1, at=at)
+    given = [("passed", passed), ("failed", failed), ("compensated", compensated)]
+    first = job.steps.count()
+    states = [state for state, count in given for _ in range(count)]
+    JobStep.objects.bulk_create(
+        JobStep(job=job, index=first + n, name=name, state=state, attempts=attempts, finished_at=at)
+        for n, state in enumerate(states)
+    )
+    return job
+
+
+def ringing():
+    return set(Escalation.objects.filter(closed_at=None).values_list("subject", flat=True))
+
+
+def test_a_step_that_fails_more_than_three_times_in_ten_is_told():
+    steps(passed=7, failed=3)
+    assert alarms.look(NOW) == 0
+
+    steps(failed=1)
+    assert alarms.look(NOW) == 1
+
+    (call,) = Escalation.objects.all()
+    assert (call.subject, call.severity) == ("jobs:failures:test:make", "warning")
+    notice = wordings.notice(call.event, call.facts)
+    assert notice.title == ("The step make of Test job failed 4 of 11 times in 24 h (30 % at most)")
+    assert notice.path == "/jobs/?kind=test"
+    assert alarms.look(NOW) == 0
+
+
+def test_of_few_nothing_is_said():
+    steps(passed=2, failed=7, attempts=5)
+
+    assert alarms.look(NOW) == 0
+
+
+def test_a_step_that_failed_and_was_taken_back_has_failed():
+    for _ in range(5):
+        job = steps(compensated=2)
+        Job.objects.filter(pk=job.pk).update(state="failed", step_index=1)
+
+    (found,) = figures.steps(NOW)
+
+    assert (found.ended, found.failed) == (10, 5)
+
+
+def test_it_is_over_well_below_the_limit_and_not_just_below():
+    steps(passed=6, failed=4)
+    alarms.look(NOW)
+
+    steps(passed=5)  # 4 of 15: 27 %.
+    assert alarms.look(NOW) == 0
+    steps(passed=2)  # 4 of 17: 24 %.
+    assert alarms.look(NOW + SECOND) == 1
+
+    assert ringing() == set()
+    (message,) = told("jobs.alarm_over")
+    assert message.subject == "jobs:failures:test:make"
+    assert wordings.notice(message.event, message.payload).title.startswith("Over: The step make")
+
+
+def test_it_is_over_when_nothing_ended_for_a_day():
+    steps(failed=10)
+    alarms.look(NOW)
+
+    assert alarms.look(NOW + DAY) == 1
+    assert ringing() == set()
+
+
+def test_it_stays_while_too_few_ended_to_tell():
+    steps(failed=10, at=NOW - DAY + SECOND)
+    steps(passed=3, at=NOW)
+    alarms.look(NOW)
+
+    assert alarms.look(NOW + 2 * SECOND) == 0
+    assert ringing() == {"jobs:failures:test:make"}
+
+
+def test_two_attempts_on_average_are_allowed_and_more_are_told():
+    steps(passed=10, attempts=2)
+    assert alarms.look(NOW) == 0
+
+    steps(passed=1, attempts=3)
+    assert alarms.look(NOW) == 1
+
+    assert ringing() == {"jobs:attempts:test:make"}
+    steps(passed=4, attempts=1)
+    assert alarms.look(NOW) == 0  # 1.8 on average: not well below it.
+    steps(passed=4, attempts=1)
+    assert alarms.look(NOW) == 1
+    assert ringing() == set()
+
+
+def test_a_subject_fits_a_button_whatever_a_step_is_called():
+    steps(failed=10, name="5 %" + "é" * 57)
+    alarms.look(NOW)
+
+    (subject,) = ringing()
+    assert subject.startswith("jobs:failures:test:5%20%25%C3")
+    assert subject.isascii()
+    assert len(subject) <= 120
+
+
+@pytest.mark.parametrize(("seconds", "rings"), [(20, False), (21, True)])
+def test_a_p95_of_more_than_twice_the_usual_is_told(seconds, rings):
+    ended(40, at=LAST_WEEKS, seconds=10)
+    ended(40, at=LATELY, seconds=seconds)
+
+    assert alarms.look(NOW) == rings
+    assert ringing() == ({"jobs:duration:test"} if rings else set())
+
+
+def test_the_slowest_twentieth_is_what_counts():
+    ended(40, at=LAST_WEEKS, seconds=10)
+    ended(36, at=LATELY, seconds=5)
+    ended(4, at=LATELY, seconds=60)
+
+    (found,) = figures.durations(NOW)
+
+    assert (found.usual_seconds, found.recent_seconds) == (10, 60)
+    assert alarms.look(NOW) == 1
+
+
+@pytest.mark.parametrize(("before", "lately"), [(19, 40), (40, 19)])
+def test_of_fewer_than_twenty_on_either_side_no_usual_is_known(before, lately):
+    ended(before, at=LAST_WEEKS, seconds=10)
+    ended(lately, at=LATELY, seconds=100)
+
+    assert alarms.look(NOW) == 0
+
+
+def test_the_usual_is_that_of_weeks_ago_and_of_jobs_that_went_well():
+    ended(40, at=LAST_WEEKS, seconds=10)
+    ended(40, at=NOW - 31 * DAY, seconds=1000)
+    ended(40, at=NOW - 3 * DAY, seconds=1000)
+    ended(40, at=LAST_WEEKS, seconds=1000, state="cancelled")
+    ended(40, at=LATELY, seconds=30)
+
+    (found,) = figures.durations(NOW)
+
+    assert (found.usual_seconds, found.usual, found.recent) == (10, 40, 40)
+    assert ringing() == set()
+    alarms.look(NOW)
+    assert ringing() == {"jobs:duration:test"}
+
+
+def test_a_checkpoint_above_ten_kilobytes_is_told_while_its_job_lives():
+    job = begin()
+    Job.objects.filter(pk=job.pk).update(checkpoint={"at": 1}, checkpoint_bytes=10 * 1024)
+    assert alarms.look(NOW) == 0
+
+    Job.objects.filter(pk=job.pk).update(checkpoint_bytes=10 * 1024 + 1)
+    assert alarms.look(NOW) == 1
+    assert "10,241 bytes" in Escalation.objects.get().facts["said"]
+
+    Job.objects.filter(pk=job.pk).update(checkpoint=None)
+    assert alarms.look(NOW) == 1
+    assert ringing() == set()
+
+
+def test_the_tick_is_registered():
+    assert ticks.registered()["jobs.alarms"].seconds == 60
+    assert ticks.registered()["jobs.watch"].seconds == 15
+    assert (ticks.registered()["jobs.turn"].seconds, ticks.registered()["jobs.turn"].queue) == (
+        1,
+        "jobs",
+    )

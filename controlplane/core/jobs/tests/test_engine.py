@@ -1,0 +1,83 @@
+"""A turn of the engine: what fails keeps nothing else, and a key begins one job."""
+
+import pytest
+from django.db import OperationalError
+
+from controlplane.core.jobs import control, engine
+from controlplane.core.jobs.models import Job
+from controlplane.core.jobs.stepwise import Passed, StepKind
+from controlplane.core.jobs.tests.house import ACTOR, NOW, TICK, begin, turn
+
+pytestmark = pytest.mark.django_db
+
+
+def passing():
+    return StepKind("one", lambda *_: Passed())
+
+
+def test_a_database_that_goes_away_is_no_failure_of_the_step(given):
+    def run(*_):
+        raise OperationalError("server closed the connection")
+
+    given(StepKind("one", run))
+    job = begin()
+
+    with pytest.raises(OperationalError):
+        turn()
+
+    job.refresh_from_db()
+    assert (job.state, job.error) == ("running", "")
+
+
+def test_one_job_that_cannot_go_on_does_not_keep_the_others(given):
+    given(passing())
+    broken, well = begin(), begin()
+    Job.objects.filter(pk=broken.pk).update(step_index=5)
+
+    with pytest.raises(ExceptionGroup, match="could not go on"):
+        turn()
+
+    assert Job.objects.get(pk=well.pk).state == "completed"
+    assert Job.objects.get(pk=broken.pk).lease_until is None
+
+
+def test_one_kind_that_fails_does_not_keep_the_others(given):
+    def broken(*_):
+        raise RuntimeError("a mistake of ours")
+
+    given(work=broken, name="broken")
+    given(passing())
+    begin(kind="broken")
+    well = begin()
+
+    with pytest.raises(ExceptionGroup):
+        turn()
+
+    assert Job.objects.get(pk=well.pk).state == "completed"
+
+
+def test_a_kind_whose_jobs_take_long_claims_few_at_a_time(given):
+    given(passing(), most=2)
+    for _ in range(3):
+        begin()
+
+    assert engine.turn(TICK, NOW) == 2
+    assert engine.turn(TICK, NOW) == 1
+
+
+def test_a_key_that_was_used_once_begins_no_second_job(given):
+    given(passing())
+    begin(key="report:2026-W47")
+
+    again = control.begin(
+        kind="test",
+        key="report:2026-W47",
+        subject="x",
+        steps=[control.PlannedStep("one")],
+        reason="",
+        actor=ACTOR,
+        now=NOW,
+    )
+
+    assert again is None
+    assert Job.objects.count() == 1

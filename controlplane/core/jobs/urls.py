@@ -1,0 +1,21 @@
+"""Paths of jobs."""
+
+from django.urls import URLPattern, path
+
+from controlplane.core.http.routes import both_forms
+from controlplane.core.jobs import api, views
+
+api_urlpatterns: list[URLPattern] = [
+    *both_forms("jobs/", api.JobList.as_view(), name="api-jobs"),
+    *both_forms("jobs/<int:job_id>/", api.JobView.as_view(), name="api-job"),
+    *both_forms("jobs/<int:job_id>/pause", api.PauseView.as_view(), name="api-job-pause"),
+    *both_forms("jobs/<int:job_id>/resume", api.ResumeView.as_view(), name="api-job-resume"),
+    *both_forms("jobs/<int:job_id>/cancel", api.CancelView.as_view(), name="api-job-cancel"),
+]
+urlpatterns: list[URLPattern] = [
+    path("jobs/", views.jobs_page, name="jobs_page"),
+    path("jobs/rows/", views.jobs_rows, name="jobs_rows"),
+    path("jobs/<int:job_id>/pause/", views.pause, name="job_pause"),
+    path("jobs/<int:job_id>/resume/", views.resume, name="job_resume"),
+    path("jobs/<int:job_id>/cancel/", views.cancel, name="job_cancel"),
+]

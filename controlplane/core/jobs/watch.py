@@ -1,0 +1,112 @@
+"""Telling jobs that nobody works on from those that are slow: by their last sign of life."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.escalation import services as escalation
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.jobs import endings
+from controlplane.core.jobs.models import Job
+from controlplane.core.models import Tick
+
+SILENT = timedelta(minutes=5)
+TO_BE_TAKEN_UP = timedelta(seconds=30)
+"""How long a job may be due before that nobody took it up says something."""
+ENDED_LATELY = timedelta(hours=1)
+AWAY = timedelta(minutes=1)
+MOST_AT_ONCE = 200
+MOST_CALLED = 10
+TICK = "jobs.watch"
+
+
+def stuck(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
+    """Those of the jobs that are to be worked on and have shown no life for five minutes.
+
+    One that waits for its time is not among them, nor one whose last sign of life is in the future:
+    the clock was set back since.
+    """
+    at_work = Q(state__in=[Job.State.RUNNING, Job.State.HOLDING])
+    watched = Q(state=Job.State.PAUSED, next_at__isnull=False)
+    return jobs.alias(alive_at=Coalesce("heartbeat_at", "created_at")).filter(
+        at_work | watched,
+        Q(next_at=None) | Q(next_at__lt=now - TO_BE_TAKEN_UP),
+        finished_at=None,
+        alive_at__lt=now - SILENT,
+    )
+
+
+def is_stuck(job: Job, now: datetime) -> bool:
+    """The same, of a job that is at hand."""
+    watched = job.state in {Job.State.RUNNING, Job.State.HOLDING} or (
+        job.state == Job.State.PAUSED and job.next_at is not None
+    )
+    due = job.next_at is None or job.next_at < now - TO_BE_TAKEN_UP
+    return watched and due and (job.heartbeat_at or job.created_at) < now - SILENT
+
+
+def turn(now: datetime) -> int:
+    """A look, unless nobody has looked for a while: then the whole house was away, and every job is
+    silent until those who work on them have had their first turn."""
+    last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
+    if last is None or now - last > AWAY:
+        return 0
+    return look(now)
+
+
+def look(now: datetime) -> int:
+    """Call people about jobs that are stuck, and tell of those that go on; returns how many.
+
+    People are called about ten jobs at a time: whoever comes sees the others on the page.
+    """
+    open_calls = Escalation.objects.filter(closed_at=None, event=endings.STUCK)
+    called = set(open_calls.values_list("subject", flat=True))
+    told = 0
+    unmarked_first = F("stuck_at").asc(nulls_first=True)
+    silent = stuck(Job.objects.all(), now).order_by(unmarked_first, "heartbeat_at", "pk")
+    for job in silent.only("pk", "stuck_at")[:MOST_AT_ONCE]:
+        room = len(called) < MOST_CALLED and endings.subject(job) not in called
+        if (job.stuck_at is None or room) and _found(job.pk, room, now):
+            told += 1
+            called |= {endings.subject(job)} if room else set()
+    marked = Job.objects.filter(
+        Q(finished_at=None) | Q(finished_at__gte=now - ENDED_LATELY), stuck_at__isnull=False
+    )
+    pks = list(marked.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    return told + sum(_over(pk, now) for pk in pks)
+
+
+@transaction.atomic
+def _found(pk: int, room: bool, now: datetime) -> bool:
+    """A job that is just being written is left to the next look: somebody is at it after all."""
+    job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
+    if job is None or not is_stuck(job, now):
+        return False
+    since, is_new = timestamp(job.heartbeat_at or job.created_at), job.stuck_at is None
+    if room:
+        endings.call(job, endings.STUCK, now, silent_since_at=since, worker=job.worker)
+    if is_new:
+        job.stuck_at = now
+        job.save(update_fields=["stuck_at"])
+        endings.note(job, endings.STUCK, now, reason=f"No sign of life since {since}.")
+    return True
+
+
+@transaction.atomic
+def _over(pk: int, now: datetime) -> bool:
+    job = Job.objects.select_for_update(skip_locked=True).filter(pk=pk).first()
+    if job is None or job.stuck_at is None or is_stuck(job, now):
+        return False
+    since, job.stuck_at = job.stuck_at, None
+    job.save(update_fields=["stuck_at"])
+    called = endings.is_called(job, endings.STUCK)
+    if called:
+        escalation.close(subject=endings.subject(job), now=now)
+    if called or job.state == Job.State.COMPLETED:  # Its end has closed the call before us.
+        endings.announce(job, endings.RECOVERED, "info", now, since_at=timestamp(since))
+    if job.state != Job.State.CANCELLED:
+        endings.note(job, endings.RECOVERED, now)
+    return True

@@ -1,0 +1,53 @@
+"""What the instances that take part in drills are served: the same version, with more engaged.
+
+Everybody else is served the normal document. So that nobody who holds one of the two is told that
+nothing changed, a drill's begin and end, and each change of the marks meanwhile, count the version
+up. What is drilled ends by itself, here and at the client, whatever became of the control plane.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from controlplane.dataplane.names import service_of
+from switches.drills.patterns import Marks
+from switches.snapshot import Entry
+
+if TYPE_CHECKING:
+    from controlplane.dataplane.served_copy import Copy
+
+
+class Rehearsal:
+    """The drills that are in force, and for whom."""
+
+    __slots__ = ("_drilled", "_made", "_marks")
+
+    def __init__(self, marks: Marks, drilled: Iterable[Entry]) -> None:
+        self._marks = marks
+        self._drilled = tuple(drilled)
+        self._made: tuple[tuple[Entry, ...], Copy] | None = None
+
+    def __repr__(self) -> str:
+        return f"Rehearsal({self._marks}, {self._drilled})"
+
+    def copy_for(self, name: bytes | None, now: datetime, normal: "Copy") -> "Copy":
+        """What the instance of that name gets: its own copy, made once, or the normal one."""
+        if name is None or not self._is_marked(name):
+            return normal
+        running = tuple(entry for entry in self._drilled if _is_running(entry, now, normal))
+        if not running:
+            return normal
+        if self._made is None or self._made[0] != running:
+            entries = (*normal.entries.values(), *running)
+            self._made = running, normal.of(normal.publication, entries, normal)
+        return self._made[1]
+
+    def _is_marked(self, name: bytes) -> bool:
+        text = name.decode("utf-8", "replace")
+        return service_of(text) is not None and self._marks.match(text)
+
+
+def _is_running(entry: Entry, now: datetime, normal: "Copy") -> bool:
+    """A switch that is really stopped is told as it is, to all."""
+    ends_at = entry.expires_at
+    return ends_at is not None and now < ends_at and entry.id not in normal.entries

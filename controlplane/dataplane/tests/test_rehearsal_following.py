@@ -1,0 +1,151 @@
+"""The plane follows drills in the database: their begin, their end, and changes of the marks."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from controlplane.core.actors import system
+from controlplane.core.clock import db_now
+from controlplane.core.instances.models import Instance
+from controlplane.core.jobs import engine
+from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.test_following import A_SECOND, engage, until
+from switches.drills import services
+from switches.models import Drill, Publication
+from switches.snapshot import Publication as Published
+
+SHELL = system("test")
+MARKED, OTHER = b"core/canary-1", b"core/canary-2"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def shown(following: Following, name: bytes = MARKED) -> list[str]:
+    """The switches in the document of that instance."""
+    copy = following.state.copy
+    assert copy is not None
+    if copy.rehearsal is None:
+        return list(copy.entries)
+    return list(copy.rehearsal.copy_for(name, following.state.wall(), copy).entries)
+
+
+def version() -> int:
+    return Publication.objects.get().version
+
+
+def in_force() -> Drill:
+    """A drill of segment:finance, whose marked instance is there, by the job's own work."""
+    now = db_now()
+    services.mark(pattern=MARKED.decode(), actor=SHELL, now=now)
+    Instance.objects.create(id=MARKED.decode(), service="core", heard_at=now, first_heard_at=now)
+    drill = services.begin(
+        scope="segment", key="finance", reason="Before the sale", actor=SHELL, now=now
+    )
+    engine.turn("jobs.turn", db_now())
+    drill.refresh_from_db()
+    assert drill.engaged_at is not None
+    return drill
+
+
+def cancel(drill: Drill) -> None:
+    services.cancel(drill_id=drill.pk, reason="enough", actor=SHELL, now=db_now())
+
+
+def test_begin_and_end_arrive_under_versions_of_their_own(following: Following) -> None:
+    until(lambda: following.state.copy is not None, A_SECOND)
+    before = version()
+
+    drill = in_force()
+    until(lambda: following.state.status().version == before + 1, A_SECOND)
+    assert (shown(following), shown(following, OTHER)) == (["segment:finance"], [])
+
+    cancel(drill)
+    until(lambda: following.state.status().version == before + 2, A_SECOND)
+    assert shown(following) == shown(following, OTHER) == []
+
+
+def test_marks_changed_meanwhile_arrive_and_others_publish_nothing(following: Following) -> None:
+    in_force()
+    during = version()
+    until(lambda: following.state.status().version == during, A_SECOND)
+
+    services.mark(pattern="core/*", actor=SHELL, now=db_now())
+    until(lambda: following.state.status().version == during + 1, A_SECOND)
+    assert shown(following, OTHER) == ["segment:finance"]
+
+    services.unmark(pattern="core/*", actor=SHELL, now=db_now())
+    services.unmark(pattern=MARKED.decode(), actor=SHELL, now=db_now())
+    until(lambda: following.state.status().version == during + 3, A_SECOND)
+    assert shown(following) == []
+
+    cancel(Drill.objects.get())
+    ended = version()
+    services.mark(pattern="chat/*", actor=SHELL, now=db_now())
+    assert version() == ended
+
+
+def test_engaged_for_real_is_told_to_all(following: Following) -> None:
+    in_force()
+
+    real = engage("finance")
+    until(lambda: following.state.status().version == real, A_SECOND)
+
+    assert shown(following) == shown(following, OTHER) == ["segment:finance"]
+    assert following.state.copy is not None
+    assert following.state.copy.entries["segment:finance"].on_expiry != "release"
+
+
+def test_other_changes_keep_the_drill_going(following: Following) -> None:
+    in_force()
+
+    other = engage("chat")
+    until(lambda: following.state.status().version == other, A_SECOND)
+
+    assert shown(following) == ["segment:chat", "segment:finance"]
+    assert shown(following, OTHER) == ["segment:chat"]
+
+
+def test_one_that_was_left_in_force_is_not_read_past_its_end(following: Following) -> None:
+    drill = in_force()
+    Drill.objects.filter(pk=drill.pk).update(ends_by=db_now() - timedelta(seconds=1))
+
+    other = engage("chat")
+    until(lambda: following.state.status().version == other, A_SECOND)
+
+    assert following.state.copy is not None
+    assert following.state.copy.rehearsal is None
+    assert shown(following) == ["segment:chat"]
+
+
+def test_restart_from_disk_takes_up_the_drill_when_the_database_answers(
+    idle: Following,
+) -> None:
+    in_force()
+    row = Publication.objects.get()
+
+    kept = Copy.of(Published(row.epoch, row.version, row.published_at), [], is_kept=True)
+    idle.state.install_copy(kept, 0.0)
+    assert shown(idle) == []
+
+    idle.start()
+
+    until(lambda: shown(idle) == ["segment:finance"], A_SECOND)
+    assert idle.state.status().version == row.version
+
+
+def test_versions_equal_the_audit_rows_that_publish(following: Following) -> None:
+    drill = in_force()
+    services.mark(pattern="core/*", actor=SHELL, now=db_now())
+    engage("chat")
+    services.unmark(pattern="core/*", actor=SHELL, now=db_now())
+    cancel(drill)
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (after::jsonb ->> 'version')::int FROM core_auditentry"
+            " WHERE after::jsonb ? 'version' ORDER BY id"
+        )
+        told = [row[0] for row in cursor.fetchall()]
+    assert told == list(range(1, version() + 1))

@@ -1,0 +1,130 @@
+"""Drills over HTTP: begin one, look at them, say who takes part and which come round."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import NotFound
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches.drills import live, reach, services
+from switches.drills.resources import drill_resource, mark_resource, schedule_resource
+from switches.drills.shapes import (
+    ONE_SCHEDULE,
+    BegunShape,
+    DrillBody,
+    DrillFilters,
+    DrillGoneShape,
+    DrillMarkedShape,
+    DrillMarkShape,
+    DrillScheduleShape,
+    DrillShape,
+    MarkBody,
+    UnscheduleBody,
+)
+from switches.models import Drill, DrillMark, DrillSchedule
+
+DRILLS = Drill.objects.select_related("job").prefetch_related("job__steps")
+
+
+class DrillList(ListView[Drill]):
+    """Drills, newest first."""
+
+    queryset = DRILLS
+    serializer_class = DrillShape
+    filters = DrillFilters
+    ordering = "-job_id"
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    def chosen(self, rows: QuerySet[Drill], filters: dict[str, Any]) -> QuerySet[Drill]:
+        return rows.filter(**filters)
+
+    @extend_schema(request=DrillBody, responses={202: BegunShape})
+    @mutation(DrillBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Rehearse a switch for real, against the instances that are marked for drills."""
+        scope, _, key = body["switch"].partition(":")
+        drill = services.begin_and_schedule(
+            scope=scope,
+            key=key,
+            mode=body.get("mode", live.LIVE),
+            reason=body["reason"],
+            every=body.get("every"),
+            actor=actor,
+            now=now,
+        )
+        begun: dict[str, Any] = {"drill": drill_resource(DRILLS.get(pk=drill.pk))}
+        if "every" in body:
+            row = DrillSchedule.objects.get(switch_id=drill.switch_id)
+            begun["schedule"] = schedule_resource(row)
+        return Done(begun, status=202)
+
+
+class DrillDetail(ApiView):
+    path_parameters = (OpenApiParameter("drill_id", int, OpenApiParameter.PATH),)
+    read_scope = "switches:read"
+
+    @extend_schema(responses=DrillShape)
+    def get(self, request: Request, drill_id: int) -> Response:
+        """One drill. To end it early, cancel the job of the same id."""
+        drill = DRILLS.filter(pk=drill_id).first()
+        if drill is None:
+            raise NotFound(f"There is no drill {drill_id}.")
+        return Response(drill_resource(drill))
+
+
+class MarkList(ListView[DrillMark]):
+    """The instances that take part in drills."""
+
+    queryset = DrillMark.objects.all()
+    serializer_class = DrillMarkShape
+    ordering = "pattern"
+    read_scope = "switches:read"
+    write_scope = "switches:write"
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "now": db_now()}
+
+    @extend_schema(request=MarkBody, responses={200: DrillMarkedShape, 201: DrillMarkedShape})
+    @mutation(MarkBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Mark instances, as an approver: drills really stop them for a moment."""
+        row, new = services.mark(pattern=body["pattern"], actor=actor, now=now)
+        there = reach.counts([row.pattern], now)[row.pattern]
+        return Done(mark_resource(row, there), status=201 if new else 200)
+
+    @extend_schema(request=MarkBody, responses={200: DrillGoneShape})
+    @mutation(MarkBody)
+    def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Take instances out of drills, also out of one that is under way."""
+        services.unmark(pattern=body["pattern"], actor=actor, now=now)
+        return Done({"removed": body["pattern"].strip()})
+
+
+class ScheduleList(ListView[DrillSchedule]):
+    """The drills that come round."""
+
+    queryset = DrillSchedule.objects.all()
+    serializer_class = DrillScheduleShape
+    ordering = "id"
+    read_scope = "switches:read"
+
+
+class ScheduleDetail(ApiView):
+    path_parameters = ONE_SCHEDULE
+    write_scope = "switches:write"
+
+    @extend_schema(request=UnscheduleBody, responses={200: DrillGoneShape})
+    @mutation(UnscheduleBody)
+    def delete(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
+    ) -> Done:
+        """Let no drill of this switch come round any more."""
+        services.unschedule(scope=scope, key=key, actor=actor, now=now)
+        return Done({"removed": f"{scope}:{key}"})

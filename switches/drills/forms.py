@@ -1,0 +1,38 @@
+"""The forms of the drills page; the rules are the services'."""
+
+from typing import Any
+
+from django import forms
+
+from switches.drills import live
+from switches.forms import RuleForm
+from switches.reasons import MAX_CHARACTERS
+
+
+class BeginForm(RuleForm):
+    """A drill of one switch, and whether it comes round."""
+
+    renamed = {"scope": "switch", "key": "switch"}
+
+    switch = forms.CharField(max_length=200, required=False)
+    mode = forms.ChoiceField(choices=[(mode, mode) for mode in live.MODES], initial=live.LIVE)
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    every = forms.CharField(max_length=20, required=False)
+
+    def asked(self) -> dict[str, Any]:
+        """The service's arguments."""
+        scope, _, key = self.given("switch").strip().partition(":")
+        return {
+            "scope": scope,
+            "key": key,
+            "mode": self.given("mode"),
+            "reason": self.given("reason"),
+        }
+
+
+class MarkForm(RuleForm):
+    pattern = forms.CharField(max_length=300, required=False)
+
+
+class CancelForm(RuleForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)

@@ -1,0 +1,82 @@
+"""What drills have to say in the weekly report, and on the page of all that waits."""
+
+from datetime import datetime
+
+from django.db.models import F, Min
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.sections import ReportRow, ReportSection, Waiting
+from switches.drills import live, neglect
+from switches.report.words import MOST_ROWS, counted, first, page_of
+
+MOST_WAITING = 200
+
+
+def not_rehearsed(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
+    """Switches that may not work when they are needed: those never rehearsed first."""
+    found = neglect.unproven(now)
+    total, never = found.count(), neglect.never_proven().count()
+    failed = {drill.switch_id: live.why_not(drill) for drill in neglect.failed()}
+    rows = found.order_by(F("last_proven_at").asc(nulls_first=True), "pk")[:MOST_ROWS]
+    return ReportSection(
+        slug="not_rehearsed",
+        title="Never rehearsed or not for 90 days",
+        summary=(
+            f"{counted(total, 'switch')} not proven by a drill within 90 days, {never:,} of them "
+            "never. Begin a drill, or let one come round."
+            if total
+            else "Every switch was proven by a drill within 90 days."
+        ),
+        tone="warn" if total else "good",
+        columns=("switch", "owner", "last_proven_at", "last_drill_failed"),
+        rows=tuple(
+            ReportRow(
+                {
+                    "switch": switch.pk,
+                    "owner": switch.owner,
+                    "last_proven_at": (
+                        timestamp(switch.last_proven_at) if switch.last_proven_at else None
+                    ),
+                    "last_drill_failed": first(failed.get(switch.pk, "")),
+                },
+                page_of(switch.pk),
+            )
+            for switch in rows
+        ),
+        total=total,
+    )
+
+
+def failed_drills(_now: datetime) -> list[Waiting]:
+    """Each switch whose last drill has failed."""
+    found = neglect.failed().select_related("job").order_by("pk")[:MOST_WAITING]
+    return [
+        Waiting(
+            kind="drill",
+            severity="warning",
+            title=f"The drill of {drill.switch_id} failed",
+            detail=f"{live.why_not(drill)} Mend that, and rehearse it again.",
+            path=f"/drills/#drill-{drill.pk}",
+            since=drill.job.finished_at or drill.job.created_at,
+        )
+        for drill in found
+    ]
+
+
+def never_rehearsed(now: datetime) -> list[Waiting]:
+    """One for all the switches that were never proven."""
+    never = neglect.never_proven()
+    count = never.count()
+    if not count:
+        return []
+    since = never.aggregate(since=Min("registered_at"))["since"]
+    return [
+        Waiting(
+            kind="rehearsal",
+            severity="info",
+            title=f"{counted(count, 'switch')} never rehearsed",
+            detail="Nobody knows that they stop what they should. Rehearse each in a drill.",
+            path="/drills/#unproven",
+            since=since or now,
+        )
+    ]

@@ -1,0 +1,252 @@
+"""What people ask of drills: begin one, end one, say when they come round, and who takes part."""
+
+import secrets
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from controlplane.core import durations
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from controlplane.core.jobs import control
+from controlplane.core.people.roles import POWERS_OF, Power
+from switches import publication, reasons
+from switches.drills import live, moves, patterns
+from switches.drills.job import planned, stopped
+from switches.models import Drill, DrillMark, DrillSchedule, Publication, Scope, Switch
+from switches.services.register import identify, lock, register_and_lock
+
+ADVICE = "Say what it is for, for example “before the sale weekend”."
+LONGEST_ROUND = 365
+HOW_TO_MARK = (
+    "No instance is marked for drills, so there is nobody to rehearse with. Mark some first, by "
+    'POST /api/v1/drills/instances/ {"pattern": "core/canary-1"} or on the drills page; '
+    "core/* stands for all of a service."
+)
+
+
+def begin(
+    *, scope: str, key: str, mode: str = live.LIVE, reason: str, actor: Actor, now: datetime
+) -> Drill:
+    """Rehearse a switch against the marked instances; `dry` only looks whom it would reach.
+
+    Raises :class:`InvalidInput` for the global switch, :class:`Conflict` if the switch is stopped
+    or being drilled, or if nobody is marked.
+    """
+    actor.require("switches:write")
+    check(scope, key, mode, reason)
+    with transaction.atomic():
+        publication.lock()
+        return _begin(scope, key, mode, reason.strip(), actor, now)
+
+
+def begin_and_schedule(
+    *,
+    scope: str,
+    key: str,
+    mode: str,
+    reason: str,
+    every: str | None,
+    actor: Actor,
+    now: datetime,
+) -> Drill:
+    """Begin one, and if `every` is told, let it come round from then on; both or neither."""
+    with transaction.atomic():
+        asked = {"scope": scope, "key": key, "mode": mode, "reason": reason}
+        drill = begin(**asked, actor=actor, now=now)
+        if every is not None:
+            schedule(**asked, every=every, actor=actor, now=now)
+        return drill
+
+
+def check(scope: str, key: str, mode: str, reason: str) -> None:
+    """Raises :class:`InvalidInput` for what can't be drilled."""
+    identify(scope, key)
+    errors: dict[str, list[str]] = {}
+    if scope == Scope.GLOBAL:
+        errors["switch"] = [
+            "The global switch is not drilled: rehearse segments, features and experiments."
+        ]
+    if mode not in live.MODES:
+        errors["mode"] = [f"Must be one of {', '.join(live.MODES)}."]
+    if problems := reasons.unreadable(reason, called="reason", advice=ADVICE):
+        errors["reason"] = problems
+    if errors:
+        raise InvalidInput(errors)
+
+
+def _begin(
+    scope: str,
+    key: str,
+    mode: str,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    *,
+    job_key: str | None = None,
+) -> Drill:
+    """The publication row is locked."""
+    switch = register_and_lock(scope, key, now=now)
+    episode, under_way = switch.episode, live.of_switch(switch.pk)
+    if episode is not None:
+        raise Conflict(stopped(episode.state), state=episode.state.value)
+    if under_way is not None:
+        raise Conflict(f"A drill of {switch.pk} is under way already.", drill=under_way.pk)
+    if not DrillMark.objects.exists():
+        raise Conflict(HOW_TO_MARK)
+    job = control.begin(
+        kind=live.KIND,
+        subject=switch.pk,
+        steps=planned(mode),
+        reason=reason,
+        actor=actor,
+        now=now,
+        key=job_key,
+    )
+    if job is None:
+        raise Conflict(f"This drill of {switch.pk} has begun already.")
+    scheduled = job_key is not None
+    drill = Drill.objects.create(
+        job=job, switch=switch, mode=mode, scheduled=scheduled, salt=secrets.token_hex(8)
+    )
+    moves.note("drill.begun", switch, drill, actor, now, reason=reason, scheduled=scheduled)
+    return drill
+
+
+def cancel(*, drill_id: int, reason: str, actor: Actor, now: datetime) -> Drill:
+    """End one by hand: released, neither passed nor failed. Raises :class:`Conflict` if over."""
+    if not Drill.objects.filter(pk=drill_id).exists():
+        raise NotFound(f"There is no drill {drill_id}.")
+    control.intervene(job_id=drill_id, verb="cancel", reason=reason, actor=actor, now=now)
+    return Drill.objects.select_related("job").get(pk=drill_id)
+
+
+def mark(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillMark, bool]:
+    """Let instances take part in drills: they are really stopped. Whether it is new, too."""
+    require_approver(actor)
+    wanted = patterns.read(pattern)
+    with transaction.atomic():
+        head = publication.lock()
+        row, new = DrillMark.objects.get_or_create(
+            pattern=wanted, defaults={"created_at": now, "created_by": actor.label}
+        )
+        if new:
+            _note_marks("drill.marked", wanted, head, actor, now)
+        return row, new
+
+
+def unmark(*, pattern: str, actor: Actor, now: datetime) -> None:
+    """Take instances out of drills, also out of one that is under way."""
+    require_approver(actor)
+    with transaction.atomic():
+        head = publication.lock()
+        gone, _ = DrillMark.objects.filter(pattern=pattern.strip().replace("\x00", "")).delete()
+        if not gone:
+            raise NotFound(f"{pattern.strip()} is not marked.")
+        _note_marks("drill.unmarked", pattern.strip(), head, actor, now)
+
+
+def _note_marks(action: str, pattern: str, head: Publication, actor: Actor, now: datetime) -> None:
+    """While a drill is in force other instances are told otherwise by this: that is published."""
+    published = live.in_force().exists()
+    after = {"version": publication.advance(head, now)} if published else None
+    audit.record(actor=actor, action=action, target=f"drills:{pattern}", after=after, now=now)
+
+
+def schedule(
+    *,
+    scope: str,
+    key: str,
+    every: str,
+    mode: str = live.LIVE,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> DrillSchedule:
+    """Let a drill come round `every` so many days (`7d`), first after that time."""
+    actor.require("switches:write")
+    check(scope, key, mode, reason)
+    days = _days(every)
+    with transaction.atomic():
+        publication.lock()
+        switch = register_and_lock(scope, key, now=now)
+        row, _ = DrillSchedule.objects.update_or_create(
+            switch=switch,
+            defaults={
+                "mode": mode,
+                "every_days": days,
+                "next_at": now + timedelta(days=days),
+                "reason": reason.strip(),
+                "created_at": now,
+                "created_by": actor.label,
+                "creator_id": actor.user_id,
+            },
+        )
+        _note_schedule("drill.scheduled", row, actor, now)
+        return row
+
+
+def unschedule(*, scope: str, key: str, actor: Actor, now: datetime) -> None:
+    """Let no drill come round any more; one that is under way goes on."""
+    actor.require("switches:write")
+    switch_id = identify(scope, key)
+    with transaction.atomic():
+        publication.lock()
+        lock(scope, key)
+        row = DrillSchedule.objects.filter(switch_id=switch_id).first()
+        if row is None:
+            raise NotFound(f"No drill of {switch_id} comes round.")
+        _note_schedule("drill.unscheduled", row, actor, now)
+        row.delete()
+
+
+def begin_scheduled(row: DrillSchedule, actor: Actor, now: datetime) -> Drill:
+    """The drill whose time has come; the publication row is locked, so it begins once."""
+    scope, _, key = row.switch_id.partition(":")
+    job_key = f"drill:auto:{row.switch_id}:{timestamp(row.next_at)}"
+    return _begin(scope, key, row.mode, row.reason, actor, now, job_key=job_key)
+
+
+def present(switch_id: str) -> Switch:
+    """The switch of a drill or a schedule, locked; the publication row is locked already."""
+    return Switch.objects.select_for_update().get(pk=switch_id)
+
+
+def _days(every: str) -> int:
+    day = timedelta(days=1)
+    try:
+        found = durations.parse(every)
+    except ValueError as error:
+        raise InvalidInput({"every": [str(error)]}) from error
+    if found % day or not day <= found <= LONGEST_ROUND * day:
+        raise InvalidInput({"every": [f"Must be whole days, 1d to {LONGEST_ROUND}d."]})
+    return found // day
+
+
+def _note_schedule(action: str, row: DrillSchedule, actor: Actor, now: datetime) -> None:
+    audit.record(
+        actor=actor,
+        action=action,
+        target=row.switch_id,
+        reason=row.reason,
+        after={
+            "mode": row.mode,
+            "every_days": row.every_days,
+            "next_at": timestamp(row.next_at),
+        },
+        now=now,
+    )
+
+
+def require_approver(actor: Actor) -> None:
+    """Marks decide who is really stopped, so operators only run drills. The server's shell may."""
+    actor.require("switches:write")
+    if actor.type == "system":
+        return
+    if actor.role is None or Power.APPROVE not in POWERS_OF[actor.role]:
+        raise Forbidden(
+            "Which instances drills stop is for approvers and admins to say, or for tokens they "
+            f"own; the role here is {actor.role}."
+        )

@@ -1,0 +1,147 @@
+"""What may be said to drills, and what they answer, for the OpenAPI document."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+
+from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.jobs.models import Job, JobStep
+from switches.drills import live, reach, resources
+from switches.keys import PATTERN
+from switches.models import Drill, DrillMark, DrillSchedule, Scope
+
+ONE_SCHEDULE = (
+    OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=Scope.values),
+    OpenApiParameter("key", str, OpenApiParameter.PATH, pattern=f"^{PATTERN}$"),
+)
+
+
+class DrillBody(MutationBody):
+    switch = Text(help_text="`segment:finance`: scope, colon, key. Not the global one.")
+    mode = Text(
+        required=False,
+        help_text="`live` (the default) really stops the marked instances for a moment; `dry` "
+        "only looks whom that would reach.",
+    )
+    reason = Text(help_text="What it is for.")
+    every = Text(required=False, help_text="`7d`: let it come round, too; whole days.")
+
+
+class MarkBody(MutationBody):
+    pattern = Text(help_text="`core/canary-1`, or `core/*` for all of a service.")
+
+
+class UnscheduleBody(MutationBody):
+    pass
+
+
+class DrillFilters(Filters):
+    switch = serializers.CharField(required=False, max_length=131)
+    mode = serializers.ChoiceField(live.MODES, required=False)
+
+
+class DrillStepShape(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    state = serializers.ChoiceField([*JobStep.State.values, resources.SKIPPED])
+    attempts = serializers.IntegerField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    error = serializers.CharField()
+
+
+class LookedShape(serializers.Serializer[Any]):
+    instances = serializers.IntegerField(help_text="Marked, and heard from within 30 seconds.")
+    names = serializers.ListField(child=serializers.CharField(), help_text="The first 20.")
+
+
+class DrillReachShape(serializers.Serializer[Any]):
+    instances = serializers.IntegerField(
+        help_text="Marked, and heard from within 30 seconds before it, or since."
+    )
+    applied = serializers.IntegerField(help_text="Of them, those that said they apply it.")
+    p50_ms = serializers.IntegerField(allow_null=True, help_text="From the commit.")
+    p99_ms = serializers.IntegerField(allow_null=True, help_text="From the commit.")
+    stragglers = serializers.ListField(child=serializers.CharField(), help_text="At most 20.")
+
+
+class MeasuredShape(serializers.Serializer[Any]):
+    look = LookedShape(required=False)
+    engage = DrillReachShape(required=False)
+    release = DrillReachShape(required=False)
+
+
+class DrillShape(serializers.Serializer[Drill]):
+    id = serializers.IntegerField()
+    switch = serializers.CharField()
+    mode = serializers.ChoiceField(live.MODES)
+    scheduled = serializers.BooleanField()
+    state = serializers.ChoiceField(Job.State.values, help_text="That of its job.")
+    passed = serializers.BooleanField(allow_null=True, help_text="Null before that is known.")
+    why = serializers.CharField(help_text="Why it has not passed, or empty.")
+    steps = DrillStepShape(many=True)
+    measured = MeasuredShape()
+    reason = serializers.CharField()
+    requested_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    engaged_at = serializers.DateTimeField(allow_null=True)
+    ends_by = serializers.DateTimeField(
+        allow_null=True, help_text="When instances let traffic flow again by themselves."
+    )
+    released_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+    def to_representation(self, drill: Drill) -> dict[str, Any]:
+        return resources.drill_resource(drill)
+
+
+class DrillScheduleShape(serializers.Serializer[DrillSchedule]):
+    switch = serializers.CharField()
+    mode = serializers.ChoiceField(live.MODES)
+    every = serializers.CharField()
+    next_at = serializers.DateTimeField()
+    reason = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    created_by = serializers.CharField()
+
+    def to_representation(self, row: DrillSchedule) -> dict[str, Any]:
+        return resources.schedule_resource(row)
+
+
+class BegunShape(serializers.Serializer[Any]):
+    drill = DrillShape()
+    schedule = DrillScheduleShape(required=False, help_text="If it comes round from now on.")
+    dry_run = serializers.BooleanField(required=False, help_text="True if nothing was begun.")
+
+
+class DrillMarkListShape(serializers.ListSerializer[DrillMark]):
+    """The instances of many marks are counted together."""
+
+    def to_representation(self, data: Any) -> Any:
+        rows = list(data)
+        there = reach.counts([row.pattern for row in rows], self.context["now"])
+        return [resources.mark_resource(row, there[row.pattern]) for row in rows]
+
+
+class DrillMarkShape(serializers.Serializer[DrillMark]):
+    pattern = serializers.CharField()
+    instances = serializers.IntegerField(help_text="That match it and were heard within 30 s.")
+    created_at = serializers.DateTimeField()
+    created_by = serializers.CharField()
+
+    class Meta:
+        list_serializer_class = DrillMarkListShape
+
+
+class DrillMarkedShape(DrillMarkShape):
+    dry_run = serializers.BooleanField(required=False)
+
+    class Meta:
+        list_serializer_class = serializers.ListSerializer
+
+
+class DrillGoneShape(serializers.Serializer[Any]):
+    """What there is no more."""
+
+    removed = serializers.CharField()
+    dry_run = serializers.BooleanField(required=False)

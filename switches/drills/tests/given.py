@@ -1,0 +1,82 @@
+"""Marked instances that follow what is published, and the turns of a drill."""
+
+from datetime import datetime, timedelta
+
+from controlplane.core.actors import Actor, system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.instances.models import Acknowledgement, Instance
+from controlplane.core.jobs import engine
+from controlplane.core.jobs.kinds import Probe, no_probe
+from controlplane.core.jobs.models import Job
+from switches.drills import services
+from switches.models import Drill, Publication
+from switches.tests.there import says
+
+SHELL = system("test")
+WHY = "Before the sale weekend"
+CANARY = "core/canary-1"
+
+
+def mark(*patterns: str, now: datetime) -> None:
+    for pattern in patterns:
+        services.mark(pattern=pattern, actor=SHELL, now=now)
+
+
+def begin(
+    switch: str = "segment:finance", mode: str = "live", by: Actor = SHELL, *, now: datetime
+) -> Drill:
+    scope, _, key = switch.partition(":")
+    return services.begin(scope=scope, key=key, mode=mode, reason=WHY, actor=by, now=now)
+
+
+def turn(now: datetime, probe: Probe = no_probe) -> None:
+    engine.turn("jobs.turn", now, probe)
+
+
+def applies(*names: str, now: datetime, after_ms: int = 40) -> None:
+    """Each says that it applies what is published, and did so this long after it was."""
+    head = Publication.objects.get()
+    for name in names:
+        says(name, head.version, now)
+        Acknowledgement.objects.get_or_create(
+            epoch=head.epoch,
+            version=head.version,
+            instance=name,
+            defaults={"acknowledged_at": published_at() + timedelta(milliseconds=after_ms)},
+        )
+
+
+def there(*names: str, now: datetime) -> None:
+    """Each is heard, and says nothing new."""
+    for name in names:
+        if not Instance.objects.filter(pk=name).update(heard_at=now):
+            says(name, None, now)
+
+
+def published_at() -> datetime:
+    """When the last change of a drill was committed."""
+    drill = Drill.objects.order_by("-pk").first()
+    moment = (drill.released_at or drill.engaged_at) if drill else None
+    return moment or Publication.objects.get().published_at
+
+
+def run(drill: Drill, *names: str, now: datetime, pace: timedelta = timedelta(seconds=1)) -> Drill:
+    """Turn after turn until it is over, with instances that follow at once."""
+    for _ in range(400):
+        applies(*names, now=now)
+        turn(now)
+        drill.refresh_from_db()
+        if not drill.live and not Job.objects.get(pk=drill.pk).is_live:
+            return drill
+        now += pace
+    raise AssertionError("the drill does not end")
+
+
+def actions() -> list[str]:
+    """What the audit trail says of drills, in order."""
+    told = AuditEntry.objects.filter(action__startswith="drill.").order_by("id")
+    return list(told.values_list("action", flat=True))
+
+
+def version() -> int:
+    return Publication.objects.get().version

@@ -1,0 +1,81 @@
+"""A worker that dies at any line: the next one goes on, and each thing is done once."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.jobs.claims import LEASE
+from controlplane.core.jobs.models import Job
+from switches.drills import live
+from switches.drills.tests.given import CANARY, actions, applies, begin, mark, run, turn, version
+from switches.models import Switch
+
+POINTS = [
+    "drill.claimed",
+    *(
+        f"step.{step}.{point}"
+        for step in ("look", "engage", "engaged_applied", "release", "released_applied", "record")
+        for point in ("found", "begun", "run", "passed")
+    ),
+    "drill.engaged.written",
+    "drill.released.written",
+    "drill.ended.written",
+    "drill.worked",
+]
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing after this line is done."""
+
+
+def seen(now):
+    """Every point that a drill passes."""
+    points = []
+    mark(CANARY, now=now)
+    applies(CANARY, now=now)
+    drill = begin(now=now)
+    for _ in range(10):
+        applies(CANARY, now=now)
+        turn(now, points.append)
+        now += timedelta(seconds=1)
+    assert not Job.objects.get(pk=drill.pk).is_live
+    return points
+
+
+def test_these_are_all_the_points_there_are(now):
+    assert set(seen(now)) == set(POINTS)
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_it_is_gone_on_with(now, point, deaths):
+    mark(CANARY, now=now)
+    applies(CANARY, now=now)
+    drill, before, left = begin(now=now), version(), deaths
+
+    def probe(passed):
+        nonlocal left
+        if passed == point and left:
+            left -= 1
+            raise Killed
+
+    for _ in range(20):
+        applies(CANARY, now=now)
+        try:
+            turn(now, probe)
+        except Killed:
+            now += LEASE
+        now += timedelta(seconds=1)
+    ended = run(drill, CANARY, now=now)
+
+    assert left == 0 or deaths == 2
+    assert ended.passed is True, live.why_not(ended)
+    assert version() == before + 2
+    assert actions() == [
+        "drill.marked",
+        "drill.begun",
+        "drill.engaged",
+        "drill.released",
+        "drill.passed",
+    ]
+    assert Switch.objects.get().last_proven_at is not None

@@ -1,0 +1,108 @@
+"""What drills say in the weekly report, on the page of all that waits, and in metrics."""
+
+from datetime import timedelta
+
+from controlplane.core import sections as registered
+from switches import metrics
+from switches.drills import sections
+from switches.drills.tests.given import CANARY, begin, mark, run, there
+from switches.models import Switch
+
+
+def register(*ids, now):
+    for switch_id in ids:
+        scope, _, key = switch_id.partition(":")
+        Switch.objects.create(id=switch_id, scope=scope, key=key, registered_at=now)
+
+
+def report(now):
+    return sections.not_rehearsed(now - timedelta(days=7), now, now)
+
+
+def passed(now, switch="segment:finance"):
+    there(CANARY, now=now)
+    return run(begin(switch, now=now), CANARY, now=now)
+
+
+def failed(now, switch="segment:finance"):
+    there("core/other", now=now)
+    return run(begin(switch, now=now), now=now)
+
+
+def test_report_names_who_was_never_proven_first_and_who_long_ago(now):
+    mark(CANARY, now=now)
+    register("global:all", "feature:never", now=now)
+    passed(now, "segment:late")
+    later = now + timedelta(days=91)
+    passed(later, "segment:lately")
+
+    section = report(later)
+
+    assert [row.cells["switch"] for row in section.rows] == ["feature:never", "segment:late"]
+    assert (section.total, section.tone) == (2, "warn")
+    assert "1 of them never" in section.summary
+
+
+def test_report_is_good_when_all_are_proven(now):
+    mark(CANARY, now=now)
+    passed(now)
+
+    assert (report(now).total, report(now).tone, report(now).rows) == (0, "good", ())
+
+
+def test_all_never_rehearsed_are_one_item(now):
+    assert sections.never_rehearsed(now) == []
+
+    register("global:all", "feature:a", "feature:b", now=now)
+
+    (one,) = sections.never_rehearsed(now)
+    assert (one.severity, one.title) == ("info", "2 switches never rehearsed")
+
+
+def test_failed_drill_waits_until_a_later_one_passes(now):
+    mark(CANARY, now=now)
+    assert failed(now).passed is False
+
+    (one,) = sections.failed_drills(now)
+    assert (one.severity, one.title) == ("warning", "The drill of segment:finance failed")
+
+    later = now + timedelta(hours=1)
+    passed(later)
+    assert sections.failed_drills(later) == []
+
+
+def test_of_several_failures_the_newest_waits(now):
+    mark(CANARY, now=now)
+    failed(now)
+    newest = failed(now + timedelta(hours=1))
+
+    (one,) = sections.failed_drills(now)
+
+    assert one.path == f"/drills/#drill-{newest.pk}"
+
+
+def test_dry_one_settles_nothing(now):
+    mark(CANARY, now=now)
+    failed(now)
+    later = now + timedelta(hours=1)
+    there(CANARY, now=later)
+    run(begin(mode="dry", now=later), CANARY, now=later)
+
+    assert len(sections.failed_drills(later)) == 1
+
+
+def test_all_of_them_are_registered():
+    assert sections.not_rehearsed in registered.report_sources()
+    assert {sections.failed_drills, sections.never_rehearsed} <= set(registered.attention_sources())
+
+
+def test_metric_tells_when_each_was_proven(now):
+    mark(CANARY, now=now)
+    register("feature:never", now=now)
+    passed(now)
+
+    (family,) = metrics.last_proven(now)
+
+    (sample,) = family.samples
+    assert sample.labels == {"scope": "segment", "key": "finance"}
+    assert abs(sample.value - now.timestamp()) < 60

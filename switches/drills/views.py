@@ -1,0 +1,164 @@
+"""The page of drills, and the forms that begin one, end one, and say who takes part."""
+
+from typing import Any
+
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, DomainError, InvalidInput
+from controlplane.core.http.authentication import actor_of
+from switches.drills import neglect, reach, screen, services
+from switches.drills.forms import BeginForm, CancelForm, MarkForm
+from switches.models import Drill, DrillMark, DrillSchedule
+from switches.views import live
+
+SHOWN = 25
+MARKS_SHOWN = 200
+UNPROVEN_SHOWN = 50
+
+
+@signed_in
+@require_GET
+def drills_page(request: PersonRequest) -> HttpResponse:
+    """Who takes part, what comes round, what was found, and what nobody has rehearsed."""
+    head, now = live.head_and_now()
+    nothing_new = live.unchanged(request, head, now)
+    if nothing_new is not None:
+        return nothing_new
+    before = request.GET.get("before", "")
+    rows = Drill.objects.select_related("job").prefetch_related("job__steps").order_by("-job_id")
+    if before.isascii() and before.isdigit() and len(before) < 19:
+        rows = rows.filter(pk__lt=int(before))
+    found = list(rows[: SHOWN + 1])
+    marks = list(DrillMark.objects.order_by("pattern")[: MARKS_SHOWN + 1])
+    there = reach.counts([mark.pattern for mark in marks], now)
+    unproven = neglect.unproven(now).order_by("pk")
+    context = {
+        "now": now,
+        "head": head,
+        "live": True,
+        "drills": screen.shown(found[:SHOWN]),
+        "older": found[SHOWN - 1].pk if len(found) > SHOWN else None,
+        "newest": not before,
+        "marks": [(mark, there[mark.pattern]) for mark in marks[:MARKS_SHOWN]],
+        "more_marks": len(marks) > MARKS_SHOWN,
+        "schedules": DrillSchedule.objects.select_related("switch").order_by("next_at", "pk"),
+        "unproven": list(unproven[:UNPROVEN_SHOWN]),
+        "unproven_total": unproven.count(),
+    }
+    if request.htmx:
+        return live.part(request, "switches/_drills.html", context, now)
+    return live.stamped(render(request, "switches/drills.html", context), now)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def new_drill(request: PersonRequest) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require("switches:write")
+    form = BeginForm(_posted(request), initial={"switch": request.GET.get("switch", "")[:200]})
+    now, refused, status = db_now(), "", 422 if form.is_bound else 200
+    if form.is_valid():
+        asked = {**form.asked(), "actor": actor, "now": now}
+        try:
+            drill = services.begin_and_schedule(**asked, every=form.given("every").strip() or None)
+        except InvalidInput as error:
+            form.take(error.errors)
+        except Conflict as conflict:
+            refused, status = conflict.detail, 409
+        else:
+            return done(request, f"The drill of {drill.switch_id} begins.", _page(drill))
+    marked = reach.marks()
+    context = {
+        "form": form,
+        "refused": refused,
+        "marked": bool(marked),
+        "there": reach.there(marked, now),
+        "named": reach.NAMED,
+    }
+    return show(request, "switches/drill_new.html", context, status=status)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def cancel_drill(request: PersonRequest, drill_id: int) -> HttpResponse:
+    actor = actor_of(request)
+    actor.require("switches:write")
+    drill = Drill.objects.select_related("job").filter(pk=drill_id).first()
+    if drill is None:
+        raise Http404
+    form = CancelForm(_posted(request))
+    refused, status = "", 422 if form.is_bound else 200
+    if form.is_valid():
+        reason = form.given("reason")
+        try:
+            services.cancel(drill_id=drill_id, reason=reason, actor=actor, now=db_now())
+        except InvalidInput as error:
+            form.take(error.errors)
+        except Conflict as conflict:
+            refused, status = conflict.detail, 409
+        else:
+            message = f"The drill of {drill.switch_id} has ended; nobody is stopped by it."
+            return done(request, message, reverse("drills_page"))
+    context = {"form": form, "drill": drill, "refused": refused}
+    return show(request, "switches/drill_cancel.html", context, status=status)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def new_mark(request: PersonRequest) -> HttpResponse:
+    actor = actor_of(request)
+    services.require_approver(actor)
+    form = MarkForm(_posted(request))
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        try:
+            mark, _ = services.mark(pattern=form.given("pattern"), actor=actor, now=db_now())
+        except InvalidInput as error:
+            form.take(error.errors)
+        else:
+            return done(request, f"{mark.pattern} takes part in drills.", reverse("drills_page"))
+    return show(request, "switches/drill_mark.html", {"form": form}, status=status)
+
+
+@signed_in
+@require_http_methods(["POST"])
+def remove_mark(request: PersonRequest) -> HttpResponse:
+    pattern = request.POST.get("pattern", "")
+    try:
+        services.unmark(pattern=pattern, actor=actor_of(request), now=db_now())
+    except DomainError as error:
+        return _refused(request, error)
+    return done(request, f"{pattern} takes part in no drill any more.", reverse("drills_page"))
+
+
+@signed_in
+@require_http_methods(["POST"])
+def remove_schedule(request: PersonRequest) -> HttpResponse:
+    scope, _, key = request.POST.get("switch", "").partition(":")
+    try:
+        services.unschedule(scope=scope, key=key, actor=actor_of(request), now=db_now())
+    except DomainError as error:
+        return _refused(request, error)
+    return done(request, f"No drill of {scope}:{key} comes round.", reverse("drills_page"))
+
+
+def _page(drill: Drill) -> str:
+    return f"{reverse('drills_page')}#drill-{drill.pk}"
+
+
+def _refused(request: PersonRequest, error: DomainError) -> HttpResponse:
+    context: dict[str, Any] = {
+        "heading": "Nothing was changed",
+        "detail": error.detail,
+        "back": "drills_page",
+    }
+    return show(request, "core/notice.html", context, status=error.status)
+
+
+def _posted(request: PersonRequest) -> QueryDict | None:
+    return request.POST if request.method == "POST" else None

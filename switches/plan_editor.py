@@ -1,0 +1,253 @@
+"""The plan of a ramp while it is typed: its steps and gates, added and removed by plain buttons.
+
+Pure: what a form sends in, what the template shows out. The rules are those of
+:func:`switches.ramps.plan.read`; each of their complaints goes to the field it is about.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from switches.plan_fields import (
+    GATE_FIELDS,
+    GATE_NAMES,
+    STEP_FIELDS,
+    Field,
+    is_misread,
+    number,
+    read,
+    written,
+)
+from switches.ramps import plan as plans
+from switches.ramps import words
+
+CHECK, ADD_STEP = "check", "add-step"
+NEW = "new"
+ADD_A_STEP_FOCUS = "percent"
+MOST_TYPED = 40
+LONGEST_TEXT = 250
+
+_STEP_FIELD = re.compile(r"step-([0-9]{1,2})-percent")
+_GATE_FIELD = re.compile(r"step-([0-9]{1,2})-gate-([0-9]{1,2})-type")
+_BUTTON = re.compile(r"(remove-step|add-gate|remove-gate)-([0-9]{1,2})(?:-([0-9]{1,2}))?")
+_MISREAD = "Write 90s, 5m or 2h, or seconds."
+
+
+@dataclass(frozen=True)
+class TypedGate:
+    type: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TypedStep:
+    values: Mapping[str, str]
+    gates: tuple[TypedGate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Editor:
+    """The plan as it stands in the form; `focus` is the field that was just made."""
+
+    steps: tuple[TypedStep, ...]
+    errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    focus: str = ""
+
+    def plan(self) -> list[dict[str, Any]]:
+        """What was typed, as :func:`switches.ramps.plan.read` takes it; blank is left out."""
+        return [
+            {
+                **read(STEP_FIELDS, step.values),
+                "gates": [
+                    {"type": gate.type, **read(GATE_FIELDS.get(gate.type, ()), gate.values)}
+                    for gate in step.gates
+                ],
+            }
+            for step in self.steps
+        ]
+
+    def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
+        """With the complaints of the plan's rules, those of durations in words of the screen."""
+        return replace(self, errors={**errors, **_misread(self.steps)} if errors else {})
+
+    @property
+    def said(self) -> str:
+        """`5 %, 25 %, 100 %`."""
+        return ", ".join(_share(step.values.get("percent", "")) for step in self.steps)
+
+    @property
+    def gates(self) -> int:
+        return sum(len(step.gates) for step in self.steps)
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """Every field with its text, for a form that sends it along unseen."""
+        return [
+            (shown["name"], shown["value"])
+            for step in self.rows()
+            for shown in (
+                *step["fields"],
+                *(each for gate in step["gates"] for each in (gate["type_field"], *gate["fields"])),
+            )
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The steps as the template shows them."""
+        return [self._row(index, step) for index, step in enumerate(self.steps)]
+
+    def _row(self, index: int, step: TypedStep) -> dict[str, Any]:
+        name, where = f"step-{index}", f"plan[{index}]"
+        return {
+            "index": index,
+            "number": index + 1,
+            "is_last": index + 1 == len(self.steps),
+            "fields": [self._field(one, name, where, step.values) for one in STEP_FIELDS],
+            "new": f"{name}-{NEW}",
+            "errors": [*self.errors.get(where, ()), *self.errors.get(f"{where}.gates", ())],
+            "gates": [
+                self._gate(f"{name}-gate-{number}", f"{where}.gates[{number}]", number, gate)
+                for number, gate in enumerate(step.gates)
+            ],
+        }
+
+    def _gate(self, name: str, where: str, number: int, gate: TypedGate) -> dict[str, Any]:
+        return {
+            "number": number,
+            "title": GATE_NAMES.get(gate.type, gate.type),
+            "type_field": {"name": f"{name}-type", "value": gate.type},
+            "errors": [*self.errors.get(where, ()), *self.errors.get(f"{where}.type", ())],
+            "fields": [
+                self._field(one, name, where, gate.values) for one in GATE_FIELDS.get(gate.type, ())
+            ],
+        }
+
+    def _field(
+        self, one: Field, name: str, where: str, values: Mapping[str, str]
+    ) -> dict[str, Any]:
+        return {
+            "name": f"{name}-{one.name}",
+            "label": one.label,
+            "kind": one.kind,
+            "placeholder": one.placeholder,
+            "value": values.get(one.name, ""),
+            "errors": self.errors.get(f"{where}.{one.kept}", ()),
+            "focused": self.focus == f"{name}-{one.name}",
+        }
+
+
+def of_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
+    """A plan as it is kept, put into the form."""
+    return Editor(
+        tuple(
+            TypedStep(
+                written(STEP_FIELDS, step),
+                tuple(
+                    TypedGate(gate["type"], written(GATE_FIELDS[gate["type"]], gate))
+                    for gate in step["gates"]
+                ),
+            )
+            for step in plan
+        )
+    )
+
+
+def typed(given: Mapping[str, str]) -> Editor | None:
+    """What a form sends; None if it has no field of a plan."""
+    steps = sorted({int(found[1]) for name in given if (found := _STEP_FIELD.fullmatch(name))})
+    if not steps:
+        return None
+    gates: dict[int, list[int]] = {}
+    for name in given:
+        if found := _GATE_FIELD.fullmatch(name):
+            gates.setdefault(int(found[1]), []).append(int(found[2]))
+    return Editor(
+        tuple(
+            TypedStep(
+                _typed(given, f"step-{index}", STEP_FIELDS),
+                tuple(
+                    _typed_gate(given, f"step-{index}-gate-{number}")
+                    for number in sorted(gates.get(index, ()))[:MOST_TYPED]
+                ),
+            )
+            for index in steps[:MOST_TYPED]
+        )
+    )
+
+
+def changed(editor: Editor, button: str, given: Mapping[str, str]) -> Editor:
+    """After a button was pressed: a step or gate more or less. Another word changes nothing."""
+    if button == ADD_STEP:
+        return _with_step(editor)
+    found = _BUTTON.fullmatch(button)
+    if found is None or int(found[2]) >= len(editor.steps):
+        return editor
+    index, steps = int(found[2]), editor.steps
+    if found[1] == "remove-step":
+        left = steps[:index] + steps[index + 1 :]
+        return replace(editor, steps=left) if left else editor
+    step = steps[index]
+    if found[1] == "add-gate":
+        type_ = given.get(f"step-{index}-{NEW}", "")
+        if type_ not in GATE_FIELDS:
+            return editor
+        fields = GATE_FIELDS[type_]
+        usual = {name: default for name, (_, default) in plans.GATES[type_].items()}
+        gate = TypedGate(type_, written(fields, usual))
+        focus = f"step-{index}-gate-{len(step.gates)}-{fields[0].name}"
+        step = replace(step, gates=(*step.gates, gate))
+        return Editor((*steps[:index], step, *steps[index + 1 :]), focus=focus)
+    number = int(found[3] or 0)
+    step = replace(step, gates=step.gates[:number] + step.gates[number + 1 :])
+    return replace(editor, steps=(*steps[:index], step, *steps[index + 1 :]))
+
+
+def _with_step(editor: Editor) -> Editor:
+    """One more before the last: halfway between its neighbours, with their dwell."""
+    before, last = editor.steps[:-1], editor.steps[-1]
+    low = number(before[-1].values.get("percent", "")) if before else 0
+    high = number(last.values.get("percent", ""))
+    is_known = all(isinstance(one, int | float) for one in (low, high))
+    half = f"{_half(low + high):g}" if is_known else ""
+    values = {**(before[-1] if before else last).values, "percent": half}
+    focus = f"step-{len(before)}-{ADD_A_STEP_FOCUS}"
+    return Editor((*before, TypedStep(values), last), focus=focus)
+
+
+def _half(sum_: float) -> float:
+    """A share halfway; a whole one if it is not tiny."""
+    return sum_ // 2 if sum_ >= 4 else round(sum_ / 2, 2)
+
+
+def _typed(given: Mapping[str, str], name: str, fields: Iterable[Field]) -> dict[str, str]:
+    return {
+        one.name: str(given.get(f"{name}-{one.name}", "")).strip()[:LONGEST_TEXT] for one in fields
+    }
+
+
+def _typed_gate(given: Mapping[str, str], name: str) -> TypedGate:
+    type_ = str(given.get(f"{name}-type", ""))[:24]
+    return TypedGate(type_, _typed(given, name, GATE_FIELDS.get(type_, ())))
+
+
+def _misread(steps: Iterable[TypedStep]) -> dict[str, list[str]]:
+    """Durations that are none, by where they stand in the plan."""
+    found = {}
+    for index, step in enumerate(steps):
+        places: list[tuple[str, tuple[Field, ...], Mapping[str, str]]] = [
+            (f"plan[{index}]", STEP_FIELDS, step.values)
+        ]
+        places += [
+            (f"plan[{index}].gates[{number}]", GATE_FIELDS.get(gate.type, ()), gate.values)
+            for number, gate in enumerate(step.gates)
+        ]
+        for where, fields, values in places:
+            for one in fields:
+                if is_misread(one, values.get(one.name, "")):
+                    found[f"{where}.{one.kept}"] = [_MISREAD]
+    return found
+
+
+def _share(text: str) -> str:
+    value = number(text)
+    return words.percent(value) if isinstance(value, int | float) else "?"

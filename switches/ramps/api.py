@@ -1,0 +1,115 @@
+"""Ramps over HTTP: how far each has come, and letting one go on, pausing, resuming, aborting it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import NotFound
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from switches.models import Ramp
+from switches.ramps import control, live, resources
+from switches.ramps.resources import ROWS
+from switches.ramps.shapes import (
+    LIVE,
+    ActedRampShape,
+    RampActionBody,
+    RampFilters,
+    RampShape,
+)
+
+ONE_RAMP = (OpenApiParameter("ramp_id", int, OpenApiParameter.PATH),)
+JOB_STATE = {name: state for state, name in live.STATES.items()}
+
+
+class RampList(ListView[Ramp]):
+    """Ramps, newest first."""
+
+    queryset = ROWS
+    serializer_class = RampShape
+    filters = RampFilters
+    ordering = "-job"
+    read_scope = "switches:read"
+
+    def chosen(self, rows: QuerySet[Ramp], filters: dict[str, Any]) -> QuerySet[Ramp]:
+        if "switch" in filters:
+            rows = rows.filter(switch_id=filters["switch"])
+        state = filters.get("state")
+        if state == LIVE:
+            return rows.filter(live=True)
+        return rows.filter(job__state=JOB_STATE[state]) if state else rows
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        """One page, with what belongs to its ramps asked for together."""
+        rows = super().paginate_queryset(queryset)
+        self._around = resources.around(rows or ())
+        return rows
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        found = getattr(self, "_around", resources.Around())
+        return {**super().get_serializer_context(), "around": found, "now": db_now()}
+
+
+class RampDetail(ApiView):
+    path_parameters = ONE_RAMP
+    read_scope = "switches:read"
+
+    @extend_schema(responses=RampShape)
+    def get(self, _request: Request, ramp_id: int) -> Response:
+        """One ramp, as it stands."""
+        if not Ramp.objects.filter(pk=ramp_id).exists():
+            raise NotFound(f"There is no ramp {ramp_id}.")
+        return Response(resources.of(ramp_id, db_now()))
+
+
+class RampAction(ApiView):
+    """What the four have in common."""
+
+    path_parameters = ONE_RAMP
+    write_scope = "ramps:write"
+
+
+class AdvanceView(RampAction):
+    @extend_schema(operation_id="ramps_advance", request=RampActionBody, responses=ActedRampShape)
+    @mutation(RampActionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
+        """On to the next step now, past the rest of the dwell: an approver's, and where a manual
+        gate waits that of a signed-in person who did not ask for the ramp."""
+        return _done(control.advance, body, actor, now, ramp_id)
+
+
+class PauseView(RampAction):
+    @extend_schema(operation_id="ramps_pause", request=RampActionBody, responses=ActedRampShape)
+    @mutation(RampActionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
+        """Stay at this share until it is resumed. A gate that fails ends it all the same."""
+        return _done(control.pause, body, actor, now, ramp_id)
+
+
+class ResumeView(RampAction):
+    @extend_schema(operation_id="ramps_resume", request=RampActionBody, responses=ActedRampShape)
+    @mutation(RampActionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
+        """Go on where it was paused, with what was left of the dwell."""
+        return _done(control.resume, body, actor, now, ramp_id)
+
+
+class AbortView(RampAction):
+    @extend_schema(operation_id="ramps_abort", request=RampActionBody, responses=ActedRampShape)
+    @mutation(RampActionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
+        """Back to nothing at once: the switch is engaged again."""
+        return _done(control.abort, body, actor, now, ramp_id)
+
+
+def _done(
+    act: Callable[..., Ramp], body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int
+) -> Done:
+    act(ramp_id=ramp_id, actor=actor, now=now, **body)
+    return Done(resources.of(ramp_id, now))

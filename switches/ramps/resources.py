@@ -1,0 +1,188 @@
+"""A ramp as the contract shows it, one for the API, the shell and the screens."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Prefetch
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.canonical import timestamp
+from controlplane.core.gates.questions import NO_DATA, WAITING
+from controlplane.core.jobs import watch
+from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from controlplane.core.outbox.models import Attempt, OutboxMessage
+from switches.models import Ramp
+from switches.ramps import live
+
+STEP_STATES: Mapping[str, str] = {
+    JobStep.State.PENDING: "pending",
+    JobStep.State.RUNNING: "dwelling",
+    JobStep.State.PASSED: "passed",
+    JobStep.State.FAILED: "failed",
+    JobStep.State.COMPENSATED: "failed",
+}
+"""What the state of a job's step is called for a ramp."""
+
+ROWS = Ramp.objects.select_related("job", "episode").prefetch_related("job__steps", "job__effects")
+
+
+@dataclass(frozen=True)
+class Around:
+    """What belongs to ramps and is kept elsewhere, by ramp: the approval that each waits for, and
+    the messages about it."""
+
+    approvals: Mapping[int, int] = field(default_factory=dict)
+    messages: Mapping[int, list[OutboxMessage]] = field(default_factory=dict)
+
+
+def ramp_resource(ramp: Ramp, around: Around, now: datetime) -> dict[str, Any]:
+    """A ramp with its steps and side effects; times are RFC 3339 UTC, stuck or not as of `now`."""
+    job, episode = ramp.job, ramp.episode
+    return {
+        "id": ramp.pk,
+        "switch": ramp.switch_id,
+        "episode": ramp.episode_id,
+        "state": live.STATES[job.state],
+        "automatic": ramp.automatic,
+        "requested_by": f"{ramp.requested_by_type}:{ramp.requested_by_name}",
+        "justification": ramp.justification,
+        "overridden": ramp.overridden,
+        "plan": ramp.plan,
+        "step_index": job.step_index,
+        "allow_percent": plain(episode.allow_percent if ramp.live else _last_percent(ramp)),
+        "steps": [_step(step) for step in in_order(job)],
+        "approval": around.approvals.get(ramp.pk),
+        "hold_reason": job.hold_reason,
+        "blind_since": _moment(ramp.blind_since),
+        "heartbeat_at": _moment(job.heartbeat_at),
+        "stuck": watch.is_stuck(job, now),
+        "attempts": job.attempts,
+        "duplicates_stopped": job.duplicates_stopped,
+        "effects": [
+            *(_effect(effect) for effect in sorted(job.effects.all(), key=lambda one: one.pk)),
+            *(_told(message) for message in around.messages.get(ramp.pk, ())),
+        ],
+        "created_at": timestamp(job.created_at),
+        "started_at": _moment(job.started_at),
+        "paused_at": _moment(job.paused_at),
+        "finished_at": _moment(job.finished_at),
+        "compensated_at": _moment(job.compensated_at),
+        "outcome": job.outcome,
+        "error": job.error,
+    }
+
+
+def around(ramps: Iterable[Ramp]) -> Around:
+    """What :func:`ramp_resource` needs besides the rows, in a few queries for all of them."""
+    found = list(ramps)
+    return Around(_approvals(found), _messages(found))
+
+
+def of(ramp_id: int, now: datetime) -> dict[str, Any]:
+    """The ramp as it stands in this transaction, by its id."""
+    ramp = ROWS.get(pk=ramp_id)
+    return ramp_resource(ramp, around([ramp]), now)
+
+
+def live_of(switches: Iterable[str]) -> dict[str, int]:
+    """The ramps that are under way or wait for approval, by switch."""
+    found = Ramp.objects.filter(live=True, switch_id__in=list(switches))
+    return dict(found.values_list("switch_id", "pk"))
+
+
+def in_order(job: Job) -> list[JobStep]:
+    return sorted(job.steps.all(), key=lambda step: step.index)
+
+
+def plain(share: Any) -> float | int:
+    """5, 12.5: no decimals where there are none."""
+    percent = float(share)
+    return int(percent) if percent.is_integer() else percent
+
+
+def _last_percent(ramp: Ramp) -> Any:
+    """What an ended ramp left in force: all, or nothing."""
+    return 100 if ramp.job.state == Job.State.COMPLETED else 0
+
+
+def _step(step: JobStep) -> dict[str, Any]:
+    return {
+        "percent": step.data["percent"],
+        "state": STEP_STATES[step.state],
+        "attempts": step.attempts,
+        "started_at": _moment(step.started_at),
+        "dwell_seconds": step.data["dwell_seconds"],
+        "dwell_until": _moment(step.due_at),
+        "max_hold_seconds": step.data["max_hold_seconds"],
+        "finished_at": _moment(step.finished_at),
+        "error": step.error,
+        "gates": [_gate(gate) for gate in step.data["gates"]],
+    }
+
+
+def _gate(gate: Mapping[str, Any]) -> dict[str, Any]:
+    """A gate and what it said last; nobody has looked at one without a verdict yet."""
+    unseen = WAITING if gate["type"] == "manual" else NO_DATA
+    return {"verdict": unseen, "evidence": {}, "checked_at": None, **gate}
+
+
+def _effect(effect: JobEffect) -> dict[str, Any]:
+    return {
+        "key": effect.key,
+        "name": effect.name,
+        "attempted_at": timestamp(effect.attempted_at),
+        "done_at": _moment(effect.done_at),
+    }
+
+
+def _told(message: OutboxMessage) -> dict[str, Any]:
+    """A message about it; to whom stays where deliveries are shown."""
+    tries = sorted(message.tries.all(), key=lambda attempt: attempt.number)
+    is_sent = message.state == OutboxMessage.State.SENT
+    return {
+        "key": f"message:{message.pk}",
+        "name": message.event,
+        "attempted_at": timestamp(tries[0].started_at) if tries else None,
+        "done_at": _moment(message.finished_at) if is_sent else None,
+    }
+
+
+def _approvals(ramps: list[Ramp]) -> dict[int, int]:
+    """Who is asked: the release of one that is pending, else the manual gate of its step."""
+    wanted = {}
+    for ramp in ramps:
+        if not ramp.live:
+            continue
+        if ramp.job.state == Job.State.PENDING:
+            wanted[Approval.Kind.RELEASE, ramp.switch_id] = ramp.pk
+        else:
+            target = live.approval_target(ramp, ramp.job.step_index)
+            wanted[Approval.Kind.RAMP_GATE, target] = ramp.pk
+    if not wanted:
+        return {}
+    waiting = Approval.objects.filter(
+        state=Approval.State.PENDING,
+        kind__in={kind for kind, _ in wanted},
+        target__in={target for _, target in wanted},
+    )
+    found = {(one.kind, one.target): one.pk for one in waiting}
+    return {ramp: found[asked] for asked, ramp in wanted.items() if asked in found}
+
+
+def _messages(ramps: list[Ramp]) -> dict[int, list[OutboxMessage]]:
+    """The messages of their episodes that carry them, the first first."""
+    ids = {ramp.pk for ramp in ramps}
+    rows = OutboxMessage.objects.filter(
+        subject__in={f"episode:{ramp.episode_id}" for ramp in ramps}, payload__ramp__in=list(ids)
+    )
+    tries = Prefetch("tries", queryset=Attempt.objects.only("message_id", "number", "started_at"))
+    found: dict[int, list[OutboxMessage]] = {}
+    for message in rows.order_by("pk").prefetch_related(tries):
+        found.setdefault(message.payload["ramp"], []).append(message)
+    return found
+
+
+def _moment(at: datetime | None) -> str | None:
+    return timestamp(at) if at else None

@@ -1,0 +1,105 @@
+"""What may be said to ramps and what they answer, for the OpenAPI document."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
+from controlplane.core.http.fields import Filters, MutationBody, Text
+from switches.models import Ramp
+from switches.ramps import live, plan, resources
+
+LIVE = "live"
+VERDICTS = (PASS, FAIL, NO_DATA, WAITING)
+STATES = (*live.STATES.values(),)
+
+
+class GateShape(serializers.Serializer[Any]):
+    """A gate as the plan has it (its other fields go by its type), and what it said last."""
+
+    type = serializers.ChoiceField(list(plan.GATES))
+    verdict = serializers.ChoiceField(VERDICTS)
+    evidence = serializers.DictField()
+    checked_at = serializers.DateTimeField(allow_null=True)
+
+
+class RampStepShape(serializers.Serializer[Any]):
+    percent = serializers.FloatField(min_value=0.01, max_value=100)
+    state = serializers.ChoiceField(sorted(set(resources.STEP_STATES.values())))
+    attempts = serializers.IntegerField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    dwell_seconds = serializers.FloatField()
+    dwell_until = serializers.DateTimeField(allow_null=True)
+    max_hold_seconds = serializers.FloatField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    error = serializers.CharField()
+    gates = GateShape(many=True)
+
+
+class SideEffectShape(serializers.Serializer[Any]):
+    """A side effect, once by its key: a publication, a message."""
+
+    key = serializers.CharField()
+    name = serializers.CharField()
+    attempted_at = serializers.DateTimeField(allow_null=True)
+    done_at = serializers.DateTimeField(allow_null=True, help_text="Null: not known to be done.")
+
+
+class RampShape(serializers.Serializer[Ramp]):
+    id = serializers.IntegerField()
+    switch = serializers.CharField()
+    episode = serializers.IntegerField()
+    state = serializers.ChoiceField(STATES)
+    automatic = serializers.BooleanField(help_text="It began at the expiry of its episode.")
+    requested_by = serializers.CharField()
+    justification = serializers.CharField()
+    overridden = serializers.ListField(
+        child=serializers.CharField(), help_text="Safety rules that whoever released it broke."
+    )
+    plan = serializers.ListField(child=serializers.DictField(), help_text="With every default.")
+    step_index = serializers.IntegerField(help_text="Of the present step, from 0.")
+    allow_percent = serializers.FloatField(
+        min_value=0, max_value=100, help_text="In force now; of one that is over, what it left."
+    )
+    steps = RampStepShape(many=True)
+    approval = serializers.IntegerField(
+        allow_null=True, help_text="Of its release, or of the manual gate that waits."
+    )
+    hold_reason = serializers.CharField()
+    blind_since = serializers.DateTimeField(
+        allow_null=True, help_text="Since when, past the dwell, something it needs is missing."
+    )
+    heartbeat_at = serializers.DateTimeField(allow_null=True)
+    stuck = serializers.BooleanField()
+    attempts = serializers.IntegerField()
+    duplicates_stopped = serializers.IntegerField(
+        help_text="Writes and side effects that came too late or twice; none took effect."
+    )
+    effects = SideEffectShape(many=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    paused_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    compensated_at = serializers.DateTimeField(allow_null=True)
+    outcome = serializers.CharField()
+    error = serializers.CharField()
+
+    def to_representation(self, ramp: Ramp) -> dict[str, Any]:
+        return resources.ramp_resource(ramp, self.context["around"], self.context["now"])
+
+
+class ActedRampShape(RampShape):
+    """The ramp after somebody intervened."""
+
+    dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
+
+
+class RampFilters(Filters):
+    state = serializers.ChoiceField(
+        [LIVE, *STATES], required=False, help_text="`live`: not over yet."
+    )
+    switch = serializers.CharField(required=False, max_length=131)
+
+
+class RampActionBody(MutationBody):
+    reason = Text(help_text="Why; it is kept in the audit trail.")

@@ -1,0 +1,96 @@
+"""Ramps in tests: begun by somebody, and looked at by the engine at chosen moments."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from controlplane.core.actors import Actor, system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.gates import services as gates
+from controlplane.core.http.tests.callers import person
+from controlplane.core.jobs import engine
+from controlplane.core.people.models import User
+from controlplane.core.people.services import actor_for
+from switches import services
+from switches.models import Episode, Ramp, Switch
+from switches.ramps import live
+
+SHELL = system("shell")
+REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
+SAFE = "5xx below 0.1 % for twenty minutes"
+SMOKE = {"type": "external", "gate": "smoke"}
+CHAT = "feature:chat"
+GATED = [{"percent": 5, "dwell_seconds": 60, "gates": [SMOKE]}, {"percent": 100}]
+
+
+def seconds(count: float) -> timedelta:
+    return timedelta(seconds=count)
+
+
+def somebody(role: str = "operator", name: str = "kim") -> Actor:
+    """A signed-in person of this name, made on first use."""
+    return actor_for(User.objects.filter(username=name).first() or person(role, name))
+
+
+def engage(switch: str, now: datetime, *, by: Actor = SHELL, **more: Any) -> Episode:
+    scope, _, key = switch.partition(":")
+    arguments = {"reason": REASON, "expires_in": "24h", **more}
+    return services.engage(scope=scope, key=key, actor=by, now=now, **arguments).episode
+
+
+def release(switch: str, now: datetime, *, by: Actor = SHELL, **more: Any) -> services.Release:
+    scope, _, key = switch.partition(":")
+    arguments = {"justification": SAFE, **more}
+    return services.release(scope=scope, key=key, actor=by, now=now, **arguments)
+
+
+def begin(
+    now: datetime,
+    plan: Sequence[dict[str, Any]] | None = None,
+    *,
+    switch: str = CHAT,
+    by: Actor = SHELL,
+    **more: Any,
+) -> Ramp:
+    """A ramp that has just begun, of a switch engaged for a day, or as `more` says."""
+    engage(switch, now, **more)
+    ramp = release(switch, now, by=by, plan=plan).ramp
+    assert ramp is not None
+    return ramp
+
+
+def look(now: datetime) -> int:
+    """What the tick does; returns how many ramps moved."""
+    return engine.turn("ramps.turn", now)
+
+
+def say(verdict: str, now: datetime, gate: str = "smoke", **evidence: Any) -> None:
+    """An outsider reports its gate."""
+    gates.report_external(name=gate, verdict=verdict, evidence=evidence, actor=SHELL, now=now)
+
+
+def state(ramp: Ramp) -> str:
+    """What the contract calls its state."""
+    fresh = Ramp.objects.select_related("job").get(pk=ramp.pk)
+    return live.STATES[fresh.job.state]
+
+
+def outcome(ramp: Ramp) -> str:
+    return str(Ramp.objects.select_related("job").get(pk=ramp.pk).job.outcome)
+
+
+def flows(switch: str = CHAT) -> float:
+    """The share that services are told to let flow."""
+    episode = Switch.objects.get(pk=switch).episode
+    return 100.0 if episode is None else float(episode.allow_percent)
+
+
+def stands(switch: str = CHAT) -> str:
+    return str(Switch.objects.get(pk=switch).state)
+
+
+def audited(switch: str = CHAT) -> list[str]:
+    """The actions of the audit trail about the switch itself, oldest first."""
+    rows = AuditEntry.objects.filter(target=switch).order_by("id")
+    kinds = ("switch.", "ramp.", "episode.")
+    return [row.action for row in rows if row.action.startswith(kinds)]

@@ -1,0 +1,284 @@
+"""The real installation beside the model: whatever is done is done to both, and compared."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from controlplane.core.actors import system
+from controlplane.core.approvals import services as approvals
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.gates import services as gates
+from controlplane.core.people import services as people
+from controlplane.core.people.models import User
+from switches import services
+from switches.models import Publication
+from switches.ramps import control
+from switches.ramps.tests.model import reading
+from switches.ramps.tests.model.model import Switch, World
+from switches.ramps.tests.model.ramp import Person, Plan, Ramp, Refused
+from switches.ramps.tests.model.reading import RampRow, Shown
+from switches.ramps.tests.model.story import retell
+
+BEGINNING = datetime(2026, 11, 21, tzinfo=UTC)
+GATES = ("smoke", "soak")
+SWITCHES = ("feature:search", "segment:finance", "global:all")
+OLGA, AMIR, ANNA = Person("olga", False), Person("amir", True), Person("anna", True)
+PEOPLE = (OLGA, AMIR, ANNA)
+BACK = "root cause fixed in release 41, verified on staging"
+REFUSALS = {Conflict: "conflict", Forbidden: "forbidden", InvalidInput: "invalid"}
+STATES = {"pending": "pending_approval", "cancelled": "aborted"}
+STEPS = {"running": "dwelling", "compensated": "failed"}
+UNTOLD = {"ramp.requested", "gate.reported", "job.compensation_failed"}
+"""What the audit trail has and no message of the same key tells."""
+
+
+def at(seconds: int) -> datetime:
+    return BEGINNING + timedelta(seconds=seconds)
+
+
+class House:
+    """An empty installation in an open transaction, with three people and three switches."""
+
+    def __init__(self) -> None:
+        self.world = World({id: Switch(id) for id in SWITCHES})
+        self.actors = {}
+        for person in PEOPLE:
+            role = "approver" if person.approves else "operator"
+            user = User.objects.create(username=person.name, role=role)
+            self.actors[person.name] = people.actor_for(user)
+        self.first_version = Publication.objects.get().version
+        self.last_audit = max((row.id for row in reading.audit(0)), default=0)
+        self.first_audit = self.last_audit
+        self.engaged = 0
+        self.pks: dict[int, int] = {}
+        self.fences: dict[int, int] = {}
+        self.salts: dict[str, str] = {}
+
+    # What people do.
+
+    def engage(self, switch: str, who: Person, seconds: int, policy: str | None) -> None:
+        self.engaged += 1
+        reason = f"checkout errors since {self.engaged} o'clock"
+        self.both(
+            lambda: self.world.engage(switch, reason, seconds, policy),
+            lambda: services.engage(
+                **self.named(switch, who),
+                reason=reason,
+                expires_in=f"{seconds}s",
+                on_expiry=policy,
+            ),
+        )
+
+    def extend(self, switch: str, who: Person, seconds: int) -> None:
+        self.both(
+            lambda: self.world.extend(switch, seconds),
+            lambda: services.extend(
+                **self.named(switch, who), expires_in=f"{seconds}s", reason="the vendor is down yet"
+            ),
+        )
+
+    def release(self, switch: str, who: Person, plan: Plan | None) -> None:
+        mode: dict[str, Any] = {"mode": "immediate"}
+        if plan is not None:
+            mode = {"mode": "ramp", "plan": as_json(plan)}
+        self.both(
+            lambda: self.world.release(switch, who, plan),
+            lambda: services.release(**self.named(switch, who), justification=BACK, **mode),
+        )
+
+    def intervene(self, verb: str, switch: str, who: Person) -> None:
+        """Advance, pause, resume or abort the last ramp of the switch, if it ever had one."""
+        if not (ramps := self.world.switches[switch].ramps):
+            return
+        ideal = getattr(self.world, verb)
+        self.both(
+            lambda: ideal(switch, who) if verb == "advance" else ideal(switch),
+            lambda: getattr(control, verb)(
+                ramp_id=self.pks[id(ramps[-1])],
+                reason="we looked at it together",
+                actor=self.actors[who.name],
+                now=at(self.world.now),
+            ),
+        )
+
+    def decide(self, latest: int, who: Person, verdict: str) -> None:
+        """Approve or deny what was asked for; 0 is what was asked for last."""
+        if not self.world.requests:
+            return
+        request = self.world.requests[-1 - latest % len(self.world.requests)]
+        service = approvals.approve if verdict == "approved" else approvals.deny
+        self.both(
+            lambda: self.world.decide(request, who, verdict),
+            lambda: service(
+                approval_id=self.pks[id(request)],
+                comment="",
+                actor=self.actors[who.name],
+                now=at(self.world.now),
+            ),
+        )
+
+    # What comes from outside, and time.
+
+    def report(self, gate: str, verdict: str, age: int) -> None:
+        seen = self.world.now - age
+        self.both(
+            lambda: self.world.report(gate, verdict, seen),
+            lambda: gates.report_external(
+                name=gate,
+                verdict=verdict,
+                evidence={},
+                observed_at=at(seen),
+                actor=system("pipeline"),
+                now=at(self.world.now),
+            ),
+        )
+
+    def all_is_well(self) -> None:
+        """The first dwell is over, every gate is, and whoever is asked approves."""
+        self.wait_for_dwell()
+        for gate in GATES:
+            self.report(gate, "ok", 0)
+        for latest, request in enumerate(reversed(self.world.requests)):
+            if request.is_open(self.world.now):
+                self.decide(latest, ANNA if request.by != ANNA.name else AMIR, "approved")
+
+    def expire(self) -> None:
+        self.both(self.world.expire, lambda: services.expire_due(at(self.world.now)))
+
+    def expire_requests(self) -> None:
+        self.both(self.world.expire_requests, lambda: approvals.expire_due(at(self.world.now)))
+
+    def move_clock(self, seconds: int) -> None:
+        self.world.now += seconds
+
+    def wait_for_dwell(self) -> None:
+        """Until the first of the dwells is over that are not yet."""
+        live = [switch.live for switch in self.world.switches.values()]
+        ends = [ramp.step.ends for ramp in live if ramp and ramp.step.state == "dwelling"]
+        if to_come := [end for end in ends if end > self.world.now]:
+            self.world.now = min(to_come)
+
+    # Both.
+
+    def named(self, switch: str, who: Person) -> dict[str, Any]:
+        scope, _, key = switch.partition(":")
+        now = at(self.world.now)
+        return {"scope": scope, "key": key, "actor": self.actors[who.name], "now": now}
+
+    def both(self, ideal: Callable[[], object], real: Callable[[], object]) -> None:
+        """Do it in the model and for real: it is refused in both or neither, and does the same."""
+        allowed: frozenset[str] = frozenset()
+        try:
+            ideal()
+        except Refused as refused:
+            allowed = refused.kinds
+        said = ""
+        try:
+            real()
+        except tuple(REFUSALS) as error:
+            said = REFUSALS[type(error)]
+            assert allowed, f"refused, and should not have been: {error}"
+        assert said in (allowed or {""}), f"should have been refused: {sorted(allowed)}"
+        self.compare()
+
+    def compare(self) -> None:
+        """That the installation shows what the model says, and has told of it."""
+        shown = reading.everything(self.last_audit)
+        self._compare_told(shown)
+        self._compare_requests(shown)
+        self._compare_ramps(shown)
+        self._compare_switches(shown)
+
+    def _compare_switches(self, shown: Shown) -> None:
+        assert shown.version - self.first_version == self.world.version
+        stopped = {id: one for id, one in self.world.switches.items() if not one.is_released}
+        assert set(shown.switches) == set(shown.overdue) == set(stopped)
+        for id, switch in stopped.items():
+            entry, overdue = shown.switches[id], shown.overdue[id]
+            found = (entry["state"], entry["allow_percent"], entry["reason"], overdue)
+            assert found == (switch.state, switch.percent, switch.reason, switch.overdue)
+            assert entry["expires_at"] == f"{at(switch.expires):%Y-%m-%dT%H:%M:%S.%fZ}"
+            assert entry["on_expiry"] == switch.on_expiry
+            assert entry["salt"] == self.salts.setdefault(id, entry["salt"])
+        self.salts = {id: salt for id, salt in self.salts.items() if id in stopped}
+
+    def _compare_ramps(self, shown: Shown) -> None:
+        for key, switch in self.world.switches.items():
+            assert len(shown.ramps[key]) == len(switch.ramps), f"{key} has another ramp"
+            for row, ramp in zip(shown.ramps[key], switch.ramps, strict=True):
+                self.pks[id(ramp)] = row.pk
+                self.fences[row.pk] = row.fence
+                _compare_ramp(row, ramp)
+                assert shown.effects.get(row.pk, []) == ramp.effects
+            live = [row for row in shown.ramps[key] if row.live]
+            assert len(live) <= 1
+            flows = float(shown.switches[key]["allow_percent"]) if key in shown.switches else 0
+            planned = [switch.ramps[-1].plan[row.index].percent for row in live if begun(row)]
+            assert flows == sum(planned), f"{flows} % of {key} are let through"
+
+    def _compare_requests(self, shown: Shown) -> None:
+        assert len(shown.approvals) == len(self.world.requests)
+        by_target: dict[tuple[str, str], list[Any]] = {}
+        for row in shown.approvals:
+            by_target.setdefault((row.kind, row.target.partition("#")[0]), []).append(row)
+        for request in self.world.requests:
+            row = by_target[(request.kind, request.switch)].pop(0)
+            self.pks[id(request)] = row.pk
+            assert row.state == request.state
+            if request.ends is None:
+                request.ends = int((row.expires_at - BEGINNING).total_seconds())
+            assert row.expires_at == at(request.ends)
+
+    def _compare_told(self, shown: Shown) -> None:
+        rows = [row for row in shown.audit if row.action != "gate.reported"]
+        told = Counter((row.target, row.action) for row in rows)
+        assert told == Counter(self.world.story), f"{told} instead of {self.world.story}"
+        self.world.story.clear()
+        assert shown.told == Counter(row.id for row in rows if row.action not in UNTOLD)
+        self.last_audit = max([self.last_audit, *(row.id for row in shown.audit)])
+
+    def verify(self) -> None:
+        """That the audit trail is whole, and tells by itself how every switch stands."""
+        assert audit.verify().intact
+        rows = reading.audit(self.first_audit)
+        told = retell((row.target, row.action, row.before, row.after) for row in rows)
+        for id, switch in self.world.switches.items():
+            assert told.get(id, ("released", 100)) == (switch.state, switch.percent)
+
+
+def as_json(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "percent": share.percent,
+            "dwell_seconds": share.dwell,
+            "max_hold_seconds": share.max_hold,
+            "gates": [
+                {"type": "manual", "timeout_seconds": gate.timeout}
+                if gate.kind == "manual"
+                else {"type": gate.kind, "gate": gate.name}
+                for gate in share.gates
+            ],
+        }
+        for share in plan
+    ]
+
+
+def begun(row: RampRow) -> bool:
+    return row.state != "pending"
+
+
+def _compare_ramp(row: RampRow, ramp: Ramp) -> None:
+    state = STATES.get(row.state, row.state)
+    steps = [STEPS.get(step, step) for step in row.steps]
+    assert (state, row.index, row.live) == (ramp.state, ramp.index, ramp.is_live)
+    assert steps == [step.state for step in ramp.steps]
+    passed = steps.index("pending") if "pending" in steps else len(steps)
+    begun, rest = steps[:passed], steps[passed:]
+    assert all(step == "passed" for step in begun[:-1])
+    assert all(step == "pending" for step in rest)
+    if ramp.step.state == "dwelling":
+        assert row.ends[row.index] == at(ramp.step.ends)
+    since = None if ramp.blind_since is None else at(ramp.blind_since)
+    assert row.blind_since == since

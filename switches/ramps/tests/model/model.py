@@ -1,0 +1,366 @@
+"""What an installation with ramps is meant to do, written from the contract alone.
+
+Plain data, no code of the product. `story` is what the audit trail has to tell, `version` how often
+something was published.
+"""
+
+from dataclasses import dataclass, field
+
+from switches.ramps.tests.model.ramp import (
+    AUTOMATIC,
+    FAILED,
+    FRESH,
+    LEASE,
+    PASSED,
+    RETRY,
+    Move,
+    Person,
+    Plan,
+    Ramp,
+    Refused,
+    Request,
+    Wish,
+    decide,
+    judge,
+)
+
+HOLDS_BY_DEFAULT = ("global", "segment")
+
+
+@dataclass
+class Switch:
+    """`ramps` are those of its life, the last one last."""
+
+    id: str
+    percent: float = 100
+    is_released: bool = True
+    expires: int = 0
+    on_expiry: str = ""
+    reason: str = ""
+    overdue: bool = False
+    ramped_at: set[int] = field(default_factory=set)
+    ramps: list[Ramp] = field(default_factory=list)
+
+    @property
+    def scope(self) -> str:
+        return self.id.partition(":")[0]
+
+    @property
+    def state(self) -> str:
+        if self.is_released:
+            return "released"
+        return "ramping" if self.percent else "engaged"
+
+    @property
+    def live(self) -> Ramp | None:
+        return self.ramps[-1] if self.ramps and self.ramps[-1].is_live else None
+
+    @property
+    def pending(self) -> Ramp | None:
+        return self.live if self.live and self.live.state == "pending_approval" else None
+
+
+@dataclass
+class Held:
+    """What a worker took in hand, at what time."""
+
+    now: int
+    turns: list[tuple[Ramp, int]]
+
+    def still(self) -> list[Ramp]:
+        return [ramp for ramp, turn in self.turns if ramp.turn == turn]
+
+
+@dataclass
+class World:
+    switches: dict[str, Switch]
+    now: int = 0
+    version: int = 0
+    said: dict[str, tuple[str, int]] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    story: list[tuple[str, str]] = field(default_factory=list)
+
+    # What people do with switches.
+
+    def engage(self, id: str, reason: str, seconds: int, policy: str | None) -> None:
+        switch = self.switches[id]
+        if switch.scope == "global" and policy not in (None, "hold"):
+            raise Refused("invalid")
+        if switch.state == "engaged":
+            raise Refused("conflict")
+        if switch.live is not None:
+            self._end(switch.live, "aborted", FAILED)
+        self._void(id, "release")
+        if switch.is_released:
+            switch.ramped_at = set()
+        switch.is_released, switch.percent, switch.overdue = False, 0, False
+        switch.reason, switch.expires = reason, self.now + seconds
+        switch.on_expiry = policy or ("hold" if switch.scope in HOLDS_BY_DEFAULT else "ramp")
+        self._publish(id, "switch.engaged")
+
+    def extend(self, id: str, seconds: int) -> None:
+        switch = self.switches[id]
+        if switch.state != "engaged":
+            raise Refused("conflict")
+        if self.now + seconds <= switch.expires:
+            raise Refused("invalid")
+        switch.expires, switch.overdue = self.now + seconds, False
+        self._publish(id, "switch.extended")
+
+    def release(self, id: str, who: Person, plan: Plan | None) -> None:
+        """By ramp, or at once without a plan."""
+        switch = self.switches[id]
+        if switch.is_released or (plan and switch.live and not switch.pending):
+            raise Refused("conflict")
+        at_once = plan is None or plan[0].percent == 100
+        if switch.scope == "global" or (at_once and switch.scope == "segment"):
+            return self._ask_to_release(switch, who, plan)
+        if at_once and not who.approves:
+            raise Refused("forbidden")
+        if plan is None:
+            return self._release(switch, self.now)
+        if switch.pending is not None:
+            self._end(switch.pending, "aborted")
+            self._void(id, "release")
+        return self._begin(switch, self._new_ramp(switch, who.name, plan), self.now)
+
+    # What people do with ramps: with the last one of a switch.
+
+    def advance(self, id: str, who: Person) -> None:
+        switch, ramp = self._ramp(id)
+        if not who.approves:
+            raise Refused("forbidden")
+        if ramp.state not in ("running", "holding"):
+            raise Refused("conflict")
+        gates = list(zip(ramp.step.share.gates, ramp.step.seen, strict=True))
+        against = {"conflict"} if any(seen == "fail" for _, seen in gates) else set()
+        waits = any(gate.kind == "manual" and seen in (None, "waiting") for gate, seen in gates)
+        if waits and who.name == ramp.by:
+            against.add("forbidden")
+        if against:
+            raise Refused(*against)
+        ramp.taken()
+        self._advance(switch, ramp, self.now)
+
+    def pause(self, id: str) -> None:
+        _, ramp = self._ramp(id, "running", "holding")
+        ramp.taken()
+        ramp.state, ramp.paused_at = "paused", self.now
+        self._tell(id, "ramp.paused")
+
+    def resume(self, id: str) -> None:
+        _, ramp = self._ramp(id, "paused")
+        ramp.taken()
+        assert ramp.paused_at is not None
+        ramp.step.ends = max(ramp.step.ends, ramp.step.ends + self.now - ramp.paused_at)
+        ramp.state, ramp.paused_at, ramp.blind_since = "running", None, None
+        self._tell(id, "ramp.resumed")
+
+    def abort(self, id: str) -> None:
+        switch, ramp = self._ramp(id, "pending_approval", "running", "holding", "paused", "failed")
+        if switch.pending is not None:
+            self._end(ramp, "aborted")
+            self._void(id, "release")
+            return self._tell(id, "ramp.aborted")
+        ramp.taken()
+        return self._compensate(switch, ramp, "ramp.aborted", self.now)
+
+    # Second persons.
+
+    def decide(self, request: Request, who: Person, verdict: str) -> None:
+        own = who.name == request.by
+        if not who.approves and not (own and verdict == "denied"):
+            raise Refused("forbidden")
+        if own and verdict == "approved":
+            raise Refused("forbidden")
+        if request.state == verdict and request.decided_by == who.name:
+            return
+        if not request.is_open(self.now):
+            raise Refused("conflict")
+        switch = self.switches[request.switch]
+        self._close(request, verdict, who.name)
+        if request.kind == "release" and verdict == "approved":
+            if request.wish[0] is None:
+                self._release(switch, self.now)
+            elif switch.pending is not None:
+                self._begin(switch, switch.pending, self.now)
+
+    def expire_requests(self) -> None:
+        for request in self.requests:
+            if request.state == "pending" and not request.is_open(self.now):
+                self._close(request, "expired", "")
+
+    # Time, and what comes from outside.
+
+    def report(self, gate: str, verdict: str, observed_at: int) -> None:
+        if observed_at > self.now + FRESH:
+            raise Refused("invalid")
+        at = min(observed_at, self.now)
+        known = self.said.get(gate)
+        if known is None or at >= known[1] or known[1] > self.now + FRESH:
+            self.said[gate] = (verdict, at)
+
+    def expire(self) -> None:
+        for switch in self.switches.values():
+            due = switch.state == "engaged" and switch.expires <= self.now and not switch.overdue
+            if not due:
+                continue
+            held = switch.on_expiry == "hold" or switch.pending is not None
+            if not held and switch.on_expiry == "release":
+                self._release(switch, self.now)
+            elif not held and switch.expires not in switch.ramped_at:
+                switch.ramped_at.add(switch.expires)
+                ramp = self._new_ramp(switch, "ramps", AUTOMATIC)
+                self._begin(switch, ramp, self.now)
+            else:
+                switch.overdue = True
+                self._tell(switch.id, "episode.overdue")
+
+    # Workers.
+
+    def claim(self, found: list[Ramp]) -> Held:
+        """A worker takes these in hand, which are those it found."""
+        for ramp in found:
+            ramp.turn, ramp.leased_until = ramp.turn + 1, self.now + LEASE
+            ramp.touched, ramp.not_before = self.now, min(ramp.not_before, self.now)
+        return Held(self.now, [(ramp, ramp.turn) for ramp in found])
+
+    def look(self, held: Held) -> dict[str, Move]:
+        """What follows for the ramps that the worker still has in hand, by their switches."""
+        moves = {}
+        for ramp in held.still():
+            gates = ramp.step.share.gates
+            seen = [judge(gate, ramp.step, self.said.get(gate.name), held.now) for gate in gates]
+            ramp.step.seen = list(seen)
+            moves[ramp.switch] = decide(ramp, seen, held.now)
+        return {id: move for id, move in moves.items() if move.kind != "stay"}
+
+    def carry_out(self, id: str, move: Move, now: int) -> None:
+        switch, ramp = self._ramp(id)
+        if move.kind == "compensate":
+            return self._compensate(switch, ramp, "ramp.compensated", now)
+        if move.kind == "advance":
+            return self._advance(switch, ramp, now)
+        if ramp.state != "holding":
+            ramp.state = "holding"
+            self._tell(id, "ramp.held")
+        ramp.blind_since = move.blind_since
+        manual = [gate for gate in ramp.step.share.gates if gate.kind == "manual"]
+        if manual and ramp.step.asked is None:
+            ramp.step.asked = self._ask("ramp_gate", id, ramp.by, now + manual[0].timeout)
+        return None
+
+    def not_compensated(self, id: str, now: int) -> None:
+        """Taking it back failed: a person is called, and it is tried again."""
+        _, ramp = self._ramp(id)
+        if ramp.state != "failed":
+            self._tell(id, "job.compensation_failed")
+        ramp.state, ramp.not_before = "failed", now + RETRY
+
+    def give_back(self, held: Held) -> None:
+        for ramp in held.still():
+            ramp.leased_until = None
+
+    # The parts.
+
+    def _ramp(self, id: str, *states: str) -> tuple[Switch, Ramp]:
+        switch = self.switches[id]
+        ramp = switch.ramps[-1]
+        if states and ramp.state not in states:
+            raise Refused("conflict")
+        return switch, ramp
+
+    def _new_ramp(self, switch: Switch, by: str, plan: Plan) -> Ramp:
+        ramp = Ramp(switch.id, by, plan)
+        switch.ramps.append(ramp)
+        return ramp
+
+    def _begin(self, switch: Switch, ramp: Ramp, now: int) -> None:
+        ramp.taken()
+        ramp.state, ramp.touched, ramp.not_before = "running", now, now
+        ramp.enter(0, now)
+        switch.percent, switch.overdue = ramp.step.share.percent, False
+        self._publish(switch.id, "ramp.started")
+
+    def _advance(self, switch: Switch, ramp: Ramp, now: int) -> None:
+        if ramp.is_last:
+            ramp.effects.append((ramp.index, "release"))
+            self._end(ramp, "completed", PASSED)
+            return self._release(switch, now)
+        self._leave(ramp, PASSED)
+        ramp.state = "running"
+        ramp.enter(ramp.index + 1, now)
+        switch.percent = ramp.step.share.percent
+        return self._publish(switch.id, "ramp.advanced")
+
+    def _compensate(self, switch: Switch, ramp: Ramp, action: str, now: int) -> None:
+        ramp.effects.append((ramp.index, "compensate"))
+        self._end(ramp, "aborted", FAILED)
+        switch.percent = 0
+        if switch.expires <= now:
+            switch.on_expiry, switch.overdue = "hold", True
+        self._publish(switch.id, action)
+
+    def _release(self, switch: Switch, now: int) -> None:
+        if switch.live is not None:
+            self._end(switch.live, "aborted", FAILED)
+        switch.is_released, switch.percent, switch.overdue = True, 100, False
+        self._void(switch.id, "release")
+        self._publish(switch.id, "switch.released")
+
+    def _end(self, ramp: Ramp, state: str, step: str = "") -> None:
+        """`step` is what becomes of the present one, if it has begun."""
+        if ramp.state != "pending_approval":
+            self._leave(ramp, step)
+        ramp.taken()
+        ramp.state, ramp.blind_since = state, None
+
+    def _leave(self, ramp: Ramp, state: str) -> None:
+        ramp.step.state = state
+        self._void(ramp.switch, "ramp_gate")
+
+    def _ask_to_release(self, switch: Switch, who: Person, plan: Plan | None) -> None:
+        wish = (plan, switch.state)
+        waiting = [one for one in self._pending(switch.id, "release") if one.is_open(self.now)]
+        if any(one.wish == wish for one in waiting):
+            return
+        if any(one.by != who.name for one in waiting):
+            raise Refused("conflict")
+        for one in self._pending(switch.id, "release"):
+            self._close(one, "void" if one.is_open(self.now) else "expired", "")
+        self._ask("release", switch.id, who.name, None, wish)
+        if plan is not None:
+            ramp = self._new_ramp(switch, who.name, plan)
+            ramp.state = "pending_approval"
+            self._tell(switch.id, "ramp.requested")
+
+    def _ask(
+        self, kind: str, id: str, by: str, ends: int | None, wish: Wish = (None, "")
+    ) -> Request:
+        """`ends` is None where the contract does not say: whoever compares fills it in."""
+        request = Request(kind, id, by, ends, wish)
+        self.requests.append(request)
+        self._tell(id, "approval.requested")
+        return request
+
+    def _pending(self, id: str, kind: str) -> list[Request]:
+        about = [one for one in self.requests if (one.switch, one.kind) == (id, kind)]
+        return [one for one in about if one.state == "pending"]
+
+    def _void(self, id: str, kind: str) -> None:
+        for request in self._pending(id, kind):
+            self._close(request, "void", "")
+
+    def _close(self, request: Request, state: str, by: str) -> None:
+        request.state, request.decided_by = state, by
+        self._tell(request.switch, f"approval.{state}")
+        pending = self.switches[request.switch].pending
+        if request.kind == "release" and state != "approved" and pending is not None:
+            self._end(pending, "aborted")
+
+    def _publish(self, id: str, action: str) -> None:
+        self.version += 1
+        self._tell(id, action)
+
+    def _tell(self, id: str, action: str) -> None:
+        self.story.append((id, action))

@@ -1,0 +1,187 @@
+"""What a ramp is meant to do, written from the contract alone: plain data, no code of the product.
+
+Times are whole seconds on a clock that tests set. A gate says `pass`, `fail`, `no_data` or
+`waiting`.
+"""
+
+from dataclasses import dataclass, field
+
+FRESH = 60
+LEASE = 15
+RETRY = 10
+DWELLING, PASSED, FAILED, PENDING = "dwelling", "passed", "failed", "pending"
+AT_WORK = ("running", "holding", "paused")
+
+
+class Refused(Exception):
+    """Somebody may not do this now. Where several reasons stand in the way, any may be told."""
+
+    def __init__(self, *kinds: str) -> None:
+        super().__init__(*kinds)
+        self.kinds = frozenset(kinds)
+
+
+@dataclass(frozen=True)
+class Person:
+    name: str
+    approves: bool
+
+
+@dataclass(frozen=True)
+class Gate:
+    kind: str
+    name: str = ""
+    timeout: int = 7200
+
+
+@dataclass(frozen=True)
+class Share:
+    """A step of a plan."""
+
+    percent: float
+    dwell: int
+    max_hold: int = 3600
+    gates: tuple[Gate, ...] = ()
+
+
+Plan = tuple[Share, ...]
+AUTOMATIC: Plan = (Share(5, 300), Share(25, 300), Share(100, 300))
+
+
+Wish = tuple[Plan | None, str]
+"""The plan of a release (None: at once), and the state it was to be released from."""
+
+
+@dataclass
+class Request:
+    """What waits for a second person: a release, or the manual gate of a step."""
+
+    kind: str
+    switch: str
+    by: str
+    ends: int | None
+    wish: Wish = (None, "")
+    state: str = "pending"
+    decided_by: str = ""
+
+    def is_open(self, now: int) -> bool:
+        return self.state == "pending" and (self.ends is None or self.ends > now)
+
+
+@dataclass
+class Step:
+    share: Share
+    state: str = PENDING
+    began: int = 0
+    ends: int = 0
+    seen: list[str | None] = field(default_factory=list)
+    asked: Request | None = None
+
+
+@dataclass
+class Ramp:
+    """`turn` counts who took it in hand: workers that claim it, people who intervene.
+
+    A worker that took it in an earlier turn may not change it any more.
+    """
+
+    switch: str
+    by: str
+    plan: Plan
+    state: str = "running"
+    index: int = 0
+    steps: list[Step] = field(default_factory=list)
+    turn: int = 0
+    leased_until: int | None = None
+    touched: int = 0
+    not_before: int = 0
+    blind_since: int | None = None
+    paused_at: int | None = None
+    effects: list[tuple[int, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.steps = [Step(share) for share in self.plan]
+
+    @property
+    def step(self) -> Step:
+        return self.steps[self.index]
+
+    @property
+    def is_live(self) -> bool:
+        return self.state not in ("completed", "aborted")
+
+    @property
+    def is_last(self) -> bool:
+        return self.index + 1 == len(self.steps)
+
+    def enter(self, index: int, now: int) -> None:
+        self.index = index
+        step = self.step
+        step.state, step.began, step.ends = DWELLING, now, now + step.share.dwell
+        step.seen = [None] * len(step.share.gates)
+        self.blind_since = None
+        self.effects.append((index, "publish"))
+
+    def taken(self) -> None:
+        """Somebody intervenes: whoever worked on it is late."""
+        self.turn, self.leased_until = self.turn + 1, None
+
+    def is_free(self, now: int) -> bool:
+        """Whether no worker holds it. No lease is longer than 15 s, unless a clock was set back."""
+        left = 0 if self.leased_until is None else self.leased_until - now
+        return left <= 0 or left > LEASE
+
+    def has_to_be_seen(self, now: int) -> bool:
+        """Whether a worker that looks now has to look at it. Where the clock was set back by less
+        than a lease it may take as long until it does."""
+        at_work = self.state in AT_WORK or self.state == "failed"
+        set_back = self.touched > now + LEASE
+        in_time = now >= max(self.touched, self.not_before)
+        return at_work and self.is_free(now) and (in_time or set_back)
+
+    def may_be_seen(self, now: int) -> bool:
+        return (self.state in AT_WORK or self.state == "failed") and self.is_free(now)
+
+
+@dataclass(frozen=True)
+class Move:
+    """What follows for a ramp: `advance`, `hold` (blind since then), `compensate` or `stay`."""
+
+    kind: str
+    blind_since: int | None = None
+
+
+def decide(ramp: Ramp, verdicts: list[str], now: int) -> Move:
+    """A gate that fails takes it back at any time. Otherwise nothing happens before the dwell is
+    over, nor while it is paused. Without data it holds, no longer than it may; for a person it
+    holds as long as they are given."""
+    if ramp.state == "failed" or "fail" in verdicts:
+        return Move("compensate")
+    if ramp.state == "paused" or now < ramp.step.ends:
+        return Move("stay")
+    if all(verdict == "pass" for verdict in verdicts):
+        return Move("advance")
+    if "no_data" not in verdicts:
+        return Move("hold")
+    since = now if ramp.blind_since is None else ramp.blind_since
+    if now - since >= ramp.step.share.max_hold:
+        return Move("compensate")
+    return Move("hold", since)
+
+
+def judge(gate: Gate, step: Step, said: tuple[str, int] | None, now: int) -> str:
+    """What a gate says: `said` is the latest verdict from outside, and when it was observed."""
+    if gate.kind == "manual":
+        return _answer(step.asked, now)
+    if said is None:
+        return "no_data"
+    verdict, at = said
+    if at < step.began or abs(now - at) > FRESH:
+        return "no_data"
+    return "pass" if verdict == "ok" else "fail"
+
+
+def _answer(asked: Request | None, now: int) -> str:
+    if asked is None or asked.is_open(now):
+        return "waiting"
+    return "pass" if asked.state == "approved" else "fail"

@@ -1,0 +1,55 @@
+"""What the audit trail tells, by itself: state and share of every switch, from its rows alone.
+
+Plain data, no code of the product.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+PUBLISHED = {
+    *("switch.engaged", "switch.extended", "switch.released"),
+    *("ramp.started", "ramp.advanced", "ramp.compensated", "ramp.aborted"),
+}
+ENDS_RAMP = {"switch.engaged", "ramp.compensated", "ramp.aborted"}
+
+
+def retell(rows: Iterable[tuple[str, str, Any, Any]]) -> dict[str, tuple[str, float]]:
+    """State and share of each switch, after these rows: target, action, before, after.
+
+    Raises AssertionError for a row that does not follow from those before it: nothing flows again
+    after a kill unless a ramp was started or the switch released, and no publication is untold.
+    """
+    told: dict[str, tuple[str, float]] = {}
+    version = 0  # That of the first row is whatever was published before.
+    for target, action, before, after in rows:
+        if action not in PUBLISHED and not action.startswith(("ramp.", "episode.")):
+            continue
+        if action == "ramp.requested":
+            continue
+        was = told.get(target, ("released", 100))
+        assert shown(before) == was, f"{action} of {target} begins otherwise than it was: {was}"
+        now = told[target] = shown(after)
+        if after["version"] != before["version"]:
+            assert action in PUBLISHED, f"{action} published"
+            assert version in (0, after["version"] - 1), f"{action} is not the next publication"
+            version = after["version"]
+        _follows(action, was[1], now[1])
+    return told
+
+
+def shown(picture: Mapping[str, Any]) -> tuple[str, float]:
+    share = 100 if picture["state"] == "released" else picture["allow_percent"]
+    return picture["state"], share
+
+
+def _follows(action: str, was: float, now: float) -> None:
+    if action in ENDS_RAMP:
+        assert now == 0
+    elif action == "ramp.started":
+        assert was == 0 < now
+    elif action == "ramp.advanced":
+        assert was < now
+    elif action == "switch.released":
+        assert now == 100
+    else:
+        assert was == now, f"{action} changed the share from {was} to {now}"

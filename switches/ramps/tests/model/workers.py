@@ -1,0 +1,171 @@
+"""A worker followed from point to point: what it takes in hand, what it does, where it dies."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from controlplane.core.jobs import claims, engine, kinds
+from controlplane.core.jobs.claims import Turn
+from switches.ramps.tests.model import reading
+from switches.ramps.tests.model.house import House, at
+from switches.ramps.tests.model.model import Held
+from switches.ramps.tests.model.ramp import Move, Ramp
+
+WORKER = "system:ramps"
+TOLD_AS = {"advance": "ramp.advanced", "compensate": "ramp.compensated", "hold": "ramp.held"}
+OPEN = ("ramp.claimed", "ramp.looked", "ramp.worked")
+"""Points outside a transaction, apart from those behind each move: others may come in between."""
+
+
+class Died(BaseException):
+    """The worker is gone, at this very line."""
+
+
+class Broke(Exception):
+    """Something went wrong in a move."""
+
+
+@dataclass
+class Script:
+    """What happens at which point, counted from 1: it dies, or a move breaks; or, counted over the
+    points outside transactions only, something happens in between."""
+
+    dies: int = 0
+    breaks: int = 0
+    meanwhile: Mapping[int, Callable[[], None]] = field(default_factory=dict)
+
+
+@dataclass
+class Worker:
+    """One worker at its turn. `turns` is what it holds, once it has claimed."""
+
+    house: House
+    script: Script
+    held: Held | None = None
+    turns: list[Turn] = field(default_factory=list)
+    moves: dict[str, Move] = field(default_factory=dict)
+    points: list[str] = field(default_factory=list)
+    open_points: int = 0
+    broke: bool = False
+    died_at: str = ""
+
+    def tick(self) -> None:
+        """A whole turn, as the engine has it."""
+        now = self.house.world.now
+        self._run(lambda: engine.turn("ramps.turn", at(now), self.probe))
+        assert self.held is not None or not self._overlooked([])
+
+    def claim(self) -> None:
+        """The first part of a turn only: it holds the leases, and stands still."""
+        self.turns = claims.claim(["ramp"], at(self.house.world.now), most=2000)
+        self._claimed()
+        self.house.compare()
+
+    def go_on(self) -> None:
+        """The rest of it, whatever happened since."""
+        assert self.held is not None
+        kind, then = kinds.known()["ramp"], at(self.held.now)
+        late = self._late()
+        before = reading.whole_jobs(late)
+
+        def rest() -> None:
+            kind.work(self.turns, then, self.probe)
+            claims.give_back(self.turns)
+
+        self._run(rest)
+        if not self.script.meanwhile:
+            assert reading.whole_jobs(late) == before, "a worker that is late changed something"
+
+    def probe(self, point: str) -> None:
+        self.points.append(point)
+        if point == "ramp.claimed":
+            self._claimed()
+        elif point == "ramp.looked":
+            assert self.held is not None
+            self.moves = self.house.world.look(self.held)
+        if point.endswith(".committed"):
+            self._settle()
+        if point in OPEN or point.endswith(".committed"):
+            self.open_points += 1
+            if self.open_points in self.script.meanwhile:
+                self.house.compare()
+                self.script.meanwhile[self.open_points]()
+        if len(self.points) == self.script.dies:
+            raise Died(point)
+        in_move = point.partition(".")[0] in TOLD_AS or point.startswith("complete.")
+        if len(self.points) == self.script.breaks and in_move and not point.endswith("committed"):
+            self.broke = True
+            raise Broke(point)
+
+    def _run(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Died as died:
+            self.died_at = str(died)
+            self._settle()
+        else:
+            self._settle()
+            if self.held is not None:
+                left = {id for id in self.moves if self._is_ours(id)}
+                assert not left or self.broke, f"not carried out: {left} of {self.moves}"
+                self.house.world.give_back(self.held)
+        self.house.compare()
+
+    def _claimed(self) -> None:
+        before, now = self.house.fences, reading.fences()
+        taken = {pk for pk, fence in now.items() if before.get(pk) != fence}
+        found = [ramp for ramp in self._ramps() if self.house.pks[id(ramp)] in taken]
+        world = self.house.world
+        assert len(found) == len(taken)
+        assert not self._overlooked(found), "a ramp was not looked at"
+        assert all(ramp.may_be_seen(world.now) for ramp in found), "a ramp is another worker's"
+        self.held = world.claim(found)
+
+    def _overlooked(self, found: list[Ramp]) -> list[Ramp]:
+        ramps = [ramp for ramp in self._ramps() if ramp.has_to_be_seen(self.house.world.now)]
+        return [ramp for ramp in ramps if not any(ramp is one for one in found)]
+
+    def _ramps(self) -> list[Ramp]:
+        live = [switch.live for switch in self.house.world.switches.values()]
+        return [ramp for ramp in live if ramp is not None]
+
+    def _is_ours(self, id: str) -> bool:
+        assert self.held is not None
+        return any(ramp.switch == id and ramp.is_live for ramp in self.held.still())
+
+    def _late(self) -> list[int]:
+        assert self.held is not None
+        still = [id(ramp) for ramp in self.held.still()]
+        ours = [id(ramp) for ramp, _ in self.held.turns]
+        return [self.house.pks[one] for one in ours if one not in still]
+
+    def _settle(self) -> None:
+        """Do in the model what the worker has done since: as far as the audit trail tells so."""
+        ours = {id: move for id, move in self.moves.items() if self._is_ours(id)}
+        if not ours:
+            return
+        assert self.held is not None
+        world, now = self.house.world, self.held.now
+        audit, rows = reading.done_since(self.house.last_audit)
+        told = {(row.target, row.action) for row in audit if row.actor == WORKER}
+        for id_, move in ours.items():
+            ramp = world.switches[id_].ramps[-1]
+            row = rows[self.house.pks[id(ramp)]]
+            is_end = move.kind == "advance" and ramp.is_last
+            action = "switch.released" if is_end else TOLD_AS[move.kind]
+            if (id_, action) in told:
+                done = move
+            elif self.broke and (id_, "ramp.compensated") in told:
+                done = Move("compensate")
+            elif move.kind == "hold" and ramp.state == "holding":
+                since = None if move.blind_since is None else at(move.blind_since)
+                if row.blind_since != since:
+                    continue
+                done = move
+            elif self.broke and move.kind == "compensate" and row.state == "failed":
+                del self.moves[id_]
+                world.not_compensated(id_, now)
+                continue
+            else:
+                continue
+            del self.moves[id_]
+            world.carry_out(id_, done, now)

@@ -1,0 +1,156 @@
+"""Workers that die: real processes that turn ramps on a clock of their own, until they are killed.
+
+Run as `python -m switches.ramps.tests.mortal`, with the database's settings as a line of JSON; each
+further line is a life. A process is forked for it from one that never connects, so that hundreds
+cost little. It says what happens to it in lines of JSON; the last is how it ended.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+SETTINGS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
+NEVER = 10**6
+
+
+class Nursery:
+    """Where workers are born, one at a time; `end` it."""
+
+    def __init__(self, database: dict[str, Any]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "switches.ramps.tests.mortal"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._write({name: database[name] for name in SETTINGS})
+
+    def live(
+        self,
+        ramp: int,
+        began: datetime,
+        *,
+        ticks: range,
+        at: str = "",
+        since: int = NEVER,
+        number: signal.Signals = signal.SIGKILL,
+    ) -> "Life":
+        """Turn ramps at these seconds since `began`, until the ramp is over. The first time it
+        comes to the point `at` in a tick from `since` on, it sends itself the signal."""
+        self._write(
+            {
+                "ramp": ramp,
+                "began": began.isoformat(),
+                "ticks": [ticks.start, ticks.stop],
+                "at": at,
+                "since": since,
+                "number": int(number),
+            }
+        )
+        return Life(self)
+
+    def read(self) -> dict[str, Any]:
+        line = self._process.stdout.readline()
+        assert line, "the nursery is gone"
+        return json.loads(line)
+
+    def end(self) -> None:
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+
+    def _write(self, said: dict[str, Any]) -> None:
+        self._process.stdin.write(json.dumps(said) + "\n")
+        self._process.stdin.flush()
+
+
+class Life:
+    """What a worker went through: the points it came to in each tick, and the ticks that moved."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+        self.pid = 0
+        self.points: list[tuple[int, str]] = []
+        self.moved: list[int] = []
+        self.ended_by: str = ""
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Wait until it ends or is stopped."""
+        while True:
+            said = self._nursery.read()
+            if "pid" in said:
+                self.pid = said["pid"]
+            elif "point" in said:
+                self.points.append((said["tick"], said["point"]))
+            elif "moved" in said:
+                self.moved.append(said["tick"])
+            else:
+                self.ended_by = said["ended"]
+                return
+
+
+def main() -> None:
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    django.setup()
+    from django.db import connection
+
+    from controlplane.core.jobs import kinds
+
+    connection.settings_dict.update(json.loads(sys.stdin.readline()))
+    role = "-c role="
+    options = connection.settings_dict["OPTIONS"]
+    options["options"] = options["options"].partition(role)[0]
+    options.pop("pool", None)
+    kinds.known()
+    for line in iter(sys.stdin.readline, ""):
+        pid = os.fork()
+        if not pid:
+            _live(**json.loads(line))
+            os._exit(0)
+        _say(pid=pid)
+        status = os.waitpid(pid, os.WUNTRACED)[1]
+        if os.WIFSTOPPED(status):
+            _say(ended=signal.Signals(os.WSTOPSIG(status)).name)
+            status = os.waitpid(pid, 0)[1]
+        _say(ended=signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "")
+
+
+def _live(ramp: int, began: str, ticks: list[int], at: str, since: int, number: int) -> None:
+    from controlplane.core.jobs import engine
+    from controlplane.core.jobs.models import Job
+
+    for tick in range(*ticks):
+
+        def probe(point: str, tick: int = tick) -> None:
+            _say(tick=tick, point=point)
+            if point == at and tick >= since:
+                os.kill(os.getpid(), number)
+
+        now = datetime.fromisoformat(began) + timedelta(seconds=tick)
+        if engine.turn("ramps.turn", now, probe):
+            _say(tick=tick, moved=True)
+        if not Job.objects.get(pk=ramp).is_live:
+            return
+
+
+def _say(**said: Any) -> None:
+    os.write(1, (json.dumps(said) + "\n").encode())
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()

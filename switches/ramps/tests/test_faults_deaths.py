@@ -1,0 +1,232 @@
+"""A worker killed at each point of each move: the next one finishes, and everything happens once.
+
+The workers are processes, and kill -9 is real; only the clock is the test's, so that a lease of 15
+seconds is over when it says so. A point that no worker comes to fails its test.
+"""
+
+import json
+import os
+import signal
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+
+from controlplane.core.actors import system
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.gates.models import ExternalVerdict, Gate
+from controlplane.core.jobs.claims import LEASE
+from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.targets.models import Route, Target
+from switches import services
+from switches.models import Episode, Publication, Ramp
+from switches.ramps.tests.mortal import Life, Nursery
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.timeout(90),
+    pytest.mark.django_db(transaction=True),
+]
+
+SHELL = system("shell")
+PERCENTS = (5, 25, 100)
+DWELL = 2
+HOLD = 4
+TICKS = 60
+LATEST = LEASE.total_seconds() + 2
+EVERY_TURN = ("ramp.claimed", "ramp.looked", "ramp.worked")
+ADVANCE = ("locked", "claimed", "published", "told", "committed")
+POINTS = {
+    "advance": (*EVERY_TURN, *(f"advance.{point}" for point in ADVANCE)),
+    "complete": (
+        *EVERY_TURN,
+        *("advance.locked", "complete.claimed", "complete.told", "advance.committed"),
+    ),
+    "compensate": (*EVERY_TURN, *(f"compensate.{point}" for point in ADVANCE)),
+    "hold": (*EVERY_TURN, "hold.locked", "hold.claimed", "hold.told", "hold.committed"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A move at a step of a ramp: `move` is what the worker dies in."""
+
+    move: str
+    step: int
+
+    def __str__(self) -> str:
+        return f"{self.move} at {PERCENTS[self.step]} %"
+
+    def plan(self, gate: str) -> list[dict]:
+        gates = {"compensate": self.step, "hold": self.step}
+        gated = gates.get(self.move)
+        return [
+            {
+                "percent": percent,
+                "dwell_seconds": DWELL,
+                "max_hold_seconds": HOLD,
+                "gates": [{"type": "external", "gate": gate}] if index == gated else [],
+            }
+            for index, percent in enumerate(PERCENTS)
+        ]
+
+    @property
+    def actions(self) -> list[str]:
+        """What the audit trail says of it, in order."""
+        if self.move in ("advance", "complete"):
+            return ["switch.engaged", "ramp.started", *["ramp.advanced"] * 2, "switch.released"]
+        held = ["ramp.held"] if self.move == "hold" else []
+        gone = ["ramp.advanced"] * self.step
+        return ["switch.engaged", "ramp.started", *gone, *held, "ramp.compensated"]
+
+    @property
+    def percents(self) -> list[float | None]:
+        if self.move in ("advance", "complete"):
+            return [0, *PERCENTS, None]
+        held = [PERCENTS[self.step]] if self.move == "hold" else []
+        return [0, *PERCENTS[: self.step + 1], *held, 0]
+
+
+CASES = [
+    *(Case("advance", step) for step in (0, 1)),
+    Case("complete", 2),
+    *(Case(move, step) for move in ("compensate", "hold") for step in (0, 1, 2)),
+]
+
+
+@pytest.fixture(scope="module")
+def nurseries(django_db_setup):
+    both = [Nursery(connection.settings_dict) for _ in range(2)]
+    yield both
+    for nursery in both:
+        nursery.end()
+
+
+@pytest.fixture
+def somebody():
+    """Who is told of everything, in one message each."""
+    now = db_now()
+    target = Target.objects.create(
+        name="all", kind="channel", address="webhook", webhook_url="http://[::1]/", created_at=now
+    )
+    Route.objects.create(target=target, created_at=now)
+
+
+def begin(case: Case, name: str) -> Ramp:
+    """A ramp that has just begun; its external gate fails as soon as anybody may look at it."""
+    key = name.replace(".", "-")
+    engaged = {"scope": "feature", "key": key, "actor": SHELL, "now": db_now()}
+    services.engage(**engaged, reason="provider outage, 5xx since 02:10", expires_in="24h")
+    now = db_now()
+    released = {"scope": "feature", "key": key, "actor": SHELL, "now": now}
+    gate = f"smoke-{key}"
+    if case.move == "compensate":
+        at = now + timedelta(seconds=case.step * (DWELL + 1) + 2)
+        said = {"verdict": "fail", "observed_at": at, "received_at": now, "by": "token:ci"}
+        ExternalVerdict.objects.create(name=gate, **said)
+    done = services.release(
+        **released, justification="cause fixed, verified twice", plan=case.plan(gate)
+    )
+    return done.ramp
+
+
+def began(ramp: Ramp) -> datetime:
+    return JobStep.objects.get(job=ramp.pk, index=0).started_at
+
+
+def took(ramp: Ramp) -> list[float]:
+    """Seconds from its beginning to the end of each step that began."""
+    steps = JobStep.objects.filter(job=ramp.pk, finished_at__isnull=False).order_by("index")
+    return [(step.finished_at - began(ramp)).total_seconds() for step in steps]
+
+
+def assert_all_happened_once(case: Case, ramp: Ramp, version: int) -> None:
+    """`version` is that of the publication before the ramp's switch was engaged."""
+    job = Job.objects.get(pk=ramp.pk)
+    rows = list(AuditEntry.objects.filter(target=ramp.switch_id).order_by("id"))
+    after = [json.loads(row.after) for row in rows]
+    assert [row.action for row in rows] == case.actions
+    assert [one.get("allow_percent") for one in after] == case.percents
+    published = [one["version"] for one in after]
+    assert sorted(set(published)) == list(range(version + 1, published[-1] + 1))
+    assert Publication.objects.get().version == published[-1]
+
+    told = OutboxMessage.objects.filter(event_key__in=[f"audit:{row.pk}" for row in rows])
+    assert sorted(told.values_list("event_key", flat=True)) == sorted(
+        f"audit:{row.pk}" for row in rows
+    )
+    about = OutboxMessage.objects.filter(subject=f"episode:{ramp.episode_id}")
+    assert about.count() == len(rows)
+    last = ("release", 2) if case.move in ("advance", "complete") else ("compensate", case.step)
+    keys = {f"ramp:{ramp.pk}:{step}:publish" for step in range(last[1] + 1)}
+    effects = JobEffect.objects.filter(job=ramp.pk)
+    assert {effect.key for effect in effects} == keys | {f"ramp:{ramp.pk}:{last[1]}:{last[0]}"}
+    assert all(effect.done_at for effect in effects)
+
+    episode = Episode.objects.get(pk=ramp.episode_id)
+    through = case.move in ("advance", "complete")
+    assert job.state == ("completed" if through else "cancelled")
+    assert (episode.ended_at is not None) is through
+    assert through or episode.allow_percent == 0
+    assert not Ramp.objects.get(pk=ramp.pk).live
+    assert not Gate.objects.exists()
+    assert audit.verify().intact
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.usefixtures("somebody")
+def test_worker_killed_at_any_point_everything_happens_once_and_soon(case, nurseries):
+    nursery, _ = nurseries
+    undisturbed, life, _ = _run(case, nursery, "undisturbed")
+    move_at = life.moved[case.step]
+    assert {point for tick, point in life.points if tick == move_at} == set(POINTS[case.move])
+
+    for point in POINTS[case.move]:
+        ramp, first, version = _run(case, nursery, point, at=point, since=move_at)
+        assert first.ended_by == "SIGKILL", f"nobody came to {point}"
+        tick = first.points[-1][0]
+        second = nursery.live(ramp.pk, began(ramp), ticks=range(tick + 1, TICKS))
+
+        assert second.ended_by == ""
+        assert_all_happened_once(case, ramp, version)
+        late = [ours - theirs for ours, theirs in zip(took(ramp), took(undisturbed), strict=True)]
+        print(f"{case}, killed at {point}: late by {', '.join(f'{each:.1f}' for each in late)} s")
+        assert min(late) > -1.1
+        assert max(late) <= LATEST
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("case", [CASES[0], CASES[2], CASES[4], CASES[6]], ids=str)
+@pytest.mark.usefixtures("somebody")
+def test_worker_stopped_for_longer_than_its_lease_writes_nothing(case, nurseries):
+    nursery, another = nurseries
+    _, life, _ = _run(case, nursery, "undisturbed")
+    move_at = life.moved[case.step]
+
+    for point in ("ramp.claimed", "ramp.looked"):
+        stop = {"at": point, "since": move_at, "number": signal.SIGSTOP, "until": move_at + 1}
+        ramp, stale, version = _run(case, nursery, point, **stop)
+        assert stale.ended_by == "SIGSTOP"
+        another.live(ramp.pk, began(ramp), ticks=range(move_at + 1, TICKS))
+        assert_all_happened_once(case, ramp, version)
+
+        os.kill(stale.pid, signal.SIGCONT)
+        stale.go_on()
+
+        assert stale.ended_by == ""
+        assert not [tick for tick in stale.moved if tick == move_at]
+        assert_all_happened_once(case, ramp, version)
+        print(f"{case}: {Job.objects.get(pk=ramp.pk).duplicates_stopped} late writes stopped")
+
+
+def _run(
+    case: Case, nursery: Nursery, name: str, *, until: int = TICKS, **death: object
+) -> tuple[Ramp, Life, int]:
+    version = Publication.objects.get().version
+    ramp = begin(case, name)
+    life = nursery.live(ramp.pk, began(ramp), ticks=range(1, until), **death)
+    return ramp, life, version

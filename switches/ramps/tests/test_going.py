@@ -1,0 +1,471 @@
+"""A ramp from its start to its end: steps, dwell, gates, holds, and the way back."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from switches import services
+from switches.models import Episode, Publication, Ramp, Switch
+from switches.ramps import control
+from switches.ramps.tests.given import (
+    CHAT,
+    GATED,
+    SHELL,
+    SMOKE,
+    audited,
+    begin,
+    engage,
+    flows,
+    look,
+    outcome,
+    release,
+    say,
+    seconds,
+    somebody,
+    stands,
+    state,
+)
+from switches.rules.tests.given import in_force
+
+pytestmark = pytest.mark.django_db
+WHY = "watching the dashboards first"
+TWO = [{"percent": 5, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 60}]
+
+
+def step(ramp, index=0):
+    return JobStep.objects.get(job_id=ramp.pk, index=index)
+
+
+def test_begins_with_its_first_share_published():
+    now = db_now()
+    engage(CHAT, now)
+    version = Publication.objects.get().version
+
+    ramp = release(CHAT, now).ramp
+
+    assert (state(ramp), flows(), stands()) == ("running", 5, "ramping")
+    assert Publication.objects.get().version == version + 1
+    assert step(ramp).due_at == now + timedelta(minutes=5)
+    assert audited() == ["switch.engaged", "ramp.started"]
+
+
+def test_goes_through_its_steps_to_the_end():
+    now = db_now()
+    ramp = begin(now)
+    seen = []
+
+    for count in range(1, 17):
+        look(now + seconds(61 * count))
+        seen.append(flows() if stands() == "ramping" else stands())
+
+    assert seen == [5] * 4 + [25] * 5 + [100] * 5 + ["released"] * 2
+    assert state(ramp) == "completed"
+    assert audited() == [
+        "switch.engaged",
+        *("ramp.started", "ramp.advanced", "ramp.advanced", "switch.released"),
+    ]
+    episode = Episode.objects.get()
+    assert episode.ended_how == "released"
+    assert [found.state for found in JobStep.objects.order_by("index")] == ["passed"] * 3
+
+
+def test_nothing_moves_a_second_before_its_dwell_is_over():
+    now = db_now()
+    begin(now)
+
+    assert look(now + timedelta(minutes=5) - seconds(1)) == 0
+    assert flows() == 5
+    assert look(now + timedelta(minutes=5)) == 1
+    assert flows() == 25
+
+
+def test_moves_one_step_a_look_however_late():
+    now = db_now()
+    begin(now)
+
+    look(now + timedelta(days=2))
+
+    assert flows() == 25
+
+
+def test_each_move_has_its_side_effects_once():
+    now = db_now()
+    ramp = begin(now, TWO)
+    for count in (60, 61, 122, 123, 124):
+        look(now + seconds(count))
+
+    keys = JobEffect.objects.order_by("pk").values_list("key", flat=True)
+    told = f"ramp:{ramp.pk}"
+    assert list(keys) == [f"{told}:0:publish", f"{told}:1:publish", f"{told}:1:release"]
+
+
+def test_passes_on_what_an_outsider_says():
+    now = db_now()
+    begin(now, GATED)
+    say("ok", now + seconds(50))
+
+    look(now + seconds(60))
+
+    assert flows() == 100
+
+
+def test_a_verdict_from_before_the_step_is_no_data():
+    now = db_now()
+    say("ok", now - seconds(1))
+    ramp = begin(now, [{**GATED[0], "dwell_seconds": 5}, GATED[1]])
+
+    look(now + seconds(5))
+
+    assert (state(ramp), flows()) == ("holding", 5)
+
+
+def test_without_data_it_holds_until_data_comes():
+    now = db_now()
+    ramp = begin(now, GATED)
+
+    look(now + seconds(60))
+    held = Job.objects.get(pk=ramp.pk)
+    look(now + seconds(90))
+    say("ok", now + seconds(100))
+    look(now + seconds(101))
+
+    assert "smoke" in held.hold_reason
+    assert (state(ramp), flows()) == ("running", 100)
+    assert Job.objects.get(pk=ramp.pk).hold_reason == ""
+    assert audited().count("ramp.held") == 1
+    assert Ramp.objects.get().blind_since is None
+
+
+def test_without_data_for_too_long_it_goes_back():
+    now = db_now()
+    ramp = begin(now, [{**GATED[0], "max_hold_seconds": 30}, GATED[1]])
+
+    look(now + seconds(60))
+    look(now + seconds(89))
+    assert (state(ramp), flows()) == ("holding", 5)
+    look(now + seconds(90))
+
+    assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
+    assert "smoke" in outcome(ramp)
+    assert audited()[-1] == "ramp.compensated"
+
+
+def test_a_gate_that_fails_within_the_dwell_takes_it_back_at_once():
+    now = db_now()
+    ramp = begin(now, GATED)
+    say("fail", now + seconds(10), errors=12)
+
+    look(now + seconds(11))
+
+    assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
+    row = AuditEntry.objects.get(action="ramp.compensated")
+    assert '"errors":12' in row.after
+    assert step(ramp).state == "failed"
+    episode = Episode.objects.get()
+    assert (episode.on_expiry, episode.overdue) == ("ramp", False)
+
+
+def test_what_is_over_does_not_move_again():
+    now = db_now()
+    begin(now, GATED)
+    say("fail", now + seconds(1))
+    look(now + seconds(2))
+    version = Publication.objects.get().version
+
+    assert look(now + seconds(60)) == 0
+    assert Publication.objects.get().version == version
+
+
+def test_it_can_be_released_again_after_it_went_back():
+    now = db_now()
+    first = begin(now, GATED)
+    say("fail", now + seconds(1))
+    look(now + seconds(2))
+
+    second = release(CHAT, now + seconds(3)).ramp
+
+    assert second.pk != first.pk
+    assert (flows(), second.episode_id) == (5, first.episode_id)
+
+
+class TestPaused:
+    def test_has_the_rest_of_its_dwell_before_it_when_it_is_resumed(self):
+        now = db_now()
+        ramp = begin(now, TWO)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
+
+        control.pause(**verb, now=now + seconds(20))
+        look(now + seconds(500))
+        assert (state(ramp), flows()) == ("paused", 5)
+        control.resume(**verb, now=now + seconds(1000))
+
+        assert step(ramp).due_at == now + seconds(1040)
+        assert look(now + seconds(1039)) == 0
+        assert look(now + seconds(1040)) == 1
+        assert flows() == 100
+        assert audited()[2:4] == ["ramp.paused", "ramp.resumed"]
+
+    def test_past_its_dwell_goes_on_at_once(self):
+        now = db_now()
+        ramp = begin(now, GATED)
+        look(now + seconds(60))
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": SHELL}
+
+        control.pause(**verb, now=now + seconds(70))
+        say("ok", now + seconds(90))
+        control.resume(**verb, now=now + seconds(95))
+        look(now + seconds(96))
+
+        assert flows() == 100
+
+    def test_is_not_blind_meanwhile(self):
+        now = db_now()
+        ramp = begin(now, [{**GATED[0], "max_hold_seconds": 30}, GATED[1]])
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": SHELL}
+        look(now + seconds(60))
+        control.pause(**verb, now=now + seconds(80))
+        look(now + seconds(500))
+        control.resume(**verb, now=now + seconds(600))
+
+        look(now + seconds(601))
+        look(now + seconds(630))
+        assert state(ramp) == "holding"
+        look(now + seconds(631))
+
+        assert state(ramp) == "aborted"
+
+    def test_is_taken_back_by_a_gate_that_fails(self):
+        now = db_now()
+        ramp = begin(now, GATED)
+        control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
+        say("fail", now + seconds(2))
+
+        look(now + seconds(3))
+
+        assert (state(ramp), flows()) == ("aborted", 0)
+
+    @pytest.mark.parametrize("verb", [control.pause, control.advance])
+    def test_is_only_resumed_or_aborted(self, verb):
+        now = db_now()
+        ramp = begin(now, TWO)
+        control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+
+        with pytest.raises(Conflict, match="paused"):
+            verb(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+
+
+class TestAdvanced:
+    def test_passes_over_the_dwell_and_missing_data(self):
+        now = db_now()
+        ramp = begin(now, GATED)
+
+        control.advance(
+            ramp_id=ramp.pk, reason=WHY, actor=somebody("approver", "ada"), now=now + seconds(1)
+        )
+
+        assert (state(ramp), flows()) == ("running", 100)
+        assert step(ramp, 1).due_at == now + seconds(301)
+
+    def test_of_the_last_step_releases(self):
+        now = db_now()
+        ramp = begin(now, [{"percent": 100}])
+
+        control.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
+
+        assert (state(ramp), stands()) == ("completed", "released")
+
+    def test_takes_an_approver(self):
+        ramp = begin(db_now(), TWO)
+
+        with pytest.raises(Forbidden, match="approver"):
+            control.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=db_now())
+
+    def test_not_past_a_gate_that_fails(self):
+        now = db_now()
+        plan = [{**GATED[0], "gates": [SMOKE, {"type": "manual"}]}, GATED[1]]
+        ramp = begin(now, plan)
+        data = step(ramp).data
+        data["gates"][0] |= {"verdict": "fail", "evidence": {}}
+        JobStep.objects.filter(pk=step(ramp).pk).update(data=data)
+
+        with pytest.raises(Conflict, match="A gate fails: external gate smoke"):
+            control.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "\x1b[2J"])
+def test_every_intervention_says_why(reason):
+    ramp = begin(db_now(), TWO)
+
+    for verb in (control.advance, control.pause, control.resume, control.abort):
+        with pytest.raises(InvalidInput):
+            verb(ramp_id=ramp.pk, reason=reason, actor=SHELL, now=db_now())
+    assert state(ramp) == "running"
+
+
+class TestAborted:
+    @pytest.mark.parametrize("paused", [False, True])
+    def test_is_engaged_again_at_once(self, paused):
+        now = db_now()
+        ramp = begin(now, TWO)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody(), "now": now + seconds(1)}
+        if paused:
+            control.pause(**verb)
+
+        control.abort(**verb)
+
+        assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
+        assert outcome(ramp) == f"Aborted by user:kim: {WHY}"
+        assert audited()[-1] == "ramp.aborted"
+        assert Episode.objects.get().ended_at is None
+
+    def test_of_a_permanent_episode_leaves_it_permanent(self):
+        now = db_now()
+        engage(CHAT, now)
+        Episode.objects.update(permanent=True, expires_at=None, reconfirm_due_at=now + seconds(5))
+        ramp = release(CHAT, now).ramp
+
+        assert services.call_for_reconfirmation(now + seconds(6)) == 0
+        control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(7))
+
+        episode = Episode.objects.get()
+        assert (episode.permanent, episode.expires_at, episode.overdue) == (True, None, False)
+        assert flows() == 0
+        assert services.call_for_reconfirmation(now + seconds(8)) == 1
+
+    def test_twice_is_told(self):
+        now = db_now()
+        ramp = begin(now, TWO)
+        control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+
+        with pytest.raises(Conflict, match="This ramp is aborted"):
+            control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+
+
+class TestReleasedAtOnce:
+    def test_ends_the_ramp(self):
+        now = db_now()
+        ramp = begin(now, TWO)
+
+        release(CHAT, now + seconds(5), by=somebody("approver", "ada"), mode="immediate")
+
+        assert (state(ramp), stands()) == ("aborted", "released")
+        assert outcome(ramp).startswith("Released at once, by user:ada")
+        assert look(now + seconds(60)) == 0
+
+    def test_is_refused_to_an_operator(self):
+        now = db_now()
+        ramp = begin(now, TWO)
+
+        with pytest.raises(Forbidden):
+            release(CHAT, now + seconds(5), by=somebody(), mode="immediate")
+
+        assert (state(ramp), flows()) == ("running", 5)
+
+
+def test_second_release_by_ramp_is_told_who_began_the_first():
+    now = db_now()
+    ramp = begin(now, TWO, by=somebody())
+
+    with pytest.raises(Conflict, match=r"ramping already, by user:kim") as refused:
+        release(CHAT, now)
+
+    assert refused.value.extra["ramp"] == ramp.pk
+
+
+class TestRules:
+    PLAN = [
+        {"percent": 5, "dwell_seconds": 60, "max_hold_seconds": 100},
+        {"percent": 100, "dwell_seconds": 60},
+    ]
+
+    def at_the_door(self, now):
+        """A ramp about to go to all, of the last one that a rule wants engaged."""
+        ramp = begin(now, self.PLAN)
+        in_force("at_least_one", "feature:*", name="one way")
+        look(now + seconds(60))
+        return ramp
+
+    def test_one_in_the_way_of_everything_holds_it_and_is_named(self):
+        ramp = self.at_the_door(db_now())
+
+        assert (state(ramp), flows()) == ("holding", 5)
+        assert "one way" in Job.objects.get(pk=ramp.pk).hold_reason
+        assert audited().count("ramp.held") == 1
+
+    def test_it_goes_on_once_no_rule_is_in_the_way(self):
+        now = db_now()
+        ramp = self.at_the_door(now)
+        look(now + seconds(70))
+        engage("feature:other", now + seconds(80))
+
+        look(now + seconds(81))
+
+        assert (state(ramp), flows()) == ("running", 100)
+        assert audited().count("ramp.held") == 1
+
+    def test_it_goes_back_after_so_long(self):
+        now = db_now()
+        ramp = self.at_the_door(now)
+
+        look(now + seconds(159))
+        assert state(ramp) == "holding"
+        look(now + seconds(160))
+
+        assert (state(ramp), flows()) == ("aborted", 0)
+        assert "one way" in outcome(ramp)
+
+    def test_at_the_end_it_is_asked_once_more(self):
+        now = db_now()
+        ramp = begin(now, [{"percent": 100, "dwell_seconds": 60}])
+        in_force("at_least_one", "feature:*", name="one way")
+
+        look(now + seconds(60))
+
+        assert (state(ramp), stands(), flows()) == ("holding", "ramping", 100)
+
+    def test_one_that_was_overridden_is_not_asked_again(self):
+        now = db_now()
+        in_force("at_least_one", "feature:*", name="one way")
+        engage(CHAT, now)
+        glass = {"rule": "one way", "reason": "both regions double charge, INC-4411"}
+        ada = somebody("approver", "ada")
+        ramp = release(CHAT, now, by=ada, plan=self.PLAN, break_glass=glass).ramp
+
+        look(now + seconds(60))
+        look(now + seconds(125))
+
+        assert state(ramp) == "completed"
+
+    def test_nobody_advances_past_one(self):
+        now = db_now()
+        ramp = self.at_the_door(now)
+
+        with pytest.raises(Conflict, match="one way"):
+            control.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(500))
+
+        assert (state(ramp), flows()) == ("holding", 5)
+
+    def test_a_protected_one_ramps_without_asking(self):
+        now = db_now()
+        in_force("protected", CHAT)
+
+        ramp = begin(now, TWO, by=somebody())
+
+        assert state(ramp) == "running"
+
+
+def test_broken_switch_is_told_as_it_was_before():
+    now = db_now()
+    ramp = begin(now, GATED)
+    say("fail", now + seconds(1))
+    look(now + seconds(2))
+
+    row = AuditEntry.objects.get(action="ramp.compensated")
+    assert '"state":"ramping"' in row.before
+    assert '"state":"engaged"' in row.after
+    assert f'"ramp":{ramp.pk}' in row.after
+    assert Switch.objects.get().version == Publication.objects.get().version

@@ -1,0 +1,189 @@
+"""What ramps have waiting for a person, and who is called about one that can't be taken back."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core import sections
+from controlplane.core.actors import system
+from controlplane.core.clock import db_now
+from controlplane.core.escalation import engine as escalation
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.gates import services as gates
+from controlplane.core.jobs import engine
+from controlplane.core.targets.models import OnCallMember, Target
+from switches import metrics, services
+from switches.models import Episode, Publication, Ramp
+from switches.ramps import control
+from switches.ramps import sections as ramps
+from switches.tests import outlet
+
+pytestmark = pytest.mark.django_db
+
+SHELL = system("shell")
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+WHY = "provider confirmed the fix 2.14.1"
+SMOKE = {"type": "external", "gate": "smoke"}
+
+
+@pytest.fixture
+def on_call(settings):
+    """Kim is on call, and reached in Slack."""
+    outlet.configure(settings)
+    now = db_now()
+    kim = Target.objects.create(name="kim", kind="person", slack_user_id="UKIM", created_at=now)
+    OnCallMember.objects.create(rotation=Target.objects.get(name="on-call"), position=0, person=kim)
+
+
+def begin(now, *gates_of_first, key="chat"):
+    services.engage(scope="feature", key=key, reason=WHY, expires_in="24h", actor=SHELL, now=now)
+    plan = [{"percent": 5, "gates": list(gates_of_first)}, {"percent": 25}, {"percent": 100}]
+    return services.release(
+        scope="feature", key=key, justification=WHY, plan=plan, actor=SHELL, now=now
+    ).ramp
+
+
+def look(now):
+    return engine.turn("ramps.turn", now)
+
+
+def everything(now):
+    """All that waits, by kind."""
+    return [one for source in sections.attention_sources() for one in source(now)]
+
+
+def test_one_that_goes_on_waits_for_nobody():
+    now = db_now()
+    begin(now)
+    look(now + 6 * MINUTE)
+
+    assert [*ramps.holding(now), *ramps.paused(now)] == []
+    assert not [one for one in everything(now + 6 * MINUTE) if "ramp" in one.path]
+
+
+def test_one_that_holds_says_why_since_when_and_when_it_goes_back():
+    now = db_now()
+    ramp = begin(now, SMOKE)
+    look(now + 6 * MINUTE)
+
+    (one,) = ramps.holding(now + 20 * MINUTE)
+
+    assert (one.kind, one.severity, one.path) == ("ramp_holding", "warning", f"/ramps/{ramp.pk}/")
+    assert one.title == "The ramp of feature:chat holds at 5 %, step 1 of 3"
+    assert "nobody has reported smoke yet" in one.detail
+    assert timedelta() <= one.since - (now + 6 * MINUTE) < MINUTE
+    assert one.due_at == one.since + HOUR
+
+
+def test_one_that_waits_for_a_person_is_told_of_as_an_approval():
+    now = db_now()
+    begin(now, {"type": "manual"})
+    look(now + 6 * MINUTE)
+
+    assert ramps.holding(now + 7 * MINUTE) == []
+    (one,) = [one for one in everything(now + 7 * MINUTE) if "feature:chat" in one.title]
+    assert one.kind == "approval"
+    assert "Ramp of feature:chat: go on to 25 %, after 5 %" in one.title
+    assert one.path.startswith("/approvals/")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "kinds"), [(59, []), (61, ["ramp_paused"]), (25 * 60, ["job_paused"])]
+)
+def test_one_that_is_paused_for_long_is_told_of_once(minutes, kinds):
+    now = db_now()
+    ramp = begin(now)
+    control.pause(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now)
+    later = now + minutes * MINUTE
+    Ramp.objects.get().job.__class__.objects.update(heartbeat_at=later)
+
+    found = [one.kind for one in everything(later) if one.kind.endswith("_paused")]
+
+    assert found == kinds
+
+
+def test_what_ramps_is_not_about_to_expire_nor_forgotten():
+    now = db_now()
+    begin(now)
+    Episode.objects.update(expires_at=now + 30 * MINUTE)
+
+    assert not [one for one in everything(now) if one.kind in ("expiring", "forgotten")]
+
+
+def unpublishable():
+    """Nothing can be published any more: the way back fails as the way on does."""
+    head = Publication.objects.get()
+    Publication.objects.update(version=2**63 - 1)
+    return head.version
+
+
+def test_one_that_can_not_be_taken_back_calls_the_person_on_call_until_it_is(on_call):
+    now = db_now()
+    ramp = begin(now, SMOKE)
+    gates.report_external(name="smoke", verdict="fail", evidence={}, actor=SHELL, now=now + MINUTE)
+    version = unpublishable()
+
+    look(now + MINUTE)
+    escalation.advance(now + 2 * MINUTE)
+
+    ramp.job.refresh_from_db()
+    assert ramp.job.state == "failed"
+    one = Escalation.objects.get(subject=f"job:{ramp.pk}")
+    assert (one.event, one.severity) == ("job.compensation_failed", "critical")
+    step = outlet.told("escalation.step")[0]
+    assert step.destination == "slack:UKIM"
+    first = everything(now + MINUTE)[0]
+    assert (first.kind, first.severity) == ("job_not_compensated", "critical")
+    assert first.path == f"/ramps/{ramp.pk}/"
+
+    look(now + 2 * MINUTE)
+    assert len(outlet.told("job.compensation_failed")) == 1
+    Publication.objects.update(version=version)
+    look(now + 3 * MINUTE)
+
+    assert Episode.objects.get().allow_percent == 0
+    one.refresh_from_db()
+    assert one.closed_at is not None
+    assert not [two for two in everything(now + 3 * MINUTE) if two.kind == "job_not_compensated"]
+    assert len(outlet.told("ramp.compensated")) == 1
+
+
+def test_engaging_closes_the_call_too(on_call):
+    now = db_now()
+    ramp = begin(now, SMOKE)
+    gates.report_external(name="smoke", verdict="fail", evidence={}, actor=SHELL, now=now + MINUTE)
+    version = unpublishable()
+    look(now + MINUTE)
+    Publication.objects.update(version=version)
+
+    services.engage(
+        scope="feature", key="chat", reason=WHY, expires_in="24h", actor=SHELL, now=now + 2 * MINUTE
+    )
+
+    assert Escalation.objects.get(subject=f"job:{ramp.pk}").closed_at is not None
+    assert Episode.objects.get(ended_at=None).allow_percent == 0
+
+
+def told(now):
+    return {
+        (family.name, *sample.labels.values()): sample.value
+        for family in [*metrics.ramping(now), *metrics.engaged(now)]
+        for sample in family.samples
+    }
+
+
+def test_metrics_tell_step_and_share_while_it_ramps():
+    now = db_now()
+    begin(now)
+    assert told(now) == {
+        ("switchgear_ramp_step", "feature:chat"): 1,
+        ("switchgear_ramp_percent", "feature:chat"): 5,
+        ("switchgear_switch_engaged", "feature", "chat"): 0,
+    }
+
+    look(now + 6 * MINUTE)
+    assert told(now)["switchgear_ramp_step", "feature:chat"] == 2
+    assert told(now)["switchgear_ramp_percent", "feature:chat"] == 25
+
+    control.abort(ramp_id=Ramp.objects.get().pk, reason=WHY, actor=SHELL, now=now + 7 * MINUTE)
+    assert told(now) == {("switchgear_switch_engaged", "feature", "chat"): 1}

@@ -1,0 +1,77 @@
+"""The weekly report as a job: made, patiently where parts can't be read yet, and told."""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from controlplane.core.actors import system
+from controlplane.core.jobs import effects, kinds, stepwise
+from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.kinds import Probe
+from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.jobs.stepwise import Again, Passed, StepKind
+from switches.models import WeeklyReport
+from switches.report import services, weeks
+from switches.report.compose import zone
+from switches.report.services import KIND
+from switches.report.weeks import Week
+
+LOOK_AGAIN = timedelta(minutes=1)
+MOST_ATTEMPTS = 12  # With the pauses between them, about an hour.
+AT_ONCE = 5
+KEPT_DAYS = 90
+NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."
+
+
+def _make(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+    """Made once, whoever tries: a final one that is whole stays as it is."""
+    week = _week(turn.job)
+    actor = system(services.BEAT)
+    try:
+        report = services.generate(week=week, actor=actor, now=now, patiently=True)
+    except services.Unread as error:
+        return Again(now + LOOK_AGAIN, holding=f"Parts of it can't be read yet: {error}")
+    probe("report.made")
+    return Passed({"anchor": report.anchor_id})
+
+
+def _tell(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+    """Only the last week that is due is told; the others wait for a signature all the same."""
+    week = _week(turn.job)
+    if week != weeks.last_due(now, zone()):
+        return Passed({"told": False})
+    with transaction.atomic():
+        told = services.send(week=week, actor=system(services.BEAT), now=now)
+        if told:
+            effects.had(turn.job, "tell", now=now)
+        probe("report.told")
+    probe("report.told.committed")
+    if WeeklyReport.objects.filter(week=str(week), sent_at=None).exists():
+        return Again(now + LOOK_AGAIN, holding=NOWHERE)
+    return Passed({"told": True})
+
+
+def _week(job: Job) -> Week:
+    return weeks.parse(job.subject.partition(":")[2])
+
+
+def _path(job: Job) -> str:
+    return f"/reports/weekly/{_week(job)}/"
+
+
+STEPS = (
+    StepKind("make", _make, most_attempts=MOST_ATTEMPTS),
+    StepKind("tell", _tell, most_attempts=MOST_ATTEMPTS),
+)
+
+kinds.register(
+    kinds.Kind(
+        name=KIND,
+        title="Weekly report",
+        tick="jobs.turn",
+        work=stepwise.worker(STEPS),
+        path=_path,
+        most=AT_ONCE,
+        kept_days=KEPT_DAYS,
+    )
+)

@@ -1,0 +1,138 @@
+"""What ramps did in the week: begun, completed, taken back, and how long they had to hold."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Q
+
+from controlplane.core import durations
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
+from controlplane.core.gates.questions import FAIL, PASS
+from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.sections import ReportRow, ReportSection
+from switches.models import Ramp
+from switches.ramps import words
+from switches.report.words import MOST_ROWS, counted, first
+
+HELD = "ramp.held"
+GOES_ON = (
+    *("ramp.advanced", "ramp.compensated", "ramp.aborted", "ramp.paused"),
+    *("switch.released", "switch.engaged", "switch.undone"),
+)
+"""What ends a hold, whichever comes first."""
+WORST_FIRST = ("failed", "compensated", "aborted", "replaced", "under way", "completed")
+NOTHING = timedelta()
+
+
+def ramps(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """Every ramp that was under way at some time of the week, the worst first."""
+    at = min(end, now)
+    not_over_before = Q(job__finished_at=None) | Q(job__finished_at__gte=start)
+    touched = Ramp.objects.filter(not_over_before, job__started_at__lt=at).select_related("job")
+    found = list(touched.order_by("-pk"))
+    compensated = _compensated(touched)
+    outcomes = {ramp.pk: _outcome(ramp, compensated, at) for ramp in found}
+    held = _longest_holds(found, at)
+    ranked = sorted(found, key=lambda ramp: WORST_FIRST.index(outcomes[ramp.pk]))[:MOST_ROWS]
+    gates = _gates_in_the_way(ranked)
+    begun = sum(ramp.job.started_at is not None and ramp.job.started_at >= start for ramp in found)
+    counts = Counter(outcomes.values())
+    return ReportSection(
+        slug="ramps",
+        title="Ramps",
+        summary=_in_words(begun, counts, max(held.values(), default=NOTHING)),
+        tone="bad" if counts["failed"] else "warn" if counts["compensated"] else "good",
+        columns=("switch", "outcome", "why", "gate", "by", "began_at", "ended_at", "held_seconds"),
+        rows=tuple(
+            _row(ramp, outcomes[ramp.pk], gates.get(ramp.pk, ""), held.get(ramp.pk), at)
+            for ramp in ranked
+        ),
+        total=len(found),
+    )
+
+
+def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datetime) -> ReportRow:
+    job = ramp.job
+    is_over = job.finished_at is not None and job.finished_at < at
+    return ReportRow(
+        {
+            "switch": ramp.switch_id,
+            "outcome": outcome if is_over else f"{outcome}, step {job.step_index + 1}",
+            "why": first(job.outcome if is_over else job.hold_reason or ramp.justification),
+            "gate": gates if outcome == "compensated" else "",
+            "by": f"{ramp.requested_by_type}:{ramp.requested_by_name}",
+            "began_at": timestamp(job.started_at) if job.started_at else None,
+            "ended_at": timestamp(job.finished_at) if is_over and job.finished_at else None,
+            "held_seconds": int(held.total_seconds()) if held else None,
+        },
+        f"/ramps/{ramp.pk}/",
+    )
+
+
+def _outcome(ramp: Ramp, compensated: set[int], at: datetime) -> str:
+    """What had come of it by then. One that was replaced ended because of an engage or a release
+    at once."""
+    job = ramp.job
+    if job.finished_at is None or job.finished_at >= at:
+        return "under way"
+    if job.state == Job.State.FAILED:
+        return "failed"
+    if job.state == Job.State.COMPLETED:
+        return "completed"
+    if job.pk in compensated:
+        return "compensated"
+    return "aborted" if job.compensated_at else "replaced"
+
+
+def _in_words(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
+    if not counts:
+        return "No ramp was under way."
+    told = ", ".join(f"{counts[name]:,} {name}" for name in WORST_FIRST[::-1] if counts.get(name))
+    held = f" The longest hold: {durations.readable(longest)}." if longest else ""
+    return f"{counted(begun, 'ramp')} began; {told}.{held}"
+
+
+def _compensated(touched: Any) -> set[int]:
+    """Those that a gate, or a failure, took back: people's aborts leave the step otherwise."""
+    at_their_end = JobStep.objects.filter(
+        job__in=touched.values("pk"), index=F("job__step_index"), state=JobStep.State.FAILED
+    )
+    return set(at_their_end.values_list("job_id", flat=True))
+
+
+def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
+    """The gates that failed, or had no data, at the step each ramp came to."""
+    steps = JobStep.objects.filter(job__in=[ramp.pk for ramp in ramps], index=F("job__step_index"))
+    found = {}
+    for step in steps:
+        seen = [gate for gate in step.data["gates"] if gate.get("verdict", PASS) != PASS]
+        failing = [gate for gate in seen if gate["verdict"] == FAIL]
+        found[step.job_id] = "; ".join(words.gate(gate) for gate in failing or seen)
+    return found
+
+
+def _longest_holds(ramps: Sequence[Ramp], at: datetime) -> Mapping[int, timedelta]:
+    """How long each ramp held at most: from the audit trail, which tells when a hold began."""
+    since = min((ramp.job.started_at for ramp in ramps if ramp.job.started_at), default=at)
+    told = AuditEntry.objects.filter(at__gte=since, at__lt=at)
+    holds = list(told.filter(action=HELD).order_by("id").values_list("target", "id", "at"))
+    ends: dict[str, list[tuple[int, datetime]]] = defaultdict(list)
+    targets = {target for target, _, _ in holds}
+    rows = told.filter(action__in=GOES_ON, target__in=targets).order_by("id")
+    for target, entry, moment in rows.values_list("target", "id", "at"):
+        ends[target].append((entry, moment))
+    of_switch = defaultdict(list)
+    for ramp in ramps[::-1]:
+        of_switch[ramp.switch_id].append(ramp)
+    found: dict[int, timedelta] = {}
+    for target, entry, began in holds:
+        place = bisect_right(ends[target], (entry, began))
+        until = ends[target][place][1] if place < len(ends[target]) else at
+        held = [one for one in of_switch[target] if (one.job.started_at or at) <= began]
+        if held:
+            found[held[-1].pk] = max(found.get(held[-1].pk, NOTHING), until - began)
+    return found

@@ -1,0 +1,131 @@
+"""What the weekly report says of ramps, checked against what was done in the week."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.gates import services as gates
+from controlplane.core.jobs import engine
+from controlplane.core.jobs.models import Job
+from controlplane.core.people.services import actor_for
+from switches import services
+from switches.models import Ramp
+from switches.ramps import control
+from switches.report.compose import compose
+from switches.report.tests.house import DUE, GOOD, WEEK, at, cells, engage, kim, section
+from switches.report.tests.house import SHELL as HOUSE
+
+pytestmark = pytest.mark.django_db
+MINUTE = timedelta(minutes=1)
+SMOKE = {"type": "external", "gate": "smoke"}
+
+
+def ramp(switch, moment, *gates_of_first):
+    engage(switch, moment, expires_in="7d")
+    scope, _, key = switch.partition(":")
+    plan = [{"percent": 25, "gates": list(gates_of_first)}, {"percent": 100}]
+    actor = actor_for(kim())
+    return services.release(
+        scope=scope, key=key, justification=GOOD, plan=plan, actor=actor, now=moment
+    ).ramp
+
+
+def look(moment):
+    engine.turn("ramps.turn", moment)
+
+
+def of(content, switch):
+    (row,) = [row for row in cells(content, "ramps") if row["switch"] == switch]
+    return row
+
+
+def test_quiet_week_says_so():
+    assert section(compose(WEEK, DUE), "ramps")["summary"] == "No ramp was under way."
+
+
+def test_each_outcome_is_told_the_worst_first():
+    ramp("feature:done", at(1))
+    look(at(1, 0, 6))
+    look(at(1, 0, 12))
+    ramp("feature:back", at(2), SMOKE)
+    look(at(2, 0, 6))
+    gates.report_external(name="smoke", verdict="fail", evidence={}, actor=HOUSE, now=at(2, 0, 26))
+    look(at(2, 0, 26))
+    stopped = ramp("feature:stopped", at(3))
+    control.abort(ramp_id=stopped.pk, reason=GOOD, actor=actor_for(kim()), now=at(3, 0, 1))
+    ramp("feature:again", at(4))
+    engage("feature:again", at(4, 0, 1))
+    ramp("feature:held", at(6), SMOKE)
+    look(at(6, 0, 6))
+    broken = ramp("feature:broken", at(6, 0, 7))
+    Job.objects.filter(pk=broken.pk).update(
+        state="failed", finished_at=at(6, 0, 8), outcome="It could not be engaged again: no disk"
+    )
+
+    content = compose(WEEK, at(6, 0, 16))
+
+    told = section(content, "ramps")
+    assert [
+        (row["switch"].partition(":")[2], row["outcome"]) for row in cells(content, "ramps")
+    ] == [
+        ("broken", "failed"),
+        ("back", "compensated"),
+        ("stopped", "aborted"),
+        ("again", "replaced"),
+        ("held", "under way, step 1"),
+        ("done", "completed"),
+    ]
+    assert told["tone"] == "bad"
+    assert told["summary"].startswith("6 ramps began; 1 completed, 1 under way, 1 replaced, ")
+    assert told["summary"].endswith("The longest hold: 20 min.")
+    assert of(content, "feature:back")["gate"] == "external gate smoke"
+    assert of(content, "feature:back")["held_seconds"] // 60 in (19, 20)
+    assert of(content, "feature:held")["held_seconds"] // 60 in (9, 10)
+    assert of(content, "feature:stopped")["why"].startswith("Aborted by user:kim: ")
+    assert of(content, "feature:done")["held_seconds"] is None
+    assert told["rows"][0]["path"] == f"/ramps/{broken.pk}/"
+
+
+def test_what_ended_before_the_week_or_began_after_it_is_not_told():
+    ramp("feature:before", at(-2))
+    look(at(-2, 0, 6))
+    look(at(-2, 0, 12))
+    ramp("feature:after", at(7, 1))
+
+    assert section(compose(WEEK, DUE), "ramps")["total"] == 0
+
+
+def test_what_ended_after_the_week_was_under_way_at_its_end():
+    ramp("feature:late", at(6, 23, 58))
+    look(at(7, 0, 6))
+    look(at(7, 0, 12))
+    assert Ramp.objects.get().job.state == "completed"
+
+    row = of(compose(WEEK, DUE), "feature:late")
+
+    assert row["outcome"].startswith("under way")
+    assert row["ended_at"] is None
+
+
+def test_completed_ramp_is_one_release():
+    ramp("feature:done", at(1))
+    look(at(1, 0, 6))
+    look(at(1, 0, 12))
+
+    content = compose(WEEK, DUE)
+
+    assert section(content, "flow")["summary"].startswith("1 episode began and 1 ended")
+    (released,) = [c for c in section(content, "flow")["charts"] if c["title"] == "Released a day"]
+    assert sum(value for _, value in released["bars"]) == 1
+    who = {row["actor"]: row for row in cells(content, "who")}
+    assert (who["user:kim"]["engaged"], who["user:kim"]["ramped"]) == (1, 1)
+    assert (who["system:ramps"]["ramped"], who["system:ramps"]["released"]) == (1, 1)
+    assert who["user:kim"]["released"] == 0
+
+
+def test_what_ramps_at_the_end_of_the_week_stands_there_with_its_share():
+    ramp("feature:chat", at(6))
+
+    (row,) = cells(compose(WEEK, at(6, 0, 1)), "active")
+
+    assert row["now"] == "ramping, 25 % flows"

@@ -1,0 +1,154 @@
+"""What templates say about ramps and jobs: a state, a verdict, evidence in words, a bar."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from controlplane.core import durations
+from controlplane.core.templatetags.screen import epoch, icon, time_left
+from switches.ramps import words
+
+register = template.Library()
+
+MOST_FIGURES = 6
+LONGEST_FIGURE = 120
+
+# state → icon, word, tone
+RAMP_STATES = {
+    "pending_approval": ("approvals", "Waits for approval", "pending"),
+    "pending": ("clock", "Pending", "pending"),
+    "running": ("ramping", "Running", "ramping"),
+    "holding": ("hold", "Holding", "pending"),
+    "paused": ("pause", "Paused", "pending"),
+    "completed": ("released", "Completed", "released"),
+    "aborted": ("engaged", "Aborted", "engaged"),
+    "cancelled": ("close", "Cancelled", "quiet"),
+    "failed": ("critical", "Failed", "overdue"),
+}
+"""Those of a ramp, and those that only other jobs have."""
+STEP_STATES = {
+    "pending": ("clock", "To come", "quiet"),
+    "dwelling": ("ramping", "Dwelling", "ramping"),
+    "holding": ("hold", "Holding", "pending"),
+    "paused": ("pause", "Paused", "pending"),
+    "passed": ("check", "Passed", "released"),
+    "failed": ("close", "Failed", "engaged"),
+    "compensated": ("undo", "Taken back", "engaged"),
+    "never": ("close", "Never begun", "quiet"),
+}
+VERDICTS = {
+    "pass": ("check", "Pass", "released"),
+    "fail": ("close", "Fail", "engaged"),
+    "no_data": ("info", "No data", "pending"),
+    "waiting": ("clock", "Waits", "pending"),
+    "": ("clock", "Not asked yet", "quiet"),
+}
+# What is said elsewhere on the line, or means nothing to a reader.
+NOT_FIGURES = frozenset(
+    {"why", "since", "observed_at", "approval", "waits_until", "good", "total", "seen", "needed"}
+)
+
+
+@register.simple_tag
+def ramp_state(name: str) -> SafeString:
+    return _told(RAMP_STATES, name)
+
+
+@register.simple_tag
+def step_state(name: str) -> SafeString:
+    return _told(STEP_STATES, name)
+
+
+@register.simple_tag
+def verdict(name: str) -> SafeString:
+    return _told(VERDICTS, name)
+
+
+@register.filter
+def figures(evidence: Mapping[str, Any]) -> list[str]:
+    """What the evidence says in short: numbers and names, without what is nested."""
+    found = []
+    good, total = evidence.get("good"), evidence.get("total")
+    if _is_number(good) and _is_number(total):
+        found.append(f"{_plain(good)} of {_plain(total)} events good")
+    seen, needed = evidence.get("seen"), evidence.get("needed")
+    if _is_number(seen) and _is_number(needed) and "why" not in evidence:
+        found.append(f"{_plain(seen)} of {_plain(needed)} events")
+    for name, value in evidence.items():
+        if name in NOT_FIGURES or isinstance(value, dict | list) or value is None:
+            continue
+        said = _plain(value)
+        cut = f"{said[:LONGEST_FIGURE]}…" if len(said) > LONGEST_FIGURE else said
+        found.append(f"{str(name)[:LONGEST_FIGURE].replace('_', ' ')} {cut}")
+    return found[:MOST_FIGURES]
+
+
+@register.filter
+def share(value: Any) -> str:
+    """`5 %`, whatever kind of number it is."""
+    return words.percent(value)
+
+
+@register.filter
+def gates_in_words(gates: Any) -> list[str]:
+    """The gates of a step of a plan, each as a clause."""
+    return [words.gate(gate) for gate in gates]
+
+
+@register.filter
+def for_seconds(seconds: Any) -> str:
+    """`5 min`: a dwell as people read it."""
+    return durations.readable(timedelta(seconds=float(seconds)))
+
+
+@register.filter
+def lasting(duration: timedelta) -> str:
+    return durations.readable(duration)
+
+
+@register.simple_tag
+def rest(until: datetime, now: datetime) -> SafeString:
+    """What is left of a dwell, ticking down to zero and no further: being over is no alarm."""
+    left = max(until - now, timedelta())
+    return format_html(
+        '<span class="digits nowrap" role="timer" data-until="{}" data-rest>{}</span>',
+        epoch(until),
+        time_left(left).removesuffix(" over"),
+    )
+
+
+@register.simple_tag
+def bar(part: Any, whole: Any = 100, tone: str = "ramp") -> SafeString:
+    """A thin bar; the figure stands beside it, so it is silent for screen readers."""
+    width = min(100.0, max(0.0, float(part) * 100 / float(whole))) if whole else 0.0
+    return format_html(
+        '<svg class="bar bar--{}" viewBox="0 0 100 4" preserveAspectRatio="none" '
+        'aria-hidden="true" focusable="false"><rect class="bar__ground" width="100" height="4">'
+        '</rect><rect class="bar__part" width="{}" height="4"></rect></svg>',
+        tone,
+        f"{width:.2f}",
+    )
+
+
+def _told(looks: Mapping[str, tuple[str, str, str]], name: str) -> SafeString:
+    shown, word, tone = looks.get(name, ("info", name, "quiet"))
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)

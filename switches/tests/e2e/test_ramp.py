@@ -1,0 +1,145 @@
+"""A ramp in a real browser: planned, begun, watched while it goes on by itself, and aborted."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+from controlplane.core.jobs.models import Job
+from switches.models import Episode, Ramp
+from switches.tests.ramping import gated, looked_at, ramping, said
+from switches.tests.screens import SAFE_NOW, engaged
+
+pytestmark = pytest.mark.e2e
+FINANCE = "/switches/segment/finance/"
+PAGES = ("/", "/ramps/", "/jobs/", "/ramps/{}/", FINANCE, "/switches/feature/calm/release/")
+
+
+def widest(page):
+    return page.evaluate("document.documentElement.scrollWidth")
+
+
+@pytest.mark.smoke
+def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
+    engaged()
+    page = desks.of(person("operator")).open(FINANCE)
+
+    page.get_by_role("link", name="Release", exact=True).click()
+    page.get_by_label("Why it is safe now").fill(SAFE_NOW)
+    page.locator("#plan-editor > summary").click()
+    page.get_by_label("Step 1: Dwell").fill("1s")
+    page.get_by_role("button", name="Remove step 2").click()
+    expect(page.get_by_label("Step 3: Dwell")).to_have_count(0)
+    expect(page.get_by_label("Step 1: Dwell")).to_have_value("1s")
+    page.get_by_role("button", name="Add step").click()
+    expect(page.get_by_label("Step 2: Share, %")).to_be_focused()
+    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
+
+    panel = page.locator(".ramp")
+    expect(panel.locator(".ramp__figure")).to_have_text("5 %")
+    expect(page.locator(".toast")).to_contain_text("segment:finance ramps")
+    looked_at(2)
+    expect(panel.locator(".ramp__figure")).to_have_text("52 %")
+    expect(panel).to_contain_text("step 2 of 3")
+    expect(panel.locator(".ramp__step").first).to_contain_text("Passed")
+
+    page.keyboard.press("a")
+    expect(page.locator(".toast").last).to_contain_text("0 % flows: segment:finance is engaged")
+    expect(page.locator(".switch-head .state")).to_have_text("Engaged")
+    expect(panel).to_contain_text("Aborted on the console")
+    assert Episode.objects.get().allow_percent == 0
+
+
+def test_verdicts_change_under_open_details_and_the_focus(desks):
+    kim = engaged("feature:other")
+    ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}), by=kim)
+    said(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
+    page = desks.of(kim).open(f"/ramps/{ramp.pk}/")
+    gate = page.locator(".gate")
+    expect(gate).to_contain_text("No data")
+    gate.get_by_text("Evidence").click()
+    page.get_by_role("link", name="Pause").focus()
+
+    said(ramp, verdict="pass", evidence={"passed": 41})
+
+    expect(gate).to_contain_text("Pass")
+    expect(gate).to_contain_text("passed 41")
+    expect(gate.locator("pre")).to_be_visible()
+    expect(page.get_by_role("link", name="Pause")).to_be_focused()
+
+
+def test_dwell_ticks_down_by_itself(desks):
+    ramp = ramping()
+    page = desks.of(person("viewer")).open(f"/ramps/{ramp.pk}/")
+    left = page.locator(".ramp__said [data-rest]")
+
+    first = left.inner_text()
+    expect(left).not_to_have_text(first)
+
+    assert re.fullmatch(r"4:5\d", left.inner_text())
+
+
+def test_key_aborts_nothing_while_one_types_or_where_there_are_two(desks):
+    kim = engaged("feature:other")
+    ramping("segment:a", by=kim)
+    page = desks.of(kim).open("/switches/segment/a/")
+    page.wait_for_load_state()
+    page.keyboard.press("e")  # A dialog with a text to type.
+    page.get_by_label("Reason", exact=True).press_sequentially("a a a")
+    page.keyboard.press("Escape")
+    ramping("segment:b", by=kim)
+    page.goto(f"{page.url.partition('/switches')[0]}/")
+    page.wait_for_load_state()
+    page.keyboard.press("a")
+
+    expect(page.locator(".toast")).to_contain_text("2 ramps are under way here")
+    assert Ramp.objects.filter(live=True).count() == 2
+
+
+def test_tab_that_nobody_looks_at_asks_for_no_verdicts(desks):
+    ramp = ramping()
+    page = desks.of(person("viewer")).open(f"/ramps/{ramp.pk}/")
+    hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: true})"
+    page.evaluate(hide)
+    page.wait_for_timeout(500)  # What was under way when it was hidden.
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    page.wait_for_timeout(3000)
+
+    assert not [url for url in asked if "/part/" in url]
+
+
+def test_without_a_script_it_is_released_and_aborted_all_the_same(desks):
+    engaged()
+    page = desks.of(person("operator"), java_script_enabled=False).open(f"{FINANCE}release/")
+    page.get_by_label("Why it is safe now").fill(SAFE_NOW)
+    page.locator("#plan-editor > summary").click()
+    page.get_by_role("button", name="Add step").click()
+    expect(page.get_by_label("Step 3: Share, %")).to_have_value("62")
+    expect(page.get_by_label("Why it is safe now")).to_have_value(SAFE_NOW)
+    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
+    assert [step["percent"] for step in Ramp.objects.get().plan] == [5, 25, 62, 100]
+
+    page.get_by_role("button", name="Abort ramp").click()
+
+    expect(page.locator(".toast")).to_contain_text("0 % flows: segment:finance is engaged again")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phone_has_no_sideways_scroll(desks, scheme):
+    kim = engaged("feature:calm")
+    gates = [{"type": "external", "gate": "x" * 110}, {"type": "slo", "slo": "s" * 190}]
+    ramp = ramping(plan=gated(*gates), by=kim)
+    said(ramp, verdict="fail", evidence={"why": "w" * 400, "figure" * 20: "v" * 300})
+    Job.objects.update(state="holding", hold_reason="h" * 500)
+    desk = desks.of(kim, viewport={"width": 390, "height": 844}, color_scheme=scheme)
+
+    for path in PAGES:
+        page = desk.open(path.format(ramp.pk))
+        assert widest(page) <= 390, path
+    page.locator("#plan-editor > summary").click()
+    page.get_by_role("button", name="Add gate to step 1").click()
+    expect(page.get_by_label("SLO", exact=True)).to_be_focused()
+    assert widest(page) <= 390

@@ -1,0 +1,43 @@
+"""Ramps as tests of screens find them: begun, looked at, with gates that said something."""
+
+from datetime import timedelta
+from typing import Any
+
+from controlplane.core.clock import db_now
+from controlplane.core.jobs import engine
+from controlplane.core.jobs.models import JobStep
+from controlplane.core.people.models import User
+from controlplane.core.people.services import actor_for
+from switches import services
+from switches.models import Ramp
+from switches.tests.screens import SAFE_NOW, engaged
+
+QUICK = [{"percent": 5, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 60}]
+
+
+def gated(*gates: dict[str, Any]) -> list[dict[str, Any]]:
+    """A plan whose first step has these gates."""
+    return [{**QUICK[0], "gates": list(gates)}, QUICK[1]]
+
+
+def ramping(
+    switch: str = "segment:finance", *, plan: Any = None, by: User | None = None, **more: Any
+) -> Ramp:
+    """Engage a switch and release it by ramp."""
+    user = engaged(switch, by=by)
+    scope, _, key = switch.partition(":")
+    asked: dict[str, Any] = {"justification": SAFE_NOW, "now": db_now(), **more}
+    services.release(scope=scope, key=key, plan=plan, actor=actor_for(user), **asked)
+    return Ramp.objects.get(switch_id=switch, live=True)
+
+
+def looked_at(after_seconds: float = 1) -> None:
+    """The workers' turn at ramps, so many seconds from now."""
+    engine.turn("ramps.turn", db_now() + timedelta(seconds=after_seconds))
+
+
+def said(ramp: Ramp, **gate: Any) -> None:
+    """What the first gate of the first step says, as a worker keeps it."""
+    step = JobStep.objects.get(job_id=ramp.pk, index=0)
+    step.data["gates"][0].update(gate)
+    step.save()

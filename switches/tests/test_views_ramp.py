@@ -1,0 +1,374 @@
+"""The timeline of a ramp, its page and the list, and what people do there without a script."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.jobs.models import Job
+from switches.models import Episode, Ramp
+from switches.tests.ramping import QUICK, gated, looked_at, ramping, said
+from switches.tests.screens import DIALOG, PART, SAFE_NOW, Tags, browser, browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+FINANCE = "/switches/segment/finance/"
+NASTY = "<script>alert(1)</script> & \u202e한국어 مرحبا 🚨"
+MARKUP = NASTY.replace("\u202e", "")
+REASON_TO_DO = "vendor asks us to wait, INC-4411"
+
+
+def of(ramp, what=""):
+    return f"/ramps/{ramp.pk}/{what}"
+
+
+class TestTimeline:
+    @pytest.mark.parametrize("path", [FINANCE, "/ramps/{}/", "/ramps/{}/part/"])
+    def test_running_ramp_says_share_step_and_what_is_left(self, path):
+        ramp = ramping(plan=QUICK)
+
+        html = page(browser_as("viewer").get(path.format(ramp.pk)))
+        shown = text(html)
+
+        for part in ("5 %", "flows now", "Running", "step 1 of 2", "Goes on in", SAFE_NOW, "kim"):
+            assert part in shown
+        assert 'aria-current="step"' in html
+
+    def test_gate_says_verdict_why_and_evidence(self):
+        ramp = ramping(plan=gated({"type": "slo", "slo": "core-availability"}))
+        evidence = {"why": "burns too fast", "good": 1204, "total": 1210, "burn_rate": 3.25}
+        said(ramp, verdict="pass", evidence=evidence, checked_at="2026-11-21T10:00:00Z")
+
+        shown = text(page(browser_as("viewer").get(of(ramp))))
+
+        for part in ("SLO core-availability", "Pass", "burns too fast", "burn rate 3.25"):
+            assert part in shown
+        assert "1,204 of 1,210 events good" in shown
+
+    @pytest.mark.parametrize(
+        ("verdict", "word"),
+        [("pass", "Pass"), ("fail", "Fail"), ("no_data", "No data"), ("waiting", "Waits")],
+    )
+    def test_each_verdict_has_a_word(self, verdict, word):
+        ramp = ramping(plan=gated({"type": "breaker", "dependency": "core->oracle"}))
+        said(ramp, verdict=verdict, evidence={})
+
+        html = page(browser_as("viewer").get(of(ramp)))
+
+        assert f"<span>{word}</span></span></span>" in html
+
+    def test_what_others_wrote_is_escaped(self):
+        ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}), justification=MARKUP)
+        said(ramp, verdict="no_data", evidence={"why": NASTY, NASTY: NASTY, "deep": {"x": NASTY}})
+        Job.objects.update(state="holding", hold_reason=NASTY)
+
+        html = page(browser_as("viewer").get(FINANCE))
+
+        assert "<script>alert" not in html
+        assert html.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; \u202e한국어 مرحبا 🚨") >= 4
+        assert html.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp; 한국어 مرحبا 🚨") >= 2
+
+    def test_endless_evidence_is_cut(self):
+        ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}))
+        evidence = {f"figure_{number}": number for number in range(1000)}
+        said(ramp, verdict="pass", evidence={**evidence, "long": "x" * 50_000})
+
+        html = page(browser_as("viewer").get(of(ramp)))
+
+        assert len(html) < 60_000
+        assert "figure 0 0" in text(html)
+        assert "more</pre>" in html
+
+    def test_longest_plan_costs_no_more_queries_than_a_short_one(self):
+        client = browser_as("viewer")
+        gates = [{"type": "external", "gate": f"g{number}"} for number in range(20)]
+        steps = [{"percent": 5 * (n + 1), "dwell_seconds": 60, "gates": gates} for n in range(20)]
+        short, long = ramping("feature:a"), ramping("feature:b", plan=steps)
+
+        def queries(ramp):
+            with CaptureQueriesContext(connection) as caught:
+                assert client.get(of(ramp, "part/")).status_code == 200
+            return len(caught)
+
+        queries(short)
+        assert queries(long) == queries(short) <= 5  # Session, person, time, ramp, steps.
+
+    def test_holding_one_says_why_and_for_how_long(self):
+        ramp = ramping(plan=gated({"type": "external", "gate": "smoke"}))
+        looked_at(61)
+
+        shown = text(page(browser_as("viewer").get(of(ramp))))
+
+        assert "Holding" in shown
+        assert "nobody has reported smoke yet" in shown
+        assert "at most 1 h; then it is taken back" in shown
+
+    def test_aborted_one_stays_to_be_read_and_asks_no_more(self):
+        ramp = ramping()
+        browser_as("operator").post(of(ramp, "abort/"))
+
+        client = browser_as("viewer")
+        html, part = page(client.get(FINANCE)), page(client.get(of(ramp, "part/")))
+
+        assert "Aborted on the console" in html
+        assert "engaged again" in text(part)
+        panel = next(one for one in Tags(part).having("section") if one["id"] == f"ramp-{ramp.pk}")
+        assert panel["hx-trigger"] == "refresh from:body"
+
+    def test_completed_one_says_so(self):
+        ramp = ramping(
+            plan=[{"percent": 50, "dwell_seconds": 0}, {"percent": 100, "dwell_seconds": 0}]
+        )
+        looked_at(2)
+        looked_at(4)
+
+        shown = text(page(browser_as("viewer").get(of(ramp))))
+
+        assert "Completed" in shown
+        assert "100 %" in shown
+        assert not Episode.objects.filter(ended_at__isnull=True).exists()
+
+    def test_failed_one_stands_in_red_above_every_page(self):
+        ramp = ramping()
+        client = browser_as("viewer")
+        assert "could not be taken back" not in page(client.get("/audit/"))
+        why = f"It could not be engaged again: {NASTY}"
+        Job.objects.update(state="failed", finished_at=db_now(), outcome=why)
+
+        html = page(client.get("/audit/"))
+
+        assert "A ramp could not be taken back" in html
+        assert f'href="/ramps/{ramp.pk}/"' in html
+        assert "<script>alert" not in html
+        assert "5 % may still flow" in text(page(client.get(of(ramp))))
+        assert "could not be taken back" in page(browser_as("operator").get("/"))
+
+    def test_switch_without_a_ramp_shows_none(self):
+        html = page(browser_as("operator").get("/switches/feature/never/"))
+
+        assert "ramp__line" not in html
+        assert "data-abort" not in html
+
+    @pytest.mark.parametrize("path", ["/ramps/7/", "/ramps/7/part/", f"/ramps/{10**30}/"])
+    def test_ramp_that_is_not_there_is_not_found(self, path):
+        assert browser_as("viewer").get(path).status_code == 404
+
+
+class TestManualGate:
+    def waiting(self):
+        ramp = ramping(plan=gated({"type": "manual"}))
+        looked_at(61)
+        return ramp, Approval.objects.get(kind="ramp_gate")
+
+    def test_approver_decides_it_on_the_timeline(self):
+        ramp, approval = self.waiting()
+        client = browser_as("approver")
+
+        html = page(client.get(FINANCE))
+        client.post(f"/approvals/{approval.pk}/approve/", {"comment": ""})
+        looked_at(63)
+
+        assert f'action="/approvals/{approval.pk}/approve/"' in html
+        assert Job.objects.get(pk=ramp.pk).step_index == 1
+
+    def test_whoever_asked_for_the_ramp_may_not(self):
+        user = person("approver", "ben")
+        ramp = ramping(plan=gated({"type": "manual"}), by=user)
+        looked_at(61)
+
+        html = page(browser(user).get(of(ramp)))
+
+        assert "a second person has to answer" in html
+        assert "/approve/" not in html
+
+    def test_approvals_page_leads_to_the_ramp_and_its_switch(self):
+        ramp, _approval = self.waiting()
+
+        html = page(browser_as("approver").get("/approvals/"))
+
+        assert f'href="/ramps/{ramp.pk}/"' in html
+        assert 'href="/switches/segment/finance/">Open segment:finance' in html
+        assert "The manual gate of step 1" in text(html)
+
+
+class TestAbort:
+    def test_one_press_engages_again_and_says_so(self):
+        ramp = ramping()
+
+        response = browser_as("operator").post(of(ramp, "abort/"), follow=True)
+
+        assert response.redirect_chain == [(FINANCE, 302)]
+        assert "0 % flows: segment:finance is engaged again, as of version 3." in page(response)
+        assert Episode.objects.get().allow_percent == 0
+        entry = AuditEntry.objects.filter(action="ramp.aborted").get()
+        assert "Aborted on the console" in entry.reason
+
+    def test_from_a_live_page_the_page_stays(self):
+        ramp = ramping()
+
+        response = browser_as("operator").post(of(ramp, "abort/"), headers=PART)
+
+        assert response.status_code == 204
+        assert "0 % flows" in response["HX-Trigger"]
+
+    def test_second_press_is_told_what_happened(self):
+        ramp = ramping()
+        client = browser_as("operator")
+        client.post(of(ramp, "abort/"))
+
+        response = client.post(of(ramp, "abort/"))
+
+        assert response.status_code == 409
+        assert "This ramp is aborted" in page(response)
+
+    def test_one_that_waits_for_approval_is_withdrawn(self):
+        ramp = ramping("global:all")
+
+        response = browser_as("operator").post(of(ramp, "abort/"), follow=True)
+
+        assert "The ramp is withdrawn: global:all stays engaged." in page(response)
+        assert Approval.objects.get().state != "pending"
+
+    def test_viewer_may_not_and_sees_no_button(self):
+        ramp = ramping()
+        viewer = browser_as("viewer")
+
+        assert "data-abort" not in page(viewer.get(FINANCE)) + page(viewer.get("/"))
+        assert viewer.post(of(ramp, "abort/")).status_code == 403
+        assert Ramp.objects.get().live
+
+    def test_get_aborts_nothing(self):
+        ramp = ramping()
+
+        assert browser_as("operator").get(of(ramp, "abort/")).status_code == 405
+        assert Ramp.objects.get().live
+
+    def test_form_of_another_site_does_nothing(self):
+        ramp = ramping()
+
+        response = browser(person("operator"), csrf=True).post(of(ramp, "abort/"))
+
+        assert response.status_code == 403
+        assert Ramp.objects.get().live
+
+    def test_page_has_one_abort_for_each_ramp(self):
+        ramp = ramping()
+        client = browser_as("operator")
+
+        for path in ("/", FINANCE, of(ramp)):
+            found = Tags(page(client.get(path))).having("form", data_abort=str(ramp.pk))
+            assert len(found) == 1, path
+
+
+class TestOther:
+    @pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
+    def test_pause_and_resume_ask_why(self, headers):
+        ramp = ramping()
+        client = browser_as("operator")
+
+        blank = client.post(of(ramp, "pause/"), {"reason": " "}, headers=headers)
+        assert blank.status_code == 422
+        assert 'aria-invalid="true"' in page(blank)
+        client.post(of(ramp, "pause/"), {"reason": REASON_TO_DO}, headers=headers)
+        assert Job.objects.get().state == "paused"
+        assert REASON_TO_DO in page(client.get(FINANCE))
+
+        client.post(of(ramp, "resume/"), {"reason": REASON_TO_DO}, headers=headers)
+        assert Job.objects.get().state == "running"
+
+    def test_approver_advances(self):
+        ramp = ramping(plan=QUICK)
+
+        response = browser_as("approver").post(
+            of(ramp, "advance/"), {"reason": REASON_TO_DO}, follow=True
+        )
+
+        assert "On to step 2: 100 % of segment:finance flows." in page(response)
+
+    def test_operator_may_not_advance(self):
+        ramp = ramping()
+        client = browser_as("operator")
+
+        assert of(ramp, "advance/") not in page(client.get(FINANCE))
+        assert client.get(of(ramp, "advance/")).status_code == 403
+        assert client.post(of(ramp, "advance/"), {"reason": REASON_TO_DO}).status_code == 403
+
+    @pytest.mark.parametrize("what", ["pause/", "resume/", "advance/"])
+    def test_viewer_may_do_nothing(self, what):
+        ramp = ramping()
+
+        client = browser_as("viewer")
+        assert client.get(of(ramp, what)).status_code == 403
+        assert client.post(of(ramp, what), {"reason": SAFE_NOW}).status_code == 403
+
+    def test_what_its_state_forbids_is_told(self):
+        ramp = ramping()
+
+        response = browser_as("operator").post(
+            of(ramp, "resume/"), {"reason": REASON_TO_DO}, headers=DIALOG
+        )
+
+        assert response.status_code == 409
+        assert "can&#x27;t be resumed now" in page(response)
+
+
+class TestList:
+    def test_live_ones_come_first_and_are_counted_in_the_menu(self):
+        over = ramping("feature:over")
+        browser_as("operator").post(of(over, "abort/"))
+        live = ramping("feature:live")
+
+        html = page(browser_as("viewer").get("/ramps/"))
+
+        assert html.index(f"ramp-row-{live.pk}") < html.index(f"ramp-row-{over.pk}")
+        assert "1 ramp under way" in text(html)
+        assert '<span class="count">1<span class="unseen"> live</span></span>' in html
+
+    def test_is_current_until_something_changes(self):
+        ramp, client = ramping(), browser_as("viewer")
+        browser_as("operator").post(of(ramp, "abort/"))
+        since = AuditEntry.objects.order_by("-id").first().pk
+
+        assert client.get("/ramps/", {"since": since}, headers=PART).status_code == 204
+        ramping("feature:next")
+        changed = page(client.get("/ramps/", {"since": since}, headers=PART))
+        assert "<html" not in changed
+        assert "feature:</span>next" in changed
+
+    def test_none_yet_says_what_one_is(self):
+        assert "No ramp yet" in page(browser_as("viewer").get("/ramps/"))
+
+
+class TestBoard:
+    def test_row_says_share_step_and_what_is_left(self):
+        ramping(plan=QUICK)
+
+        html = page(browser_as("operator").get("/"))
+
+        assert "Ramping 5 %" in text(html)
+        assert "step 1 of 2" in html
+        assert "of its dwell left" in html
+
+    def test_holding_one_says_so(self):
+        ramping(plan=gated({"type": "external", "gate": "smoke"}))
+        looked_at(61)
+
+        shown = text(page(browser_as("operator").get("/")))
+
+        assert "Holding" in shown
+        assert "waits for its gates" in shown
+
+    def test_engaging_it_says_that_the_ramp_is_aborted(self):
+        ramping()
+        client = browser_as("operator")
+        asked = {"scope": "segment", "key": "finance"}
+
+        form = page(client.get("/switches/engage/", asked))
+        more = {"reason": "5xx on completions again since 03:10", "how_long": "24h"}
+        plan = text(page(client.post("/switches/engage/preview/", {**asked, **more})))
+
+        assert "Engaging it aborts the ramp" in text(form)
+        assert "which aborts its ramp" in plan
+        assert Ramp.objects.get().live

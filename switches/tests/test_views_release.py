@@ -1,0 +1,205 @@
+"""Releasing from the screen: by ramp with a plan that is edited without a script, or at once."""
+
+import pytest
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.http.tests.callers import person
+from controlplane.core.jobs.models import Job
+from switches.models import Episode, Ramp
+from switches.tests.ramping import ramping
+from switches.tests.screens import (
+    DIALOG,
+    SAFE_NOW,
+    Tags,
+    browser,
+    browser_as,
+    engaged,
+    page,
+    text,
+)
+
+pytestmark = pytest.mark.django_db
+FINANCE = "/switches/segment/finance/release/"
+FEATURE = "/switches/feature/mail/release/"
+PART = {"HX-Request": "true", "HX-Target": "plan-editor"}
+TYPED = "<b>복구</b> \"vendor\" says 'yes' & مرحبا"
+
+
+def fields(html):
+    """What a browser would send of the form that was shown: its first, with its defaults."""
+    shown = Tags(html.split('<details class="glass')[0])
+    return {
+        str(tag["name"]): str(tag.get("value") or "")
+        for tag in shown.having("input")
+        if str(tag.get("name", "")).startswith("step-")
+    }
+
+
+def press(client, path, button, sent, headers=None, **more):
+    return client.post(path, {**sent, **more, "do": button}, headers=headers or {})
+
+
+class TestEditor:
+    @pytest.mark.parametrize("headers", [{}, DIALOG, PART], ids=["page", "dialog", "part"])
+    def test_steps_and_gates_come_and_go_by_plain_buttons(self, headers):
+        engaged()
+        client = browser_as("operator")
+        sent = fields(page(client.get(FINANCE)))
+
+        sent = fields(page(press(client, FINANCE, "add-step", sent, headers)))
+        sent |= {"step-2-percent": "50", "step-2-dwell": "90s"}
+        more = {"step-2-new": "external"}
+        sent = fields(page(press(client, FINANCE, "add-gate-2", sent, headers, **more)))
+        sent["step-2-gate-0-gate"] = "smoke"
+        sent = fields(page(press(client, FINANCE, "remove-step-0", sent, headers)))
+        client.post(FINANCE, {**sent, "justification": SAFE_NOW, "mode": "ramp"})
+
+        plan = Ramp.objects.get().plan
+        assert [(step["percent"], step["dwell_seconds"]) for step in plan] == [
+            (25, 300),
+            (50, 90),
+            (100, 300),
+        ]
+        assert plan[1]["gates"] == [{"type": "external", "gate": "smoke"}]
+
+    def test_button_of_the_editor_keeps_what_was_typed_and_begins_nothing(self):
+        engaged()
+        client = browser_as("operator")
+        sent = fields(page(client.get(FINANCE)))
+
+        response = press(client, FINANCE, "add-step", sent, justification=TYPED)
+
+        assert response.status_code == 200
+        assert (
+            "&lt;b&gt;복구&lt;/b&gt; &quot;vendor&quot; says &#x27;yes&#x27; &amp; مرحبا"
+            in page(response)
+        )
+        assert "A justification is required" not in page(response)
+        assert not Ramp.objects.exists()
+
+    @pytest.mark.parametrize("headers", [{}, DIALOG], ids=["page", "dialog"])
+    def test_error_stands_beside_its_field_and_everything_is_kept(self, headers):
+        engaged()
+        client = browser_as("operator")
+        sent = fields(page(client.get(FINANCE)))
+        sent |= {"step-0-dwell": TYPED, "step-1-percent": "3"}
+        more = {"step-1-gate-0-type": "slo", "step-1-gate-0-slo": ""}
+        sent |= {**more, "justification": TYPED, "mode": "ramp"}
+
+        response = client.post(FINANCE, sent, headers=headers)
+
+        html, tags = page(response), Tags(page(response))
+        assert response.status_code == 422
+        for name in ("step-0-dwell", "step-1-gate-0-slo"):
+            assert tags.having("input", name=name)[0]["aria-invalid"] == "true"
+            assert f'id="{name}-says"' in html
+        assert tags.value("step-0-dwell") == TYPED
+        assert "복구" in html
+        assert "<b>복구" not in html
+        assert 'id="plan-editor" open' in html
+
+    def test_order_of_shares_is_told_by_the_check(self):
+        engaged()
+        client = browser_as("operator")
+        sent = {**fields(page(client.get(FINANCE))), "step-1-percent": "4"}
+
+        html = page(press(client, FINANCE, "check", sent, PART))
+
+        assert "Must be more than the 5 % of the step before." in html
+        assert "<html" not in html
+
+    def test_return_key_presses_a_button_that_changes_nothing(self):
+        engaged()
+
+        html = page(browser_as("operator").get(FINANCE))
+        form = html[html.index(f'action="{FINANCE}"') :]
+
+        assert form.index('value="check"') == form.index('name="do" value=') + len('name="do" ')
+
+    def test_operator_whose_plan_lets_everything_flow_keeps_what_was_typed(self):
+        engaged("feature:mail")
+        sent = {"step-0-percent": "100", "justification": SAFE_NOW, "mode": "ramp"}
+
+        response = browser_as("operator").post(FEATURE, sent)
+
+        assert response.status_code == 422
+        assert "takes the role of an approver" in page(response)
+        assert SAFE_NOW in page(response)
+        assert Episode.objects.get().ended_at is None
+
+    def test_viewer_edits_nothing(self):
+        engaged()
+
+        assert press(browser_as("viewer"), FINANCE, "add-step", {}).status_code == 403
+
+
+class TestAtOnce:
+    def test_operator_is_told_that_it_takes_an_approver(self):
+        engaged("feature:mail")
+        client = browser_as("operator")
+
+        html = page(client.get(FEATURE))
+
+        assert 'value="immediate"' not in html
+        assert "takes the role of an approver" in html
+
+    def test_approver_releases_a_feature_at_once(self):
+        engaged("feature:mail")
+        client = browser_as("approver")
+
+        html = page(client.get(FEATURE))
+        told = client.post(FEATURE, {"justification": SAFE_NOW, "mode": "immediate"}, follow=True)
+
+        assert "Release feature:mail now" in text(html)
+        assert "feature:mail is released: services are told" in page(told)
+        assert Episode.objects.get().ended_at is not None
+
+    def test_segment_at_once_asks_a_second_person(self):
+        engaged()
+        person("approver", "ayse")
+        client = browser_as("operator")
+
+        html = page(client.get(FINANCE))
+        told = client.post(FINANCE, {"justification": SAFE_NOW, "mode": "immediate"}, follow=True)
+
+        assert "Ask for release at once" in text(html)
+        assert "Any of ayse can." in text(html)
+        assert "it stays engaged until then" in page(told)
+        assert Approval.objects.get().diff["mode"] == "immediate"
+
+    def test_global_by_ramp_waits_and_its_plan_is_read_on_the_approvals_page(self):
+        engaged("global:all")
+        path = "/switches/global/all/release/"
+        sent = {"step-0-percent": "10", "step-0-dwell": "10m", "step-1-percent": "100"}
+        sent |= {"step-0-gate-0-type": "external", "step-0-gate-0-gate": "smoke"}
+        client = browser_as("operator")
+
+        html = page(client.get(path))
+        client.post(path, {**sent, "justification": SAFE_NOW, "mode": "ramp"})
+        approvals = text(page(browser_as("approver").get("/approvals/")))
+
+        assert "The ramp begins when somebody does" in html
+        assert Job.objects.get(kind="ramp").state == "pending"
+        assert "10 % for 10 min, if external gate smoke" in approvals
+        assert "dwell_seconds" not in approvals
+
+    def test_ramping_one_offers_no_second_ramp(self):
+        ramp = ramping("feature:mail")
+        client = browser_as("approver")
+
+        html = page(client.get(FEATURE))
+        refused = client.post(FEATURE, {"justification": SAFE_NOW, "mode": "ramp"})
+
+        assert "It ramps already" in html
+        assert f'href="/ramps/{ramp.pk}/"' in html
+        assert "plan-editor" not in html
+        assert refused.status_code == 409
+
+    def test_form_of_another_site_begins_nothing(self):
+        engaged()
+
+        sent = {"justification": SAFE_NOW, "mode": "ramp"}
+        response = browser(person("operator"), csrf=True).post(FINANCE, sent)
+
+        assert response.status_code == 403
+        assert not Ramp.objects.exists()

@@ -1,0 +1,225 @@
+"""A ramp as its timeline shows it: steps, gates with what they say, who is waited for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.jobs import watch
+from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.people.models import User
+from switches.models import Episode, Ramp, Switch
+from switches.ramps import live, words
+
+ENDED_LATELY = timedelta(hours=24)
+QUICKLY, USUALLY = 1, 2  # seconds between two looks
+NEARLY_OVER = timedelta(seconds=20)
+FULL = 100
+
+
+@dataclass(frozen=True)
+class GateLine:
+    """A gate of a step: what it asks, its verdict, why, and all that was found."""
+
+    pk: str
+    name: str
+    verdict: str
+    why: str
+    evidence: Mapping[str, Any]
+    checked_at: datetime | None
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """A step; `rest` is what was left of the dwell when it was paused."""
+
+    number: int
+    percent: Any
+    state: str
+    is_present: bool
+    dwell_seconds: Any
+    max_hold_seconds: Any
+    started_at: datetime | None
+    due_at: datetime | None
+    finished_at: datetime | None
+    attempts: int
+    error: str
+    gates: Sequence[GateLine]
+    rest: timedelta | None
+
+    @property
+    def verdicts(self) -> list[tuple[str, int]]:
+        """How many gates say what."""
+        said = [gate.verdict for gate in self.gates]
+        return [(verdict, said.count(verdict)) for verdict in dict.fromkeys(said)]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """`share` flows now, or flowed at its end; `approval` is what waits for a person."""
+
+    ramp: Ramp
+    job: Job
+    state: str
+    share: Any
+    steps: Sequence[StepLine]
+    approval: Approval | None
+    is_stuck: bool
+    pace_seconds: int
+
+    @property
+    def present(self) -> StepLine:
+        return self.steps[self.job.step_index]
+
+    @property
+    def next(self) -> StepLine | None:
+        """The step that it would advance to; None at the last."""
+        index = self.job.step_index + 1
+        return self.steps[index] if index < len(self.steps) else None
+
+    @property
+    def flows(self) -> bool:
+        """Whether it says what flows: it is neither over nor still to begin."""
+        return self.ramp.live and self.state != "pending_approval"
+
+    @property
+    def may_advance(self) -> bool:
+        return self.state in {"running", "holding"}
+
+
+def of_ramp(ramp: Ramp, now: datetime) -> Timeline:
+    """The timeline of a ramp read with its job and its episode: two queries."""
+    job = ramp.job
+    state = live.STATES[job.state]
+    rows = {row.index: row for row in JobStep.objects.filter(job=job)}
+    steps = [_step(ramp, state, rows[index]) for index in range(len(ramp.plan)) if index in rows]
+    return Timeline(
+        ramp=ramp,
+        job=job,
+        state=state,
+        share=share_of(ramp),
+        steps=steps,
+        approval=_approval(ramp, now),
+        is_stuck=watch.is_stuck(job, now),
+        pace_seconds=_pace(rows[job.step_index], now),
+    )
+
+
+def of_switch(switch: Switch, episode: Episode | None, now: datetime) -> Timeline | None:
+    """The ramp that its page shows: a live one, else one that ended lately or in this episode."""
+    found = Ramp.objects.filter(switch_id=switch.pk).select_related("job", "episode")
+    ramp = found.order_by("-live", "-job_id").first()
+    if ramp is None:
+        return None
+    is_of_now = episode is not None and ramp.episode_id == episode.pk
+    ended_at = ramp.job.finished_at
+    if ramp.live or is_of_now or (ended_at is not None and now - ended_at < ENDED_LATELY):
+        return of_ramp(ramp, now)
+    return None
+
+
+@dataclass(frozen=True)
+class Brief:
+    """A live ramp in a line of the board."""
+
+    pk: int
+    state: str
+    number: int
+    steps: int
+    due_at: datetime | None
+
+    @property
+    def is_counting(self) -> bool:
+        return self.state == "running" and self.due_at is not None
+
+
+def briefs(switch_ids: Sequence[str]) -> dict[str, Brief]:
+    """The live ramps of these switches, in one query."""
+    rows = JobStep.objects.filter(
+        job__ramp__live=True, job__ramp__switch_id__in=switch_ids, index=F("job__step_index")
+    ).select_related("job__ramp")
+    return {
+        row.job.ramp.switch_id: Brief(
+            pk=row.job_id,
+            state=live.STATES[row.job.state],
+            number=row.index + 1,
+            steps=len(row.job.ramp.plan),
+            due_at=row.due_at,
+        )
+        for row in rows
+    }
+
+
+def may_decide(approval: Approval | None, user: User) -> bool:
+    """Whether the timeline offers this person to approve or deny."""
+    return approval is not None and user.may_approve and approval.requester_id != user.pk
+
+
+def share_of(ramp: Ramp) -> Any:
+    """What flows by it now, or flowed at its end."""
+    if ramp.live:
+        return ramp.episode.allow_percent
+    return FULL if ramp.job.state == Job.State.COMPLETED else 0
+
+
+def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
+    is_present = row.index == ramp.job.step_index
+    paused_at = ramp.job.paused_at if is_present and state == "paused" else None
+    return StepLine(
+        number=row.index + 1,
+        percent=ramp.plan[row.index]["percent"],
+        state=_step_state(row, state, is_live=ramp.live),
+        is_present=is_present,
+        dwell_seconds=row.data["dwell_seconds"],
+        max_hold_seconds=row.data["max_hold_seconds"],
+        started_at=row.started_at,
+        due_at=row.due_at,
+        finished_at=row.finished_at,
+        attempts=row.attempts,
+        error=row.error,
+        gates=[_gate(ramp, row.index, *each) for each in enumerate(row.data["gates"])],
+        rest=max(row.due_at - paused_at, timedelta()) if row.due_at and paused_at else None,
+    )
+
+
+def _step_state(row: JobStep, state: str, *, is_live: bool) -> str:
+    if row.state == JobStep.State.RUNNING:
+        return state if state in {"holding", "paused"} else "dwelling"
+    if row.state == JobStep.State.PENDING and not is_live:
+        return "never"
+    return str(row.state)
+
+
+def _gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) -> GateLine:
+    evidence = gate.get("evidence") or {}
+    checked_at = gate.get("checked_at")
+    return GateLine(
+        pk=f"gate-{ramp.pk}-{index}-{number}",
+        name=words.gate(gate),
+        verdict=gate.get("verdict", ""),
+        why=words.why(evidence),
+        evidence=evidence,
+        checked_at=datetime.fromisoformat(checked_at) if checked_at else None,
+    )
+
+
+def _approval(ramp: Ramp, now: datetime) -> Approval | None:
+    """What waits: the release itself, or the manual gate of the present step."""
+    if not ramp.live:
+        return None
+    index = ramp.job.step_index
+    waiting = Approval.objects.filter(state=Approval.State.PENDING, expires_at__gt=now)
+    if ramp.job.state == Job.State.PENDING:
+        return waiting.filter(kind=Approval.Kind.RELEASE, target=ramp.switch_id).first()
+    if not any(gate["type"] == "manual" for gate in ramp.plan[index]["gates"]):
+        return None
+    target = live.approval_target(ramp, index)
+    return waiting.filter(kind=Approval.Kind.RAMP_GATE, target=target).order_by("-id").first()
+
+
+def _pace(step: JobStep, now: datetime) -> int:
+    """About to change: each second; else every other."""
+    return QUICKLY if step.due_at is not None and step.due_at - now < NEARLY_OVER else USUALLY

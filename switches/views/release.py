@@ -1,0 +1,188 @@
+"""Releasing from the screen: by a ramp whose plan can be edited, or, heavier, at once."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, done, in_dialog, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people import approvers
+from switches import plan_editor, services
+from switches.forms import ReleaseForm
+from switches.models import Switch
+from switches.plan_editor import Editor
+from switches.plan_fields import GATE_NAMES
+from switches.ramps import live, words
+from switches.ramps import plan as plans
+from switches.rules import guard
+from switches.rules.errors import SafetyRefused
+from switches.rules.guard import Refusal
+from switches.services import Release
+from switches.services.release import needs_second_person, two_person
+from switches.views.changes import posted, refused, switch_of
+
+RAMP, IMMEDIATE = "ramp", "immediate"
+TEMPLATE, EDITOR = "switches/release.html", "switches/_plan_editor.html"
+PART = "plan-editor"
+"""The part of the form that its small buttons replace."""
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
+    """Show the form, or carry it out; a button that edits the plan shows it as edited."""
+    switch = switch_of(scope, key)
+    actor = actor_of(request)
+    actor.require("switches:write")
+    now = db_now()
+    form = ReleaseForm(posted(request))
+    valid = form.is_valid()
+    given = plan_editor.typed(request.POST)
+    editor = given or plan_editor.of_plan(plans.default())
+    if button := request.POST.get("do", ""):
+        return _edited(request, switch, form, editor, button, now)
+    if not form.is_bound:
+        return _show(request, switch, form, editor, now)
+    try:
+        if valid:
+            released = _carry_out(switch, form, given, actor, now)
+            return done(request, _told(switch, released), reverse("switch_page", args=[scope, key]))
+    except InvalidInput as error:
+        editor = _take(form, editor, error.errors)
+    except SafetyRefused as refusal:
+        more = {"refused": refusal.refusals}
+        return _show(request, switch, form, editor, now, status=409, more=more)
+    except Conflict as conflict:
+        return refused(request, switch.pk, "Nothing was changed", conflict)
+    except Forbidden as error:
+        if form.break_glass() is not None:
+            raise
+        form.add_error(None, error.detail)
+    return _show(request, switch, form, editor, now, status=422)
+
+
+def _carry_out(
+    switch: Switch, form: ReleaseForm, given: Editor | None, actor: Actor, now: datetime
+) -> Release:
+    mode = form.given("mode") or RAMP
+    return services.release(
+        scope=switch.scope,
+        key=switch.key,
+        justification=form.given("justification"),
+        mode=mode,
+        plan=given.plan() if given is not None and mode == RAMP else None,
+        break_glass=form.break_glass(),
+        actor=actor,
+        now=now,
+    )
+
+
+def _told(switch: Switch, released: Release) -> str:
+    """What is so now, in a sentence or two."""
+    if released.approval:
+        by_ramp = released.approval.diff.get("mode") == RAMP
+        then = (
+            "the ramp begins when somebody approves" if by_ramp else "it stays engaged until then"
+        )
+        return f"Asked for approval to release {switch.pk}; {then}."
+    if released.ramp:
+        share = words.percent(released.ramp.plan[0]["percent"])
+        told = f"{switch.pk} ramps: services are told to let {share} flow."
+    else:
+        told = f"{switch.pk} is released: services are told to let traffic flow."
+    return f"{told} Somebody else has to review it." if released.review else told
+
+
+def _edited(
+    request: PersonRequest,
+    switch: Switch,
+    form: ReleaseForm,
+    editor: Editor,
+    button: str,
+    now: datetime,
+) -> HttpResponse:
+    """The plan after a press of one of its buttons; nothing is carried out."""
+    form.errors.clear()
+    if button == plan_editor.CHECK:
+        editor = _checked(editor)
+    else:
+        editor = plan_editor.changed(editor, button, request.POST)
+    if request.htmx and not in_dialog(request):
+        context = {"switch": switch, "plan": editor, "is_open": True, **_gates()}
+        return render(request, EDITOR, context)
+    return _show(request, switch, form, editor, now, more={"is_open": True})
+
+
+def _checked(editor: Editor) -> Editor:
+    try:
+        plans.read(editor.plan())
+    except InvalidInput as error:
+        return editor.with_errors(error.errors)
+    return editor
+
+
+def _take(form: ReleaseForm, editor: Editor, errors: Mapping[str, Any]) -> Editor:
+    """The plan's complaints go to its fields, the others to the form's."""
+    of_plan = {name: texts for name, texts in errors.items() if name.startswith("plan")}
+    form.take({name: texts for name, texts in errors.items() if name not in of_plan})
+    return editor.with_errors(of_plan)
+
+
+def _show(
+    request: PersonRequest,
+    switch: Switch,
+    form: ReleaseForm,
+    editor: Editor,
+    now: datetime,
+    *,
+    status: int = 200,
+    more: Mapping[str, Any] | None = None,
+) -> HttpResponse:
+    at_once_asks = needs_second_person(switch, at_once=True)
+    episode = switch.episode
+    ramp = live.of_switch(switch.pk)
+    rules = guard.refusals_to_release(switch.pk) if request.user.may_approve else []
+    context = {
+        "switch": switch,
+        "episode": episode,
+        "form": form,
+        "plan": editor,
+        "is_open": bool(editor.errors),
+        "now": now,
+        "ramp": ramp if ramp and ramp.job.state != "pending" else None,
+        "pending": ramp if ramp and ramp.job.state == "pending" else None,
+        "ramp_asks": needs_second_person(switch, at_once=False),
+        "at_once_asks": at_once_asks,
+        "may_at_once": at_once_asks or request.user.may_approve,
+        "approvers": approvers.names(but=request.user.pk) if at_once_asks else [],
+        "refusals": _in_the_way(request, switch, rules, at_once_asks=at_once_asks),
+        "rules": rules,
+        **_gates(),
+        **(more or {}),
+    }
+    return show(request, TEMPLATE, context, status=status)
+
+
+def _in_the_way(
+    request: PersonRequest, switch: Switch, rules: list[Refusal], *, at_once_asks: bool
+) -> list[Refusal]:
+    """What an approver would override by releasing at once; nothing for others to see."""
+    if not request.user.may_approve:
+        return []
+    return [*rules, two_person(switch)] if at_once_asks else rules
+
+
+def _gates() -> dict[str, Any]:
+    return {
+        "gate_types": GATE_NAMES.items(),
+        "most_steps": plans.MOST_STEPS,
+        "most_gates": plans.MOST_GATES,
+    }
