@@ -23,6 +23,7 @@ from switches.models import (
     TripPolicy,
     WeeklyReport,
 )
+from switches.ramps import admin as ramps_admin  # noqa: F401
 from switches.services.register import DESCRIPTIVE
 
 
