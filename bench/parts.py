@@ -1,5 +1,6 @@
 """The parts of a run. Each starts the servers it needs, alone on their core, and ends them."""
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -119,8 +120,13 @@ def many(setting: Setting, table: Table) -> None:
 
 
 def ramping(setting: Setting, table: Table) -> None:
-    """A thousand ramps under way."""
-    table.ramps(ramps.measure(setting.ramps))
+    """A thousand ramps under way. No server runs, so this process need not keep to its core."""
+    load_core = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {setting.core, *load_core})
+    try:
+        table.ramps(ramps.measure(setting.ramps))
+    finally:
+        os.sched_setaffinity(0, load_core)
 
 
 PARTS: dict[str, Callable[[Setting, Table], None]] = {

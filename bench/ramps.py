@@ -54,7 +54,7 @@ def measure(count: int) -> Ramping:
     ramping.tell_somebody(db_now())
     began = db_now()
     ramps = ramping.lay(count, began)
-    moments = (began + timedelta(seconds=n) for n in range(1, MOST_TICKS))
+    moments = _moments(began)
     try:
         dwelling = _dwell(moments)
         ready = iter(sorted(ramps["none"] + ramps["external"]))
@@ -65,6 +65,17 @@ def measure(count: int) -> Ramping:
         ramping.clear()
     back = _together(going_back)
     return Ramping(count, each, dwelling, _middle(advancing), back, len(going_back))
+
+
+def _moments(began: datetime) -> Iterator[datetime]:
+    """A second apart, or as long as whatever happened at the last one took."""
+    now = began
+    for _ in range(MOST_TICKS):
+        since = time.monotonic()
+        now += timedelta(seconds=1)
+        yield now
+        now += timedelta(seconds=time.monotonic() - since)
+    raise SystemExit(f"bench: ramps have not come to where they go within {MOST_TICKS} ticks")
 
 
 def _dwell(moments: Iterator[datetime]) -> Cost:

@@ -1,5 +1,6 @@
 """The fields of a ramp's plan as a form has them: how their texts are read and written. Pure."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +19,8 @@ class Field:
     kind: str = "text"
     placeholder: str = ""
 
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 PERCENT = Field("percent", "Share, %", "percent", "number", "25")
 DWELL = Field("dwell", "Dwell", "dwell_seconds", "duration", "5m")
@@ -75,10 +78,10 @@ def _duration(seconds: Any) -> str:
 
 def number(text: str) -> Any:
     """The number, or what was typed: the plan's rules say then what is wrong with it."""
-    try:
-        value = float(text.removesuffix("%").strip())
-    except ValueError:
+    written = text.removesuffix("%").strip()
+    if not _NUMBER.fullmatch(written):  # Python reads more as one: `1_0`, `٥`, `nan`.
         return text
+    value = float(written)
     return int(value) if value.is_integer() else value
 
 

@@ -17,7 +17,6 @@ from switches.ramps import live, words
 ENDED_LATELY = timedelta(hours=24)
 QUICKLY, USUALLY = 1, 2  # seconds between two looks
 NEARLY_OVER = timedelta(seconds=20)
-FULL = 100
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,16 @@ class StepLine:
 
 @dataclass(frozen=True)
 class Timeline:
-    """`share` flows now, or flowed at its end; `approval` is what waits for a person."""
+    """`share` flows now, or flowed at its end; `approval` is what waits for a person.
+
+    One that is released at once did not get to its end, nor was it taken back.
+    """
 
     ramp: Ramp
     job: Job
     state: str
     share: Any
+    is_released_at_once: bool
     steps: Sequence[StepLine]
     approval: Approval | None
     is_stuck: bool
@@ -81,6 +84,11 @@ class Timeline:
         return self.steps[index] if index < len(self.steps) else None
 
     @property
+    def look(self) -> str:
+        """The state by which it is coloured: what flowed at its end counts."""
+        return "completed" if self.is_released_at_once else self.state
+
+    @property
     def flows(self) -> bool:
         """Whether it says what flows: it is neither over nor still to begin."""
         return self.ramp.live and self.state != "pending_approval"
@@ -94,6 +102,7 @@ def of_ramp(ramp: Ramp, now: datetime) -> Timeline:
     """The timeline of a ramp read with its job and its episode: two queries."""
     job = ramp.job
     state = live.STATES[job.state]
+    is_released_at_once = live.was_released_at_once(ramp)
     rows = {row.index: row for row in JobStep.objects.filter(job=job)}
     steps = [_step(ramp, state, rows[index]) for index in range(len(ramp.plan)) if index in rows]
     return Timeline(
@@ -101,6 +110,7 @@ def of_ramp(ramp: Ramp, now: datetime) -> Timeline:
         job=job,
         state=state,
         share=share_of(ramp),
+        is_released_at_once=is_released_at_once,
         steps=steps,
         approval=_approval(ramp, now),
         is_stuck=watch.is_stuck(job, now),
@@ -160,9 +170,7 @@ def may_decide(approval: Approval | None, user: User) -> bool:
 
 def share_of(ramp: Ramp) -> Any:
     """What flows by it now, or flowed at its end."""
-    if ramp.live:
-        return ramp.episode.allow_percent
-    return FULL if ramp.job.state == Job.State.COMPLETED else 0
+    return live.percent_of(ramp)
 
 
 def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
@@ -171,7 +179,7 @@ def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
     return StepLine(
         number=row.index + 1,
         percent=ramp.plan[row.index]["percent"],
-        state=_step_state(row, state, is_live=ramp.live),
+        state=_step_state(row, state, ramp),
         is_present=is_present,
         dwell_seconds=row.data["dwell_seconds"],
         max_hold_seconds=row.data["max_hold_seconds"],
@@ -185,11 +193,13 @@ def _step(ramp: Ramp, state: str, row: JobStep) -> StepLine:
     )
 
 
-def _step_state(row: JobStep, state: str, *, is_live: bool) -> str:
+def _step_state(row: JobStep, state: str, ramp: Ramp) -> str:
     if row.state == JobStep.State.RUNNING:
-        return state if state in {"holding", "paused"} else "dwelling"
-    if row.state == JobStep.State.PENDING and not is_live:
+        return state if state in {"holding", "paused", "failed"} else "dwelling"
+    if row.state == JobStep.State.PENDING and not ramp.live:
         return "never"
+    if row.state == JobStep.State.COMPENSATED and live.was_released_at_once(ramp):
+        return "released"
     return str(row.state)
 
 

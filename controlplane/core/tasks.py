@@ -79,7 +79,7 @@ def purge_idempotency_keys(now: datetime) -> int:
     return idempotency.purge_expired(now)
 
 
-@ticks.tick("gates.purge", seconds=600, queue="housekeeping")
+@ticks.tick("gates.purge", seconds=60, queue="housekeeping")
 def purge_gates(now: datetime) -> int:
     """Forget events counted long ago; services may count thousands in a second."""
     return gates.forget_old(now, at_once=MOST_AT_ONCE, most=MOST_EVENTS_AT_ONCE)

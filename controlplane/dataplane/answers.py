@@ -35,9 +35,10 @@ def served(state: State) -> Copy:
 def served_to(state: State, headers: Headers) -> Copy:
     """As :func:`served`, for this caller: an instance that is marked takes part in drills."""
     copy = served(state)
-    if copy.rehearsal is None:
+    name = headers.get(b"switchgear-instance")
+    if copy.rehearsal is None or not copy.rehearsal.is_for(name):
         return copy
-    return copy.rehearsal.copy_for(headers.get(b"switchgear-instance"), state.wall(), copy)
+    return copy.rehearsal.copy_for(name, state.wall(), copy)
 
 
 def snapshot(state: State, headers: Headers) -> Answer:

@@ -35,7 +35,9 @@ async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> b
     known = marks.in_tags(call.headers.get(b"if-none-match", b""))
 
     def is_current() -> bool:
-        return state.copy is not None and marks.name(known, state.copy)
+        if state.copy is None:
+            return False
+        return marks.name(known, answers.served_to(state, call.headers))
 
     return not is_current() or await held.until_news(state, call, visitor, seconds, is_current)
 

@@ -1,15 +1,18 @@
-"""Reading `<epoch>.<version>` as clients send it back, in If-None-Match and Last-Event-ID. Pure."""
+"""Reading `<epoch>.<version>` as clients send it back, in If-None-Match and Last-Event-ID. Pure.
+
+In a tag it may have a suffix: that of what marked instances are served while a drill is in force.
+"""
 
 import re
 from collections.abc import Sequence
 
 from controlplane.dataplane.served_copy import Copy
 
-Mark = tuple[bytes, bytes]
-"""An epoch as it is written, and a version in decimal digits."""
+Mark = tuple[bytes, bytes, bytes | None]
+"""An epoch as it is written, a version in decimal digits, and the suffix; None if it may be any."""
 
 _MARK = rb"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9]{1,18})"
-_ENTITY_TAG = re.compile(rb'"' + _MARK + rb'"')
+_ENTITY_TAG = re.compile(rb'"' + _MARK + rb'(-[0-9a-f]{8}|)"')
 _EVENT_ID = re.compile(_MARK)
 
 
@@ -21,14 +24,21 @@ def in_tags(if_none_match: bytes) -> list[Mark]:
 def in_event_id(last_event_id: bytes) -> list[Mark]:
     """What a Last-Event-ID names."""
     found = _EVENT_ID.fullmatch(last_event_id)
-    return [] if found is None else [(found[1], found[2])]
+    return [] if found is None else [(found[1], found[2], None)]
 
 
 def name(marks: Sequence[Mark], copy: Copy) -> bool:
     """True if one of `marks` is `copy`, or a newer one of its epoch.
 
-    A newer one comes from another replica that is ahead of this one: nobody is sent back.
+    A newer one comes from another replica that is ahead of this one: nobody is sent back. Nor does
+    a copy from the disk end a drill, which it does not know of.
     """
+    present = copy.publication.version
     return any(
-        epoch == copy.epoch and int(version) >= copy.publication.version for epoch, version in marks
+        epoch == copy.epoch
+        and (
+            int(version) > present
+            or (int(version) == present and (copy.is_kept or suffix in (None, copy.suffix)))
+        )
+        for epoch, version, suffix in marks
     )

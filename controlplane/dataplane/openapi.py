@@ -31,7 +31,8 @@ _WAIT = {
 _INSTANCE = _header(
     "Switchgear-Instance",
     "`service/instance`: who asks. One that is marked for drills is told of a drilled switch as "
-    "engaged while the drill lasts, here and by `/check`; the version is the same for all.",
+    "engaged while the drill lasts, here and by `/check`; the version is the same for all, the "
+    "ETag of the snapshot is not, and `Vary` says so.",
 )
 _APPLIED = _header(
     "Switchgear-Applied",

@@ -1,8 +1,9 @@
 """What the instances that take part in drills are served: the same version, with more engaged.
 
-Everybody else is served the normal document. So that nobody who holds one of the two is told that
-nothing changed, a drill's begin and end, and each change of the marks meanwhile, count the version
-up. What is drilled ends by itself, here and at the client, whatever became of the control plane.
+Everybody else is served the normal document. A drill's begin and end, and each change of the marks
+meanwhile, count the version up, so that everybody hears of it; and the two documents of a version
+have ETags of their own, so that nobody takes one for the other. What is drilled ends by itself,
+here and at the client, whatever became of the control plane.
 """
 
 from collections.abc import Iterable
@@ -17,34 +18,48 @@ if TYPE_CHECKING:
     from controlplane.dataplane.served_copy import Copy
 
 
+MOST_NAMES = 20_000
+"""Names of which it is remembered whether they are marked."""
+
+
 class Rehearsal:
     """The drills that are in force, and for whom."""
 
-    __slots__ = ("_drilled", "_made", "_marks")
+    __slots__ = ("_drilled", "_made", "_marks", "_names")
 
     def __init__(self, marks: Marks, drilled: Iterable[Entry]) -> None:
         self._marks = marks
         self._drilled = tuple(drilled)
         self._made: tuple[tuple[Entry, ...], Copy] | None = None
+        self._names: dict[bytes, bool] = {}
 
     def __repr__(self) -> str:
         return f"Rehearsal({self._marks}, {self._drilled})"
 
     def copy_for(self, name: bytes | None, now: datetime, normal: "Copy") -> "Copy":
         """What the instance of that name gets: its own copy, made once, or the normal one."""
-        if name is None or not self._is_marked(name):
+        if not self.is_for(name):
             return normal
         running = tuple(entry for entry in self._drilled if _is_running(entry, now, normal))
         if not running:
             return normal
         if self._made is None or self._made[0] != running:
             entries = (*normal.entries.values(), *running)
-            self._made = running, normal.of(normal.publication, entries, normal)
+            self._made = running, normal.of(normal.publication, entries, normal, is_rehearsed=True)
         return self._made[1]
 
-    def _is_marked(self, name: bytes) -> bool:
-        text = name.decode("utf-8", "replace")
-        return service_of(text) is not None and self._marks.match(text)
+    def is_for(self, name: bytes | None) -> bool:
+        """Whether the instance of that name is marked."""
+        if name is None:
+            return False
+        known = self._names.get(name)
+        if known is None:
+            text = name.decode("utf-8", "replace")
+            known = service_of(text) is not None and self._marks.match(text)
+            if len(self._names) >= MOST_NAMES:
+                self._names.clear()
+            self._names[name] = known
+        return known
 
 
 def _is_running(entry: Entry, now: datetime, normal: "Copy") -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from controlplane.core.instances import rates
-from controlplane.dataplane import sli
+from controlplane.dataplane import boots, sli
 from controlplane.dataplane.report_fields import read
 from controlplane.dataplane.sli import Events
 
@@ -34,6 +34,7 @@ class Report:
     boot: UUID
     seq: int
     started_at: datetime | None = None
+    sent_at: datetime | None = None
     applied_version: int | None = None
     config_version: int | None = None
     checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -55,8 +56,9 @@ class Row:
     """An instance as it is stored; `core.Instance` says what each field means.
 
     `reported` is `{"checks": {switch: [allowed, blocked]}, "sli": {slo: [good, total]}, "seqs":
-    bits}`; bit n of `seqs` is set if the report `seq - n` has been taken in. A boot that was there
-    before SLIs were kept has no `sli` until its next report.
+    bits, "boots": {boot: [seq, time, sli]}}`; bit n of `seqs` is set if the report `seq - n` has
+    been taken in, and `boots` are the last few former ones. A boot that was there before SLIs were
+    kept has no `sli` until its next report.
     """
 
     id: str
@@ -87,6 +89,7 @@ def parse(document: Mapping[str, Any]) -> Report:
         boot=fields["boot"],
         seq=fields["seq"],
         started_at=fields.get("started_at"),
+        sent_at=fields.get("sent_at"),
         applied_version=fields.get("applied_version"),
         config_version=fields.get("config_version"),
         checks={
@@ -102,11 +105,12 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
 
     `epoch` is the present one, which the report's version is of, unless this boot has applied that
     number since before; None if there is none yet. A duplicate, an older report of this boot and
-    any of an older boot leave all else alone. What a boot that does not say when it started counted
-    before its first report adds nothing: it may have been here before.
+    any of an older boot leave all else alone. What a boot that comes back, or does not say when it
+    started, had asked before adds nothing: it may have been counted.
     """
     # A clock that was ahead must not shut out later boots.
     started_at = None if report.started_at is None else min(report.started_at, at)
+    back, former = boots.former(row, report.boot), boots.kept(row, report.boot)
     if row.boot == report.boot and row.seq is not None:
         if report.seq <= row.seq:
             return _late(row, report.seq)
@@ -115,11 +119,14 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
         bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
     elif _is_older(report.boot, started_at, row, at):
         return row, False
+    elif back is not None and report.seq <= back.seq:
+        return row, report.seq == back.seq
     else:
-        known = {"checks": report.checks} if started_at is None else {}
+        known = {"checks": report.checks} if started_at is None or back else {}
+        known["sli"] = (back.sli if back else None) or {}
         since, bits = started_at, 1
         row = replace(row, applied_epoch=None, applied_version=None, applied_at=at)
-    before = known.get("checks", {})
+    before, counted = known.get("checks", {}), known.get("sli", {})
     merged = replace(
         row,
         boot=report.boot,
@@ -130,7 +137,8 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
         config_version=report.config_version,
         reported={
             "checks": _newest({**before, **{key: list(n) for key, n in report.checks.items()}}),
-            "sli": sli.kept(known.get("sli", {}), report.sli),
+            "sli": sli.kept(counted, report.sli),
+            "boots": former,
             "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
         },
         checks=_counted(row.checks, before, report.checks, at, since),
@@ -153,17 +161,18 @@ def events(before: Row, after: Row, report: Report) -> list[Events]:
     """What the report adds to the counts of SLOs, `after` being what :func:`merge` made of
     `before`.
 
-    They happened since the report before was taken in, in the first of a boot since it started.
-    Where that is not known nothing is counted: if it does not say, or by a clock that is ahead, or
-    if the boot was here before and another came between.
+    They happened since the report before of this boot was taken in, in its first since it started.
+    Where that is not known nothing is counted: see :func:`boots.began`.
     """
     if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
         return []
     ended_at = after.reported_at
     if before.boot == report.boot:
         known, began_at = before.reported.get("sli"), before.reported_at
+    elif back := boots.former(before, report.boot):
+        known, began_at = back.sli, back.at
     else:
-        known, began_at = {}, _began(before, report, ended_at)
+        known, began_at = {}, boots.began(before, report, ended_at)
     if known is None or began_at is None or ended_at is None:
         return []
     began_at = min(began_at, ended_at)
@@ -171,16 +180,6 @@ def events(before: Row, after: Row, report: Report) -> list[Events]:
         Events(slo, after.id, began_at, ended_at, good, total)
         for slo, good, total in sli.grown(known, after.reported["sli"])
     ]
-
-
-def _began(before: Row, report: Report, at: datetime | None) -> datetime | None:
-    """Since when a boot that is new in the row has counted; None if that is not to be known."""
-    started_at = report.started_at
-    if started_at is None or at is None or started_at > at:
-        return None
-    if before.started_at is not None and started_at < before.started_at:
-        return None
-    return started_at
 
 
 def _late(row: Row, seq: int) -> tuple[Row, bool]:

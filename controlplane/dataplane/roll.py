@@ -20,8 +20,10 @@ MOST_ACKS = 50_000
 MOST_DIGITS = 18
 _NEVER = float("-inf")
 _MARK = re.compile(
-    rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})"?' % MOST_DIGITS
+    rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})'
+    rb'(?:-[0-9a-f]{8})?"?' % MOST_DIGITS
 )
+"""A mark, or the ETag it came with."""
 
 
 class Note:

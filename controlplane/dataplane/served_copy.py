@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Optional
 
 from controlplane.dataplane.rehearsal import Rehearsal
@@ -11,7 +12,7 @@ Header = tuple[bytes, bytes]
 
 JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"no-cache")
-
+VARY = (b"vary", b"Switchgear-Instance")
 
 LARGEST_PIECE = 32 * 1024  # bytes
 
@@ -29,7 +30,8 @@ class Copy:
     `elements` are the entries' own bytes. `validators` belong to 200 and 304 alike, `description`
     to 200 only. `event` is the document as streams send it, in pieces: a server keeps several parts
     of an answer that is not read, whatever their size. `rehearsal` has what marked instances get
-    instead, while a drill is in force. `is_kept`: it comes from the disk, where drills are not.
+    instead, while a drill is in force; such a one has a `suffix` in its ETag, since all others get
+    another body of the same version. `is_kept`: it comes from the disk, where drills are not.
     """
 
     publication: Publication
@@ -38,6 +40,7 @@ class Copy:
     body: bytes
     event: tuple[bytes, ...]
     epoch: bytes
+    suffix: bytes
     etag: bytes
     validators: tuple[Header, ...]
     description: tuple[Header, ...]
@@ -53,8 +56,12 @@ class Copy:
         *,
         rehearsal: Rehearsal | None = None,
         is_kept: bool = False,
+        is_rehearsed: bool = False,
     ) -> "Copy":
-        """Render `entries` as `publication`; what has not changed since `before` is taken over."""
+        """Render `entries` as `publication`; what has not changed since `before` is taken over.
+
+        `is_rehearsed`: it is what marked instances get.
+        """
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
         known = {} if before is None else before.entries
         elements = {
@@ -64,8 +71,10 @@ class Copy:
             for entry in by_id.values()
         }
         body = assemble(publication, elements.values())
-        etag = publication.etag.encode()
         mark = publication.mark.encode()
+        suffix = b"-" + sha256(body).hexdigest()[:8].encode() if is_rehearsed else b""
+        etag = b'"%b%b"' % (mark, suffix)
+        vary = (VARY,) if is_rehearsed or rehearsal is not None else ()
         return cls(
             publication=publication,
             entries=by_id,
@@ -73,11 +82,13 @@ class Copy:
             body=body,
             event=pieces(b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)),
             epoch=str(publication.epoch).encode(),
+            suffix=suffix,
             etag=etag,
             validators=(
                 (b"etag", etag),
                 (b"switchgear-version", str(publication.version).encode()),
                 NO_CACHE,
+                *vary,
             ),
             description=(JSON, (b"content-length", str(len(body)).encode())),
             rehearsal=rehearsal,

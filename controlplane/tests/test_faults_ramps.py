@@ -81,6 +81,7 @@ def stop_worker(installation, step):
     if step == 1:
         with installation.suspended(*WORKER):
             time.sleep(STOPPED_SECONDS)
+        time.sleep(2)  # What it was about to write is on its way now.
 
 
 @contextlib.contextmanager
@@ -138,7 +139,7 @@ def test_fault_in_each_step_delays_ramps_and_changes_nothing_else(
                 back.report("fail")
         _until_over(ramps, watched)
 
-    _assert_as_planned(through, back, watched, latest)
+    _assert_as_planned(through, back, watched, latest, fault.__name__)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_fault_all_the_time_delays_ramps_and_changes_nothing_else(
         back.report("fail")
         _until_over(ramps, watched)
 
-    _assert_as_planned(through, back, watched, latest)
+    _assert_as_planned(through, back, watched, latest, fault.__name__)
 
 
 @pytest.mark.smoke
@@ -199,9 +200,9 @@ def _until_over(ramps, watched):
     until(lambda: watched.now(through) is None and watched.now(back) == 0, 5)
 
 
-def _assert_as_planned(through, back, watched, latest):
+def _assert_as_planned(through, back, watched, latest, name):
     late = [*through.late(), *back.late()]
-    print(f"late by {', '.join(f'{each:.1f}' for each in late)} s")
+    print(f"\n{name:24} late by {', '.join(f'{each:.1f}' for each in late)} s")
     assert watched.percents(through) == [5, 25, 100, None]
     assert watched.percents(back) == [5, 25, 0]
     for ramp in (through, back):

@@ -20,6 +20,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.jobs.stepwise import Again, Passed, StepKind
 from switches.drills import live, moves, reach
 from switches.drills.ending import cancel
+from switches.drills.patterns import Marks
 from switches.models import Drill
 
 APPLIED_WITHIN = timedelta(seconds=60)
@@ -63,11 +64,11 @@ def _engage(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
     return Passed({"version": version})
 
 
-def _engaged_applied(turn: Turn, _step: JobStep, now: datetime, _probe: Probe) -> Passed | Again:
+def _engaged_applied(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
     drill = Drill.objects.get(pk=turn.job.pk)
     if drill.released_at is not None:
         return SKIPPED
-    return _applied(turn, "engage", drill.engaged_version, drill.engaged_at, now)
+    return _applied(turn, "engage", drill, now, probe)
 
 
 def _release(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
@@ -82,23 +83,27 @@ def _release(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
     return Passed({"version": version})
 
 
-def _released_applied(turn: Turn, _step: JobStep, now: datetime, _probe: Probe) -> Passed | Again:
-    drill = Drill.objects.get(pk=turn.job.pk)
-    return _applied(turn, "release", drill.released_version, drill.released_at, now)
+def _released_applied(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
+    return _applied(turn, "release", Drill.objects.get(pk=turn.job.pk), now, probe)
 
 
-def _applied(
-    turn: Turn, part: str, version: int | None, since: datetime | None, now: datetime
-) -> Passed | Again:
-    """Wait until every marked instance says that it applies the version, at most a minute."""
+def _applied(turn: Turn, part: str, drill: Drill, now: datetime, probe: Probe) -> Passed | Again:
+    """Wait until everybody whom it stopped says that they apply the version, at most a minute."""
+    version, since = drill.engaged_version, drill.engaged_at
+    if part == "release":
+        version, since = drill.released_version, drill.released_at
     if version is None or since is None:
         return SKIPPED
-    found = reach.of(version, since)
+    stopped_by = drill.measured.get(live.MARKED, [])
+    found = reach.of(Marks.of(stopped_by), version, since)
+    probe(f"drill.{part}.looked")
     # Not in the turn that published it: its time is before that. And no clock is trusted for long.
     if abs(now - since) < APPLIED_WITHIN and (now < since or not found.by_everybody):
         return Again(now + LOOK_AGAIN)
     with transaction.atomic():
         drill = moves.lock_row(turn.job.pk)
+        if drill.measured.get(live.MARKED, []) != stopped_by:
+            return Again(now + LOOK_AGAIN)  # Somebody was let go meanwhile.
         turn.heartbeat(now)
         late = part == "engage" and drill.ends_by is not None and now >= drill.ends_by
         why = _late(part) if late else _unproven(part, found)
@@ -201,5 +206,6 @@ kinds.register(
         work=work,
         path=lambda job: f"/drills/#drill-{job.pk}",
         interventions={"cancel": cancel, "pause": _not_paused},
+        tells_failures=True,
     )
 )

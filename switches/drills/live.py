@@ -18,6 +18,8 @@ LASTS = timedelta(minutes=5)
 """A drill ends by itself this long after it engaged, whatever became of whoever runs it."""
 WHY = "why"
 """What of `Drill.measured` tells why the drill has not passed."""
+MARKED = "marked"
+"""What of `Drill.measured` tells who is stopped by it: the marks since it engaged."""
 
 
 def of_switch(switch_id: str) -> Drill | None:

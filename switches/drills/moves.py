@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox import services as outbox
 from switches import publication
-from switches.drills import live
+from switches.drills import live, reach
 from switches.models import Drill, Publication, Switch
 
 
@@ -38,13 +38,17 @@ def lock_row(drill_id: int) -> Drill:
 
 
 def engage(locked: Locked, now: datetime) -> None:
-    """From the next version on, marked instances are told that the switch is engaged."""
+    """From the next version on, marked instances are told that the switch is engaged.
+
+    Only those are measured: whoever is marked later may have got this version without the drill.
+    """
     drill = locked.drill
     drill.engaged_version = publication.advance(locked.head, now)
     # Not the transaction's `now`: whoever waited for the lock was asked long before this moment.
     drill.engaged_at = max(now, db_now())
     drill.ends_by = drill.engaged_at + live.LASTS
-    drill.save(update_fields=["engaged_version", "engaged_at", "ends_by"])
+    drill.measured = {**drill.measured, live.MARKED: sorted(reach.patterns())}
+    drill.save(update_fields=["engaged_version", "engaged_at", "ends_by", "measured"])
 
 
 def release(locked: Locked, now: datetime) -> bool:
@@ -56,6 +60,17 @@ def release(locked: Locked, now: datetime) -> bool:
     drill.released_at = max(now, db_now())
     drill.save(update_fields=["released_version", "released_at"])
     return True
+
+
+def let_go(pattern: str) -> None:
+    """Who is marked no more is told otherwise again, and proves nothing by the drills in force.
+
+    The publication row is locked.
+    """
+    for drill in live.in_force().select_for_update().order_by("pk"):
+        stopped = [one for one in drill.measured.get(live.MARKED, ()) if one != pattern]
+        drill.measured = {**drill.measured, live.MARKED: stopped}
+        drill.save(update_fields=["measured"])
 
 
 def measure(drill: Drill, part: str, found: dict[str, Any], why: str = "") -> None:
@@ -114,7 +129,8 @@ def note(
 
 def outcome(drill: Drill) -> dict[str, Any]:
     """What was measured, as far as it came."""
-    return {part: found for part, found in drill.measured.items() if part != live.WHY}
+    apart = (live.WHY, live.MARKED)
+    return {part: found for part, found in drill.measured.items() if part not in apart}
 
 
 def said(drill: Drill) -> str:

@@ -44,9 +44,14 @@ class Reach:
         }
 
 
+def patterns() -> list[str]:
+    """The marks as they stand, each as it was written."""
+    return list(DrillMark.objects.values_list("pattern", flat=True))
+
+
 def marks() -> Marks:
     """The marks as they stand."""
-    return Marks.of(DrillMark.objects.values_list("pattern", flat=True))
+    return Marks.of(patterns())
 
 
 def there(marked: Marks, now: datetime) -> list[str]:
@@ -54,9 +59,9 @@ def there(marked: Marks, now: datetime) -> list[str]:
     return chosen.there(marked.names, marked.services, now)
 
 
-def of(version: int, since: datetime) -> Reach:
-    """How far the change of `version` has got that was committed at `since`."""
-    marked, row = marks(), Publication.objects.get(pk=1)
+def of(marked: Marks, version: int, since: datetime) -> Reach:
+    """How far the change of `version` has got, among `marked`, that was committed at `since`."""
+    row = Publication.objects.get(pk=1)
     told = chosen.said(
         marked.names,
         marked.services,
@@ -75,12 +80,12 @@ def of(version: int, since: datetime) -> Reach:
     )
 
 
-def counts(patterns: Sequence[str], now: datetime) -> dict[str, int]:
+def counts(wanted: Sequence[str], now: datetime) -> dict[str, int]:
     """How many instances that were heard from within 30 s match each pattern."""
-    found = there(Marks.of(patterns), now)
+    found = there(Marks.of(wanted), now)
     names, services = set(found), Counter(name.partition("/")[0] for name in found)
     return {
         pattern: services[service] if instance == ALL else int(pattern in names)
-        for pattern in patterns
+        for pattern in wanted
         for service, _, instance in (pattern.partition("/"),)
     }

@@ -36,13 +36,20 @@ def _one(schedule_id: int, now: datetime) -> int:
             with transaction.atomic():
                 services.begin_scheduled(row, ACTOR, now)
         except Conflict as conflict:
-            row.next_at = now + min(TRY_AGAIN, timedelta(days=row.every_days))
+            row.next_at = min(now + TRY_AGAIN, _next_round(row, now))
             row.save(update_fields=["next_at"])
             _missed(switch, row, conflict.detail, now)
             return 0
-        row.next_at = now + timedelta(days=row.every_days)
+        row.next_at = _next_round(row, now)
         row.save(update_fields=["next_at"])
         return 1
+
+
+def _next_round(row: DrillSchedule, now: datetime) -> datetime:
+    """The first one after `now`, counted from when it was scheduled: what began late, or had to be
+    tried again, moves none of those that follow."""
+    every = timedelta(days=row.every_days)
+    return row.created_at + ((now - row.created_at) // every + 1) * every
 
 
 def _missed(switch: Switch, row: DrillSchedule, why: str, now: datetime) -> None:

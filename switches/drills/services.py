@@ -145,6 +145,7 @@ def unmark(*, pattern: str, actor: Actor, now: datetime) -> None:
         gone, _ = DrillMark.objects.filter(pattern=pattern.strip().replace("\x00", "")).delete()
         if not gone:
             raise NotFound(f"{pattern.strip()} is not marked.")
+        moves.let_go(pattern.strip())
         _note_marks("drill.unmarked", pattern.strip(), head, actor, now)
 
 

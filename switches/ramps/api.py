@@ -19,6 +19,7 @@ from switches.ramps.resources import ROWS
 from switches.ramps.shapes import (
     LIVE,
     ActedRampShape,
+    AdvanceBody,
     RampActionBody,
     RampFilters,
     RampShape,
@@ -76,11 +77,12 @@ class RampAction(ApiView):
 
 
 class AdvanceView(RampAction):
-    @extend_schema(operation_id="ramps_advance", request=RampActionBody, responses=ActedRampShape)
-    @mutation(RampActionBody)
+    @extend_schema(operation_id="ramps_advance", request=AdvanceBody, responses=ActedRampShape)
+    @mutation(AdvanceBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
-        """On to the next step now, past the rest of the dwell: an approver's, and where a manual
-        gate waits that of a signed-in person who did not ask for the ramp."""
+        """On to the next step now, past the rest of the dwell: an approver's, and that of a
+        signed-in person who did not ask for the ramp where a manual gate waits, or where all would
+        flow too early of a switch that takes two persons."""
         return _done(control.advance, body, actor, now, ramp_id)
 
 

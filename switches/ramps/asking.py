@@ -55,10 +55,16 @@ def answers(targets: Iterable[str], now: datetime) -> Mapping[str, Answer]:
     """What people have said to the manual gates of these targets; one that nobody asked is left
     out."""
     found = Approval.objects.filter(kind=Approval.Kind.RAMP_GATE, target__in=list(targets))
-    return {approval.target: _answer(approval, now) for approval in found.order_by("id")}
+    since: dict[int | None, datetime] = {}
+    said = {}
+    for approval in found.order_by("id"):
+        # Since when a person is waited for: one that was edited goes on waiting.
+        since[approval.pk] = since.get(approval.replaces_id, approval.requested_at)
+        said[approval.target] = _answer(approval, since[approval.pk], now)
+    return said
 
 
-def _answer(approval: Approval, now: datetime) -> Answer:
+def _answer(approval: Approval, asked_at: datetime, now: datetime) -> Answer:
     evidence: dict[str, Any] = {"approval": approval.pk}
     if approval.state == Approval.State.APPROVED:
         evidence |= {"approved_by": approval.decided_by, "comment": approval.comment}
@@ -73,13 +79,16 @@ def _answer(approval: Approval, now: datetime) -> Answer:
         )
         return Answer(FAIL, {**evidence, "why": said})
     if approval.expires_at is not None and approval.state != Approval.State.VOID:
-        waited = durations.readable(approval.expires_at - approval.requested_at)
+        waited = durations.readable(approval.expires_at - asked_at)
         return Answer(FAIL, {**evidence, "why": f"nobody approved within {waited}"})
     return Answer(WAITING, {**evidence, "why": "was withdrawn and has to be asked for anew"})
 
 
 @approvals.carries_out(
-    Approval.Kind.RAMP_GATE, lock_first=publication.lock, check_reason=reasons.unreadable
+    Approval.Kind.RAMP_GATE,
+    lock_first=publication.lock,
+    check_reason=reasons.unreadable,
+    prolongs=False,
 )
 def _let_go_on(approval: Approval, actor: Actor, now: datetime) -> None:
     """The next look at the ramp, within a second, sees what was said. Here it only has to be the

@@ -1,7 +1,7 @@
 """What people do with a ramp: let it go on now, pause it, resume it, abort it."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -10,38 +10,44 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
-from controlplane.core.gates.questions import FAIL, WAITING
+from controlplane.core.gates.questions import FAIL, PASS, WAITING
+from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.kinds import Intervention
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.people.roles import Role
 from switches import reasons
 from switches.models import Ramp
-from switches.ramps import live, moves, scene, words
+from switches.ramps import live, looking, moves, scene, words
+from switches.ramps.looking import Look
 from switches.ramps.scene import Scene
+from switches.services.release import needs_second_person
 
 LET_GO_ON = {Role.APPROVER, Role.ADMIN}
 VERBS = ("advance", "pause", "resume", "abort")
 
 
 @transaction.atomic
-def advance(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
+def advance(
+    *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
+) -> Ramp:
     """On to the next step now: the rest of the dwell, and gates without data, are passed over.
 
-    Takes the role of an approver; where a manual gate waits also another person than the one who
-    asked. Raises :class:`Conflict` where a gate fails or a rule stands in the way.
+    `step_index` is the step to be left, if it is said: at another nothing happens. Takes the role
+    of an approver; where a manual gate waits, or all would flow too early of a switch that takes
+    two persons, also another person than the one who asked. Raises :class:`Conflict` where a gate
+    fails or a rule stands in the way.
     """
     _check(actor, reason)
     if actor.type != "system" and actor.role not in LET_GO_ON:
         raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
     found = _live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
-    for gate in _said(found):
-        if gate.get("verdict") == FAIL:
-            raise Conflict(
-                f"A gate fails: {words.gate(gate)}. The ramp is about to be taken back.",
-                gate=gate,
-            )
-        if gate["type"] == "manual" and gate.get("verdict", WAITING) == WAITING:
-            _may_answer(found.ramp, actor)
+    if step_index not in (None, found.index):
+        raise Conflict(f"It is at step {found.index + 1} by now.", step_index=found.index)
+    # What was kept is from the last look of a worker: a gate may have failed since.
+    (look,) = looking.at([Turn(found.job)], now)
+    _none_fails(look)
+    _may_pass_over(found, look, actor, now)
+    looking.keep([look], now)
     if not moves.advance(found, now, actor=actor, reason=reason.strip()):
         raise Conflict(found.job.hold_reason)
     return found.ramp
@@ -59,15 +65,18 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
-    """Go on where it was paused: what was left of the dwell is still to come."""
+    """Go on where it was paused: what was left is still to come, of the dwell, and of the time
+    that it may be without data."""
     _check(actor, reason)
     found = _live(ramp_id, now, "be resumed", {Job.State.PAUSED})
     paused_at = found.job.paused_at or now
+    lasted = max(now - paused_at, timedelta())
     step = JobStep.objects.get(job=found.job, index=found.index)
     if step.due_at is not None and step.due_at > paused_at:
         found.step(found.index, due_at=now + (step.due_at - paused_at))
-    found.ramp.blind_since = None
-    found.ramp.save(update_fields=["blind_since"])
+    if found.ramp.blind_since is not None:
+        found.ramp.blind_since += lasted
+        found.ramp.save(update_fields=["blind_since"])
     found.write(state=Job.State.RUNNING, paused_at=None, hold_reason="")
     moves.tell(found, "ramp.resumed", reason.strip(), actor, now)
     return found.ramp
@@ -106,17 +115,36 @@ def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
     return found
 
 
-def _said(found: Scene) -> list[Mapping[str, Any]]:
-    step = JobStep.objects.get(job=found.job, index=found.index)
-    gates: list[Mapping[str, Any]] = step.data["gates"]
-    return gates
+def _none_fails(look: Look) -> None:
+    """Neither now nor when a worker looked: that one is about to take it back."""
+    if len(look.gates) != len(look.step.data["gates"]):
+        raise Conflict(f"{look.decision.why} The ramp is about to be taken back.")
+    for gate in (*look.gates, *look.step.data["gates"]):
+        if gate.get("verdict") == FAIL:
+            raise Conflict(
+                f"A gate fails: {words.gate(gate)}. The ramp is about to be taken back.",
+                gate=gate,
+            )
 
 
-def _may_answer(ramp: Ramp, actor: Actor) -> None:
+def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> None:
+    """Nobody alone answers a manual gate, nor lets all flow at once by the way of a ramp."""
+    waits = any(gate["type"] == "manual" and gate["verdict"] == WAITING for gate in look.gates)
+    if waits:
+        _be_another(found.ramp, actor, "A manual gate needs a signed-in person")
+    is_early = look.step.due_at is not None and look.step.due_at > now
+    if not is_early and all(gate["verdict"] == PASS for gate in look.gates):
+        return
+    if found.all_flows_next and needs_second_person(found.switch, at_once=True):
+        what = "To let all of it flow before its dwell is over and its gates pass"
+        _be_another(found.ramp, actor, f"{what} takes a second, signed-in person")
+
+
+def _be_another(ramp: Ramp, actor: Actor, needed: str) -> None:
     if actor.type != "system" and not actor.is_person:
-        raise Forbidden("A manual gate needs a signed-in person; tokens never answer it.")
+        raise Forbidden(f"{needed}; tokens never do.")
     if actor.user_id is not None and actor.user_id == ramp.requested_by_id:
-        raise Forbidden("You asked for this ramp; a second person has to let it go on.")
+        raise Forbidden(f"{needed}: you asked for this ramp, a second person has to let it go on.")
 
 
 def _by_job(service: Any) -> Intervention:

@@ -5,8 +5,10 @@ Imports none of the services of switches, so that all of them can ask here.
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, system
+from controlplane.core.approvals import notes
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.escalation import services as escalation
@@ -14,6 +16,8 @@ from controlplane.core.gates import services as gates
 from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job, JobStep
 from switches.models import Ramp, Switch
+
+EVERYTHING = 100  # per cent
 
 STATES: Mapping[str, str] = {
     Job.State.PENDING: "pending_approval",
@@ -42,14 +46,18 @@ def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp
     if ramp is None:
         return None
     job = Job.objects.select_for_update().get(pk=ramp.pk)
-    over = {"state": Job.State.CANCELLED, "finished_at": job.finished_at or now}
-    control.seize(job, now, **over, next_at=None, outcome=outcome, hold_reason="")
+    over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
+    control.seize(job, now, **over, outcome=outcome, hold_reason="")
     close(ramp, job, JobStep.State.COMPENSATED, outcome, actor, now)
     return ramp
 
 
 def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: datetime) -> None:
-    """What ends with a ramp: its present step, its questions, and whoever was asked or called."""
+    """What ends with a ramp: its present step, its questions, and whoever was asked or called.
+
+    One that was taken back takes a request to release at once with it: that was asked when things
+    looked better.
+    """
     left = JobStep.objects.filter(job=job, index=job.step_index, state=JobStep.State.RUNNING)
     error = "" if step_state == JobStep.State.PASSED else said
     left.update(state=step_state, finished_at=now, error=error)
@@ -57,6 +65,9 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
     ramp.save(update_fields=["live", "blind_since"])
     escalation.close(subject=endings.subject(job), now=now)
     leave(ramp, job.step_index, actor, now, said)
+    if job.compensated_at is not None:
+        kind, why = Approval.Kind.RELEASE, "The ramp was taken back."
+        approvals.void(kind=kind, target=ramp.switch_id, actor=actor, now=now, why=why)
 
 
 def leave(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None:
@@ -66,13 +77,25 @@ def leave(ramp: Ramp, index: int, actor: Actor, now: datetime, why: str) -> None
     if asked:
         gates.withdraw([question_key(ramp, index, number) for number in asked])
     if "manual" in types:
-        approvals.void(
-            kind=Approval.Kind.RAMP_GATE,
-            target=approval_target(ramp, index),
-            actor=actor,
-            now=now,
-            why=why,
-        )
+        kind, target = Approval.Kind.RAMP_GATE, approval_target(ramp, index)
+        _lapse(kind, target, now)
+        approvals.void(kind=kind, target=target, actor=actor, now=now, why=why)
+
+
+def was_released_at_once(ramp: Ramp) -> bool:
+    """Whether it ended because all of it was let flow without it: its episode ended with it."""
+    job, ended_at = ramp.job, ramp.episode.ended_at
+    if job.state != Job.State.CANCELLED or job.compensated_at is not None:
+        return False
+    return ended_at is not None and ended_at == job.finished_at
+
+
+def percent_of(ramp: Ramp) -> Any:
+    """What flows by it now, or flowed at its end: all, or nothing."""
+    if ramp.live:
+        return ramp.episode.allow_percent
+    is_through = ramp.job.state == Job.State.COMPLETED or was_released_at_once(ramp)
+    return EVERYTHING if is_through else 0
 
 
 def question_key(ramp: Ramp, step: int, gate: int) -> str:
@@ -83,6 +106,17 @@ def question_key(ramp: Ramp, step: int, gate: int) -> str:
 def approval_target(ramp: Ramp, step: int) -> str:
     """What the approval of a manual gate is about: the switch, and behind `#` the step."""
     return f"{ramp.switch_id}#ramp-{ramp.pk}-{step}"
+
+
+def _lapse(kind: str, target: str, now: datetime) -> None:
+    """Nobody answered in time: it expired, whoever notices first, and is not void."""
+    late = Approval.objects.filter(
+        kind=kind, target=target, state=Approval.State.PENDING, expires_at__lte=now
+    )
+    for approval in late.select_for_update():
+        actor = system("approvals")
+        notes.decide(approval, Approval.State.EXPIRED, approvals.EXPIRED, actor, now)
+        notes.tell_decided(approval, actor, now)
 
 
 def _gates(ramp: Ramp, index: int) -> list[Mapping[str, str]]:

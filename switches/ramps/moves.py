@@ -15,7 +15,7 @@ from controlplane.core.gates.questions import FAIL, Question
 from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
-from switches.models import Episode, OnExpiry
+from switches.models import Episode, OnExpiry, Ramp
 from switches.ramps import asking, live, telling, words
 from switches.ramps.scene import Scene
 from switches.rules import guard
@@ -23,6 +23,9 @@ from switches.services import changes, overdue
 
 WATCH = system("ramps")
 MOST_EVIDENCE = 5
+HELD_FOR, DATA, RULES = "held_for", "data", "rules"
+"""What a step is held for, as its data keeps it: data or a person, or that no rule is in the way.
+It stays there while the ramp is paused."""
 
 
 def enter(scene: Scene, index: int, now: datetime) -> None:
@@ -35,15 +38,18 @@ def enter(scene: Scene, index: int, now: datetime) -> None:
         due_at=now + timedelta(seconds=plan["dwell_seconds"]),
         attempts=1,
     )
-    gates.ask(
-        [
-            Question(live.question_key(scene.ramp, index, number), spec, now)
-            for number, spec in enumerate(plan["gates"])
-            if spec["type"] != "manual"
-        ]
-    )
+    gates.ask(questions(scene.ramp, index, now))
     effects.had(scene.job, "publish", now=now)
     scene.publish(plan["percent"], now)
+
+
+def questions(ramp: Ramp, index: int, since: datetime) -> list[Question]:
+    """What a step that begins then asks of gates; people are asked later."""
+    return [
+        Question(live.question_key(ramp, index, number), spec, since)
+        for number, spec in enumerate(ramp.plan[index]["gates"])
+        if spec["type"] != "manual"
+    ]
 
 
 def advance(
@@ -79,15 +85,17 @@ def hold(
     blind_since: datetime | None,
     now: datetime,
     *,
+    held_for: str = DATA,
     probe: Probe = no_probe,
 ) -> None:
-    """Stay at this step until data comes or a person answers; told once, whatever the reasons
-    become meanwhile."""
-    is_new = scene.job.state != Job.State.HOLDING
+    """Stay at this step until data comes, a person answers or rules allow it; told once, whatever
+    the reasons become meanwhile, and however often it is paused and resumed."""
+    is_new = scene.recall(HELD_FOR) is None
     scene.write(state=Job.State.HOLDING, hold_reason=why)
     probe("hold.claimed")
     scene.ramp.blind_since = blind_since
     scene.ramp.save(update_fields=["blind_since"])
+    scene.remember(HELD_FOR, held_for)
     manual = any(gate["type"] == "manual" for gate in scene.ramp.plan[scene.index]["gates"])
     if is_new:
         tell(scene, "ramp.held", why, WATCH, now, severity="warning")
@@ -198,18 +206,19 @@ def _leave(scene: Scene, index: int, now: datetime, actor: Actor, said: str) -> 
 
 def _wait_for_rules(scene: Scene, why: str, now: datetime, actor: Actor, probe: Probe) -> None:
     """Hold until no rule is in the way, as long as for data; then it goes back."""
-    since = scene.ramp.blind_since or now
+    is_first = scene.recall(HELD_FOR) != RULES
+    since = now if is_first else scene.ramp.blind_since or now
     longest = timedelta(seconds=scene.ramp.plan[scene.index]["max_hold_seconds"])
     if actor is WATCH and now - since >= longest:
         waited = durations.readable(longest)
         compensate(scene, f"A safety rule was in the way for {waited}: {why}", now, probe=probe)
     elif scene.job.state != Job.State.HOLDING or scene.job.hold_reason != why:
-        hold(scene, why, since, now, probe=probe)
+        hold(scene, why, since, now, held_for=RULES, probe=probe)
 
 
 def _rules_in_the_way(scene: Scene) -> str:
     """Why a safety rule forbids the next step, if it lets everything flow; empty otherwise."""
-    if not scene.is_last and scene.percent_of(scene.index + 1) < 100:
+    if not scene.all_flows_next:
         return ""
     overridden = scene.ramp.overridden
     refused = [

@@ -3,7 +3,6 @@
 Pure: JSON in, plain JSON out, as it is kept.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
 def _number(lowest: float, highest: float) -> Check:
     def check(value: Any) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value) or not lowest <= value <= highest:
+        if not is_number or not lowest <= value <= highest:
             raise ValueError(f"Must be a number from {lowest:g} to {highest:g}.")
         return int(value) if float(value).is_integer() else value
 

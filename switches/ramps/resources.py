@@ -39,7 +39,7 @@ class Around:
 
 def ramp_resource(ramp: Ramp, around: Around, now: datetime) -> dict[str, Any]:
     """A ramp with its steps and side effects; times are RFC 3339 UTC, stuck or not as of `now`."""
-    job, episode = ramp.job, ramp.episode
+    job = ramp.job
     return {
         "id": ramp.pk,
         "switch": ramp.switch_id,
@@ -51,7 +51,7 @@ def ramp_resource(ramp: Ramp, around: Around, now: datetime) -> dict[str, Any]:
         "overridden": ramp.overridden,
         "plan": ramp.plan,
         "step_index": job.step_index,
-        "allow_percent": plain(episode.allow_percent if ramp.live else _last_percent(ramp)),
+        "allow_percent": plain(live.percent_of(ramp)),
         "steps": [_step(step) for step in in_order(job)],
         "approval": around.approvals.get(ramp.pk),
         "hold_reason": job.hold_reason,
@@ -100,11 +100,6 @@ def plain(share: Any) -> float | int:
     """5, 12.5: no decimals where there are none."""
     percent = float(share)
     return int(percent) if percent.is_integer() else percent
-
-
-def _last_percent(ramp: Ramp) -> Any:
-    """What an ended ramp left in force: all, or nothing."""
-    return 100 if ramp.job.state == Job.State.COMPLETED else 0
 
 
 def _step(step: JobStep) -> dict[str, Any]:

@@ -38,6 +38,11 @@ class Scene:
     def is_last(self) -> bool:
         return self.index + 1 == len(self.ramp.plan)
 
+    @property
+    def all_flows_next(self) -> bool:
+        """Whether its next step lets everything flow, or its end."""
+        return self.is_last or self.percent_of(self.index + 1) >= 100
+
     def percent_of(self, index: int) -> Any:
         return self.ramp.plan[index]["percent"]
 
@@ -49,6 +54,16 @@ class Scene:
 
     def step(self, index: int, **fields: Any) -> None:
         JobStep.objects.filter(job=self.job, index=index).update(**fields)
+
+    def recall(self, name: str) -> Any:
+        """What was kept of the present step by this name; None if nothing was."""
+        return JobStep.objects.get(job=self.job, index=self.index).data.get(name)
+
+    def remember(self, name: str, value: Any) -> None:
+        """Keep something of the present step, beside its gates."""
+        data = JobStep.objects.get(job=self.job, index=self.index).data
+        if data.get(name) != value:
+            self.step(self.index, data={**data, name: value})
 
 
 def of_turn(turn: Turn) -> Scene:

@@ -14,6 +14,15 @@ VERDICTS = (PASS, FAIL, NO_DATA, WAITING)
 STATES = (*live.STATES.values(),)
 
 
+class Whole(serializers.IntegerField):
+    """A number as it was sent; texts don't become one, nor does true."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.fail("invalid")
+        return int(data)
+
+
 class GateShape(serializers.Serializer[Any]):
     """A gate as the plan has it (its other fields go by its type), and what it said last."""
 
@@ -103,3 +112,11 @@ class RampFilters(Filters):
 
 class RampActionBody(MutationBody):
     reason = Text(help_text="Why; it is kept in the audit trail.")
+
+
+class AdvanceBody(RampActionBody):
+    step_index = Whole(
+        min_value=0,
+        required=False,
+        help_text="The step to be left, from 0, as it was seen; at another nothing happens.",
+    )

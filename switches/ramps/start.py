@@ -97,8 +97,9 @@ def set_off(
     now: datetime,
     to: Sequence[str] | None = None,
 ) -> AuditEntry:
-    """Put the first share in force. Whoever was called because the switch is overdue is not any
-    more: somebody, or its policy, has decided."""
+    """Put the first share in force. Whoever was called because the switch is overdue, or was not
+    re-confirmed, is not any more: somebody, or its policy, has decided. Should the ramp be taken
+    back, a permanent one is called for anew."""
     job = ramp.job
     before = facts.picture(switch, episode)
 
@@ -108,7 +109,9 @@ def set_off(
     scene = Scene(head, switch, episode, ramp, job, write, before)
     scene.write(state=Job.State.RUNNING, started_at=now, next_at=now, heartbeat_at=now, attempts=1)
     episode.overdue_at = None
-    episode.save(update_fields=["overdue_at"])
+    if episode.permanent:
+        episode.hour_reminder_for = None
+    episode.save(update_fields=["overdue_at", "hour_reminder_for"])
     escalation.close(subject=changes.subject(episode), now=now)
     moves.enter(scene, 0, now)
     return moves.tell(scene, "ramp.started", ramp.justification, actor, now, to=to)

@@ -1,59 +1,46 @@
-"""One look at every ramp that is under way: what its gates say, and the moves that follow.
+"""A turn at every ramp that is under way: a look at what its gates say, and the moves that follow.
 
-Looking is done for all of them together, in a handful of queries; each move is a transaction.
+Looking is done for all of them together; each move is a transaction.
 """
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-import orjson
 import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import F
+from django.db import connection, transaction
 
-from controlplane.core.canonical import timestamp
-from controlplane.core.gates import services as gates
-from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
-from controlplane.core.jobs import claims
+from controlplane.core.gates.questions import WAITING
+from controlplane.core.jobs import claims, failures
 from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe
-from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.jobs.models import Job
 from controlplane.core.targets import routing
-from switches.models import Ramp
-from switches.ramps import asking, failing, live, moves, scene, words
-from switches.ramps.decide import Decision, Next, Seen, Standing, decide
+from switches.ramps import failing, looking, moves, scene
+from switches.ramps.decide import Decision, Next
+from switches.ramps.looking import Look
 
-MOVE_FOR = timedelta(seconds=1)
+MOVE_FOR = timedelta(seconds=2)
 """After so long no further ramp goes on in this look: the next one sees to it, and to gates that
 fail meanwhile. However long the look took, something moves."""
 COMPENSATE_FOR = timedelta(seconds=8)
 """Ramps that have to go back to nothing do not wait for that; but longer than a lease is too long.
 """
-KEEP_EVERY = timedelta(seconds=5)
 
-_KEEP = """
-    UPDATE core_jobstep SET data = new.data
-    FROM unnest(%s::bigint[], %s::jsonb[], %s::bigint[]) AS new(id, data, fence),
-         core_job AS job
-    WHERE core_jobstep.id = new.id AND job.id = core_jobstep.job_id AND job.fence = new.fence
+_COUNT = """
+    WITH ours AS (
+        UPDATE core_job SET attempts = attempts + 1
+        FROM unnest(%s::bigint[], %s::bigint[]) AS held(id, fence)
+        WHERE core_job.id = held.id AND core_job.fence = held.fence
+        RETURNING core_job.id, core_job.step_index
+    )
+    UPDATE core_jobstep SET attempts = attempts + 1 FROM ours
+    WHERE job_id = ours.id AND index = ours.step_index AND state = 'running'
 """
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass
-class Look:
-    """A ramp as it was found: its step, its gates with what they say now, and what follows."""
-
-    turn: Turn
-    ramp: Ramp
-    step: JobStep
-    gates: list[dict[str, Any]]
-    decision: Decision
 
 
 def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
@@ -64,8 +51,8 @@ def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
         return now + timedelta(seconds=time.monotonic() - began)
 
     _count_inherited(turns)
-    looks = _look(turns, now)
-    _keep(looks, now)
+    looks = looking.at(turns, now)
+    looking.keep(looking.news(looks, now), now)
     probe("ramp.looked")
     looked_at, moved = clock(), 0
     with routing.reading_once():
@@ -76,123 +63,6 @@ def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
                 break
             moved += _move(look, clock, probe)
     return moved
-
-
-def _look(turns: Sequence[Turn], now: datetime) -> list[Look]:
-    jobs = [turn.job.pk for turn in turns]
-    ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
-    steps = {
-        step.job_id: step
-        for step in JobStep.objects.filter(
-            job_id__in=jobs, index=F("job__step_index"), state=JobStep.State.RUNNING
-        )
-    }
-    # A ramp that ended since it was claimed has no step that runs.
-    there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
-    said = _said(there, ramps, steps, now)
-    return [_judged(turn, ramps[turn.job.pk], steps[turn.job.pk], said, now) for turn in there]
-
-
-def _judged(
-    turn: Turn, ramp: Ramp, step: JobStep, said: Mapping[str, Answer], now: datetime
-) -> Look:
-    """One that can't be judged goes back, and does not keep the others from going on."""
-    try:
-        return _looked(turn, ramp, step, said, now)
-    except Exception as error:
-        log.exception("ramp.not_judged", ramp=ramp.pk)
-        why = f"It can't be judged: {type(error).__name__}: {error}"
-        return Look(turn, ramp, step, [], Decision(Next.COMPENSATE, why))
-
-
-def _said(
-    turns: Sequence[Turn], ramps: Mapping[int, Ramp], steps: Mapping[int, JobStep], now: datetime
-) -> dict[str, Answer]:
-    """What every gate of every step says now, by the key of its question."""
-    questions, people = [], {}
-    for turn in turns:
-        ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
-        for number, spec in enumerate(step.data["gates"]):
-            key = live.question_key(ramp, step.index, number)
-            if spec["type"] == "manual":
-                people[key] = live.approval_target(ramp, step.index)
-            else:
-                questions.append(Question(key, spec, step.started_at or now))
-    found = _answers(questions, now) if questions else []
-    said = {question.key: answer for question, answer in zip(questions, found, strict=True)}
-    asked = asking.answers(people.values(), now) if people else {}
-    return said | {key: asked.get(target, asking.NOT_YET) for key, target in people.items()}
-
-
-def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
-    """Gates that can't be read say nothing, so the ramps that need them hold."""
-    try:
-        return gates.answers(questions, now)
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception as error:
-        log.exception("ramp.gates_unread")
-        why = f"the gates can't be read: {type(error).__name__}: {error}"
-        return [Answer(NO_DATA, {"why": why}) for _ in questions]
-
-
-def _looked(
-    turn: Turn, ramp: Ramp, step: JobStep, said: Mapping[str, Answer], now: datetime
-) -> Look:
-    job = turn.job
-    answers = [
-        said[live.question_key(ramp, step.index, number)]
-        for number in range(len(step.data["gates"]))
-    ]
-    found = [
-        {**spec, "verdict": answer.verdict, "evidence": dict(answer.evidence)}
-        for spec, answer in zip(step.data["gates"], answers, strict=True)
-    ]
-    if job.state == Job.State.FAILED:
-        return Look(turn, ramp, step, found, Decision(Next.COMPENSATE, job.error))
-    standing = Standing(
-        state=job.state,
-        dwell_until=step.due_at or now,
-        max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
-        blind_since=ramp.blind_since,
-    )
-    seen = [Seen(words.gate(gate), gate["verdict"], _why(gate)) for gate in found]
-    return Look(turn, ramp, step, found, decide(standing, seen, now))
-
-
-def _why(gate: Mapping[str, Any]) -> str:
-    """That a person is waited for is told once, whatever they are told meanwhile."""
-    return "" if gate["verdict"] == WAITING else words.why(gate["evidence"])
-
-
-def _keep(looks: Sequence[Look], now: datetime) -> None:
-    """Keep the verdicts that changed, and evidence that did from time to time, in one statement."""
-    changed = [look for look in looks if _is_news(look, now)]
-    if not changed:
-        return
-    at = timestamp(now)
-    for look in changed:
-        look.gates = [{**gate, "checked_at": at} for gate in look.gates]
-        look.step.data = {**look.step.data, "gates": look.gates}
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _KEEP,
-            [
-                [look.step.pk for look in changed],
-                [orjson.dumps(look.step.data).decode() for look in changed],
-                [look.turn.job.fence for look in changed],
-            ],
-        )
-
-
-def _is_news(look: Look, now: datetime) -> bool:
-    for kept, found in zip(look.step.data["gates"] if look.gates else (), look.gates, strict=True):
-        if kept.get("verdict") != found["verdict"]:
-            return True
-        due = kept.get("checked_at", "") <= timestamp(now - KEEP_EVERY)
-        if due and kept.get("evidence") != found["evidence"]:
-            return True
-    return False
 
 
 def _urgency(look: Look) -> tuple[int, datetime]:
@@ -214,18 +84,14 @@ def _move(look: Look, clock: Callable[[], datetime], probe: Probe) -> bool:
         with transaction.atomic():
             _carry_out(look, turn, clock, probe)
         probe(f"{decision.next}.committed")
-    except LeaseLost:
+    except (LeaseLost, AlreadyDone):
         claims.stopped(job.pk)
         return False
-    except (OperationalError, InterfaceError) as error:
-        if not connection.is_usable():
-            raise
-        # Somebody held a lock for too long, say. The leases of all must not be kept for that.
-        log.warning("ramp.postponed", ramp=job.pk, move=decision.next, error=str(error).strip())
-        return False
     except Exception as error:
+        if failures.is_away(error):
+            raise
         log.exception("ramp.move_failed", ramp=job.pk, move=decision.next)
-        return _not_moved(look, f"{type(error).__name__}: {error}", clock, probe)
+        return _not_moved(look, failures.said(error), clock, probe)
     return True
 
 
@@ -265,9 +131,9 @@ def _not_moved(look: Look, error: str, clock: Callable[[], datetime], probe: Pro
     except LeaseLost:
         claims.stopped(look.turn.job.pk)
         return False
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception:
+    except Exception as another:
+        if failures.is_away(another):
+            raise
         log.exception("ramp.failure_not_kept", ramp=look.turn.job.pk)
         return False
     why = f"It could not go on, {failing.MOST_ATTEMPTS} times: {error}"
@@ -276,13 +142,11 @@ def _not_moved(look: Look, error: str, clock: Callable[[], datetime], probe: Pro
 
 
 def _count_inherited(turns: Sequence[Turn]) -> None:
-    """A worker that died at a step has tried it: this is another attempt."""
-    died = [turn for turn in turns if turn.inherited]
+    """A worker that died at a step has tried it: this is another attempt, if we hold it still."""
+    died = [turn.job for turn in turns if turn.inherited]
     if not died:
         return
-    jobs = [turn.job.pk for turn in died]
-    Job.objects.filter(pk__in=jobs).update(attempts=F("attempts") + 1)
-    running = JobStep.objects.filter(job_id__in=jobs, index=F("job__step_index"))
-    running.filter(state=JobStep.State.RUNNING).update(attempts=F("attempts") + 1)
-    for turn in died:
-        turn.job.attempts += 1
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT, [[job.pk for job in died], [job.fence for job in died]])
+    for job in died:
+        job.attempts += 1

@@ -1,6 +1,7 @@
 """What the safety rules say about one change, given what is engaged. Pure.
 
-A switch that ramps counts as engaged. A rule refuses only what makes things worse: one that is
+A switch that ramps counts as engaged; where a release is judged, not one that lets everything flow
+already. A rule refuses only what makes things worse: one that is
 broken already never stands in the way of the change that mends it.
 """
 
@@ -76,7 +77,7 @@ def refusals_to_engage(
 def refusals_to_release(
     rules: Iterable[SafetyRule], switch_id: str, engaged: Collection[str]
 ) -> list[Refusal]:
-    """Every rule that forbids to release the switch while `engaged` are engaged."""
+    """Every rule that forbids to release the switch while `engaged` still stop something."""
     if switch_id not in engaged:
         return []
     over = [rule for rule in _over(rules, switch_id) if rule.kind == AT_LEAST_ONE]

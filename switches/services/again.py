@@ -80,6 +80,8 @@ def _rewrite(
         "engaged_by_name": actor.name,
         "engaged_by_id": actor.user_id,
         "engaged_by_identity": actor.identity,
+        # A clock that was set back must not keep anybody from stopping it.
+        "engaged_at": min(episode.engaged_at, now),
         "expires_at": expiry.expires_at,
         "permanent": False,
         "on_expiry": expiry.on_expiry,

@@ -7,11 +7,12 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
+from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 from switches import publication, reasons, risk
-from switches.models import Episode, Publication, Scope, Switch
+from switches.models import Episode, Publication, Ramp, Scope, Switch
 from switches.ramps import live, start, words
 from switches.ramps import plan as plans
 from switches.rules import glass, guard
@@ -37,8 +38,11 @@ def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
     """Ask a second person; a release by ramp waits as a ramp that is pending approval."""
     switch, episode = wish.switch, wish.episode
     by = "" if wish.steps is None else f" by ramp ({_shares(wish.steps)})"
+    kind = Approval.Kind.RELEASE
+    waiting = Approval.objects.filter(kind=kind, target=switch.pk, state=Approval.State.PENDING)
+    before = waiting.values_list("pk", flat=True).first()
     approval = approvals.request(
-        kind=Approval.Kind.RELEASE,
+        kind=kind,
         target=switch.pk,
         summary=f"Release {switch.pk}{by}: services let all traffic flow again",
         diff={
@@ -53,12 +57,11 @@ def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
         actor=actor,
         now=now,
     )
-    is_new = approval.requested_at == now
-    if not is_new:
-        return approval
+    if approval.pk == before:
+        return approval  # It was asked for already, and so was its ramp.
     pending = live.of_switch(switch.pk)
     if pending is not None and pending.job.state == Job.State.PENDING:
-        live.supersede(switch, "It was asked for otherwise.", actor, now)
+        end(pending, switch, "It was asked for otherwise.", actor, now)
     if wish.steps is not None:
         start.ask(
             switch,
@@ -81,8 +84,21 @@ def _came_to_nothing(approval: Approval, actor: Actor, now: datetime) -> None:
     if pending is None or pending.job.state != Job.State.PENDING:
         return
     switch = Switch.objects.select_for_update().get(pk=approval.target)
-    live.supersede(
-        switch, f"Not approved: {approval.state}. {approval.comment}".strip(), actor, now
+    why = f"Not approved: {approval.state}. {approval.comment}".strip()
+    end(pending, switch, why, actor, now)
+
+
+def end(pending: Ramp, switch: Switch, why: str, actor: Actor, now: datetime) -> None:
+    """End a ramp that has not begun; its end is on record as its request is."""
+    live.supersede(switch, why, actor, now)
+    audit.record(
+        actor=actor,
+        action="ramp.aborted",
+        target=switch.pk,
+        reason=why,
+        before={"ramp": pending.pk, "state": live.STATES[Job.State.PENDING]},
+        after={"ramp": pending.pk, "state": live.STATES[Job.State.CANCELLED]},
+        now=now,
     )
 
 

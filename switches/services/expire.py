@@ -51,21 +51,22 @@ def _forecast(due: Sequence[Episode]) -> Mapping[int, str]:
     asking = [episode for episode in due if episode.on_expiry != OnExpiry.HOLD]
     if not asking:
         return found
-    rules, engaged = guard.rules(), guard.engaged()
+    rules, stopping = guard.rules(), guard.stopping()
     switches = [episode.switch_id for episode in asking]
     waiting = set(
         Ramp.objects.filter(live=True, switch__in=switches).values_list("switch_id", flat=True)
     )
     for episode in asking:
         switch_id = episode.switch_id
-        kept = judge.is_protected(rules, switch_id) or switch_id in waiting
-        if kept or judge.refusals_to_release(rules, switch_id, engaged):
+        if judge.is_protected(rules, switch_id):
             continue
-        if episode.on_expiry == OnExpiry.RAMP:
-            found[episode.pk] = RAMPS
-        else:
-            engaged.discard(switch_id)
+        if judge.refusals_to_release(rules, switch_id, stopping):
+            continue
+        if episode.on_expiry == OnExpiry.RELEASE:
+            stopping.discard(switch_id)
             found[episode.pk] = RELEASED
+        elif switch_id not in waiting:
+            found[episode.pk] = RAMPS
     return found
 
 
@@ -125,9 +126,9 @@ def _why_held(switch: Switch, episode: Episode) -> str:
             "Its time is up, but a protected switch is never released by itself, so it is held: "
             "extend it, or ask for its release."
         )
-    if live.of_switch(switch.pk) is not None:
+    if episode.on_expiry == OnExpiry.RAMP and live.of_switch(switch.pk) is not None:
         return "Its time is up while its release waits for approval: it is held until then."
-    return ""
+    return ""  # Services cut off from us release it as well, whatever waits for approval here.
 
 
 def _hold(switch: Switch, episode: Episode, why: str, now: datetime, to: list[str] | None) -> None:

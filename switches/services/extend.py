@@ -23,7 +23,8 @@ def extend(
     """Move the expiry to `now + expires_in`, later than it is now; `permanent` asks for approval.
 
     What was engaged against a rule stays for a few hours at a time while the rule would refuse it
-    still, loudly. Raises :class:`InvalidInput`, or :class:`Conflict` if the switch is not engaged.
+    still, loudly. Raises :class:`InvalidInput`, or :class:`Conflict` if the switch is not engaged,
+    or ramps.
     """
     actor.require("switches:write")
     identify(scope, key)
@@ -33,8 +34,13 @@ def extend(
         head = publication.lock()
         switch = lock(scope, key)
         episode = changes.open_episode(switch) if switch is not None else None
-        if switch is None or episode is None or episode.state != State.ENGAGED:
+        if switch is None or episode is None:
             raise Conflict(f"{scope}:{key} is not engaged; there is nothing to extend.")
+        if episode.state != State.ENGAGED:
+            raise Conflict(
+                f"{switch.pk} is ramping, and its expiry decides nothing meanwhile. Abort the ramp "
+                "to extend it, or engage it again."
+            )
         if episode.permanent:
             raise Conflict(
                 f"{switch.pk} is permanent: it has no expiry to extend; re-confirm it instead."

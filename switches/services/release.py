@@ -163,7 +163,9 @@ def _carry_out(
         entry = asked.close(head, switch, episode, wish.justification, actor, now)
     else:
         why = "Another ramp was begun instead."
-        overtaken = live.supersede(switch, why, actor, now)
+        overtaken = live.of_switch(switch.pk)
+        if overtaken is not None:
+            asked.end(overtaken, switch, why, actor, now)
         ramp, entry = start.begin(
             head,
             switch,

@@ -8,7 +8,6 @@ house remembers, so that a test can hold the two against each other.
 import heapq
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from controlplane.core.actors import Actor
@@ -16,6 +15,7 @@ from controlplane.core.approvals import services as approvals
 from controlplane.core.escalation import engine as escalation
 from switches import services, tasks
 from switches.ramps import control, live
+from switches.tests.terms import DWELL, Ascent, Term
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 WEEK = 7 * DAY
@@ -44,68 +44,6 @@ easier on whoever must not forget."""
 DELAYS = [timedelta(minutes=minutes, seconds=30) for minutes in (3, 3, 12, 20, 50, 50, 200)]
 NEVER = 26 * HOUR + timedelta(seconds=30)
 ABORTED_AFTER = [timedelta(minutes=minutes, seconds=30) for minutes in (1, 8, 14)]
-DWELL = 5 * MINUTE
-A_WHILE = timedelta(seconds=10)
-"""By so much, at most, a step begins after the clock came round: others were seen to before."""
-SHARES = 4
-"""5 %, 25 %, 100 % and all of it, released."""
-
-
-@dataclass
-class Term:
-    """An expiry of an episode, or a week of a permanent one: from when somebody set it to when
-    somebody replaced it or ended it all. Nobody but a person sets `until`."""
-
-    switch: str
-    episode: int
-    policy: str
-    set_at: datetime
-    ends_at: datetime
-    permanent: bool = False
-    acknowledged_at: datetime | None = None
-    until: datetime | None = None
-    looked_after: bool = False
-    ascent: "Ascent | None" = None
-
-    @property
-    def where(self) -> dict[str, str]:
-        scope, _, key = self.switch.partition(":")
-        return {"scope": scope, "key": key}
-
-    def stood_at(self, moment: datetime) -> bool:
-        return self.set_at <= moment and (self.until is None or moment < self.until)
-
-    def calls_at(self, moment: datetime) -> bool:
-        """Whether people are called for it, for all they know: nobody has said a word."""
-        called = self.ends_at <= moment and self.until is None and not self.lets_go_by_itself
-        return called and self.acknowledged_at is None
-
-    @property
-    def lets_go_by_itself(self) -> bool:
-        """Whether nobody has to do anything at its end: as long as nobody aborts its ramp."""
-        if self.permanent or (self.ascent is not None and self.ascent.aborted_at):
-            return False
-        return self.policy in ("release", "ramp")
-
-
-@dataclass
-class Ascent:
-    """A ramp: when the clock let each share begin (the last: all of it), unless it was aborted."""
-
-    switch: str
-    episode: int
-    moments: list[datetime]
-    by_itself: bool = False
-    aborted_at: datetime | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.aborted_at is not None or len(self.moments) == SHARES
-
-    def look(self, now: datetime) -> None:
-        if not self.is_over and now >= self.moments[-1] + DWELL + A_WHILE:
-            self.moments.append(now)
-
 
 Act = Callable[[datetime], None]
 
@@ -306,7 +244,7 @@ class Month:
                 approvals.approve(approval_id=asked.pk, comment="", actor=self.ada, now=now)
             if mode == "ramp":
                 self._rises(term, now)
-                self._wakings.add(now + DWELL + MINUTE)
+                self._wakings.add(BEGIN + ((now - BEGIN) // MINUTE + 7) * MINUTE)
 
         return act
 

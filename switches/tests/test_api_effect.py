@@ -94,7 +94,8 @@ class TestEffect:
             operator.engage(f"segment:s{number}")
             says(f"core/a{number}", number, now)
 
-        assert queries() == few <= 9  # Person, page, episodes; time, head, counts, names, delays.
+        # Person, page, episodes, ramps; time, head, counts, names, delays.
+        assert queries() == few <= 10
 
 
 class TestShell:

@@ -142,7 +142,9 @@ class TestTimeline:
         assert "A ramp could not be taken back" in html
         assert f'href="/ramps/{ramp.pk}/"' in html
         assert "<script>alert" not in html
-        assert "5 % may still flow" in text(page(client.get(of(ramp))))
+        shown = text(page(client.get(of(ramp))))
+        assert "5 % may still flow" in shown
+        assert "Dwelling" not in shown
         assert "could not be taken back" in page(browser_as("operator").get("/"))
 
     def test_switch_without_a_ramp_shows_none(self):

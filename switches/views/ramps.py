@@ -1,5 +1,6 @@
 """The pages of ramps: the list, one of them, and what people do with it."""
 
+import functools
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -126,7 +127,11 @@ def resume(request: PersonRequest, ramp_id: int) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def advance(request: PersonRequest, ramp_id: int) -> HttpResponse:
-    return _do(request, ramp_id, "advance", control.advance, _advanced)
+    """The form names the step that was seen, so that one sent twice passes one step."""
+    sent = request.POST.get("step", "")
+    step = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 9 else None
+    service = functools.partial(control.advance, step_index=step)
+    return _do(request, ramp_id, "advance", service, _advanced)
 
 
 def _do(

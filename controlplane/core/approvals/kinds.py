@@ -26,12 +26,16 @@ def _any_reason(_reason: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Registered:
-    """What there is for a kind; `carry_out` is None for one that no app here knows."""
+    """What there is for a kind; `carry_out` is None for one that no app here knows.
+
+    `prolongs`: whether the time of a request begins again when it is edited.
+    """
 
     carry_out: CarryOut | None = None
     lock_first: Callable[[], object] = _nothing
     check_reason: CheckReason = _any_reason
     ended: CarryOut = _nothing_ends
+    prolongs: bool = True
 
 
 _registered: dict[str, Registered] = {}
@@ -43,16 +47,18 @@ def carries_out(
     lock_first: Callable[[], object],
     check_reason: CheckReason = _any_reason,
     ended: CarryOut = _nothing_ends,
+    prolongs: bool = True,
 ) -> Callable[[CarryOut], CarryOut]:
     """Register the function that does what an approval of this kind allows.
 
     `lock_first` takes the lock that comes before the approval's own in the lock order;
     `check_reason` says what is wrong with a reason, for those that edit a request. `ended` is
-    called when it comes to nothing: denied, lapsed or withdrawn, and not asked for anew.
+    called when it comes to nothing: denied, lapsed or withdrawn, and not asked for anew. Without
+    `prolongs` an edited request waits no longer than the one it replaces: something waits for it.
     """
 
     def register(function: CarryOut) -> CarryOut:
-        _registered[kind] = Registered(function, lock_first, check_reason, ended)
+        _registered[kind] = Registered(function, lock_first, check_reason, ended, prolongs)
         return function
 
     return register

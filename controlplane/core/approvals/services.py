@@ -112,7 +112,8 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
     """Ask anew with another reason; what was seen before can't be approved any more.
 
     Only by the person who asked (or whose token did). Returns the new request, whose time begins
-    again; one that says the same is the old one. Raises :class:`Conflict` if it was decided.
+    again if its kind says so; one that says the same is the old one. Raises :class:`Conflict` if it
+    was decided.
     """
     reason = reason.strip()
     if not reason or len(reason) > LONGEST_REASON:
@@ -126,7 +127,8 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
         _still_open(old, now)
         if old.reason == reason:
             return old
-        if problems := kinds.kind(old.kind).check_reason(reason):
+        kind = kinds.kind(old.kind)
+        if problems := kind.check_reason(reason):
             raise InvalidInput({"reason": list(problems)})
         notes.decide(old, Approval.State.VOID, EDITED, actor, now)
         new = _ask(
@@ -137,7 +139,7 @@ def edit(*, approval_id: int, reason: str, actor: Actor, now: datetime) -> Appro
                 diff=old.diff,
                 reason=reason,
                 risk=old.risk,
-                expires_at=now + _lifetime(old),
+                expires_at=now + _lifetime(old) if kind.prolongs else old.expires_at,
                 replaces=old,
             ),
             actor,

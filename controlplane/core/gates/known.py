@@ -30,7 +30,7 @@ _COUNT = """
 # Of long evidence only that it is there: it would be read for each gate, every second. What is
 # stored long is not even unpacked.
 _REPORTED = """
-    SELECT name, verdict, observed_at, "by",
+    SELECT name, verdict, observed_at, "by", failed_at,
            CASE WHEN length(written.text) <= %(longest)s THEN written.text END
     FROM core_externalverdict, LATERAL (
         SELECT CASE WHEN pg_column_size(evidence) <= %(longest)s THEN evidence::text END AS text
@@ -51,11 +51,11 @@ def reported(questions: Sequence[Question], _now: datetime) -> list[Said | None]
         cursor.execute(_REPORTED, {"names": sorted(set(names)), "longest": LARGEST_SHOWN})
         rows = cursor.fetchall()
     said = {}
-    for name, verdict, observed_at, by, evidence in rows:
+    for name, verdict, observed_at, by, failed_at, evidence in rows:
         shown = {"left_out": f"it is long; GET /api/v1/gates/{name} has it"}
         if evidence is not None:
             shown = orjson.loads(evidence)
-        said[name] = Said(verdict, observed_at, shown, by)
+        said[name] = Said(verdict, observed_at, shown, by, failed_at)
     return [said.get(name) for name in names]
 
 

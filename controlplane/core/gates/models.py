@@ -32,12 +32,16 @@ class Gate(models.Model):
 
 
 class ExternalVerdict(models.Model):
-    """The latest that an outsider said of a gate by its name (a smoke test, a pipeline)."""
+    """The latest that an outsider said of a gate by its name (a smoke test, a pipeline).
+
+    `failed_at` is when a `fail` was last observed: what is said after it does not undo it.
+    """
 
     name = models.CharField(primary_key=True, max_length=120, db_collation="C")
     verdict = models.CharField(max_length=4)
     evidence = models.JSONField(default=dict)
     observed_at = models.DateTimeField()
+    failed_at = models.DateTimeField(null=True, blank=True)
     received_at = models.DateTimeField()
     by = models.CharField(max_length=200)
 

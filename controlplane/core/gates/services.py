@@ -110,8 +110,9 @@ def report_external(
 ) -> Reported:
     """Take in what an outsider observed of its gate, `ok` or `fail`; now, if it does not say when.
 
-    The latest observation stands, in whatever order they come. Audited when it says otherwise than
-    the one before. Raises :class:`InvalidInput`, :class:`Forbidden`.
+    The latest observation stands, in whatever order they come; a `fail` is remembered beside it.
+    Audited when it says otherwise than the one before. Raises :class:`InvalidInput`,
+    :class:`Forbidden`.
     """
     actor.require("gates:write")
     seen_at = _checked(name, verdict, evidence, observed_at, now)
@@ -119,6 +120,7 @@ def report_external(
         "verdict": verdict,
         "evidence": dict(evidence),
         "observed_at": seen_at,
+        "failed_at": _failed_at(verdict, seen_at, None, now),
         "received_at": now,
         "by": actor.label[:LONGEST_LABEL],
     }
@@ -126,25 +128,51 @@ def report_external(
     row, is_first = rows.get_or_create(name=name, defaults=fields)
     before = None if is_first else row.verdict
     if not is_first:
+        failed_at = _failed_at(verdict, seen_at, row.failed_at, now)
         if seen_at < row.observed_at <= now + FRESH:
+            if failed_at == seen_at != row.failed_at:
+                row.failed_at = seen_at  # It does not stand, but it counts.
+                row.save(update_fields=["failed_at"])
+                _note(row.name, row.verdict, verdict, seen_at, evidence, actor, now)
             return Reported(row, accepted=False)
+        fields["failed_at"] = failed_at
         for field, value in fields.items():
             setattr(row, field, value)
         row.save()
     if before != verdict:
-        audit.record(
-            actor=actor,
-            action="gate.reported",
-            target=f"gate:{name}",
-            now=now,
-            before=None if before is None else {"verdict": before},
-            after={
-                "verdict": verdict,
-                "observed_at": seen_at,
-                "evidence": verdicts.brief(evidence),
-            },
-        )
+        _note(row.name, before, verdict, seen_at, evidence, actor, now)
     return Reported(row, accepted=True)
+
+
+def _failed_at(
+    verdict: str, seen_at: datetime, before: datetime | None, now: datetime
+) -> datetime | None:
+    """When a fail was last observed, with this word. One that nobody could have seen in time, as it
+    was too old when it was reported, fails nothing."""
+    if before is not None and before > now + FRESH:
+        before = None  # From before the clock was set back.
+    if verdict != FAIL or now - seen_at > FRESH:
+        return before
+    return seen_at if before is None else max(before, seen_at)
+
+
+def _note(
+    name: str,
+    before: str | None,
+    verdict: str,
+    seen_at: datetime,
+    evidence: Mapping[str, Any],
+    actor: Actor,
+    now: datetime,
+) -> None:
+    audit.record(
+        actor=actor,
+        action="gate.reported",
+        target=f"gate:{name}",
+        now=now,
+        before=None if before is None else {"verdict": before},
+        after={"verdict": verdict, "observed_at": seen_at, "evidence": verdicts.brief(evidence)},
+    )
 
 
 def external(name: str) -> ExternalVerdict:

@@ -28,16 +28,22 @@ JUDGED_BY = ("good", "total", "why")
 
 @dataclass(frozen=True)
 class Said:
-    """The latest verdict that somebody gave, and what they saw; `by` is an outsider's label."""
+    """The latest verdict that somebody gave, and what they saw; `by` is an outsider's label, and
+    `failed_at` when one last observed a fail."""
 
     verdict: str
     observed_at: datetime
     evidence: Mapping[str, Any] = field(default_factory=dict)
     by: str = ""
+    failed_at: datetime | None = None
 
 
 def external(question: Question, said: Said | None, now: datetime) -> Answer:
-    """`ok` passes and `fail` fails, from an outsider who looked since the step began."""
+    """`ok` passes and `fail` fails, from an outsider who looked since the step began.
+
+    A fail since then fails whatever was said after it, and however long nobody looked here: two
+    words may come between two looks.
+    """
     if said is None:
         return _nothing(question, f"nobody has reported {question.spec.get('gate')} yet", {})
     evidence = {
@@ -46,6 +52,8 @@ def external(question: Question, said: Said | None, now: datetime) -> Answer:
         "observed_at": canonical.timestamp(said.observed_at),
         "evidence": dict(said.evidence),
     }
+    if said.failed_at is not None and question.since <= said.failed_at <= now + FRESH:
+        return Answer(FAIL, {**evidence, **_failed(said, said.failed_at)})
     if why := _why_not(question, said, now):
         return _nothing(question, why, evidence)
     if said.verdict == OK:
@@ -144,6 +152,14 @@ def _why_not(question: Question, said: Said, now: datetime) -> str:
     if now - at > FRESH:
         return f"the last verdict is from {_clock(at)}, more than {FRESH.seconds} seconds ago"
     return ""
+
+
+def _failed(said: Said, at: datetime) -> dict[str, Any]:
+    """What tells of a fail at that time, where perhaps something else was said since."""
+    if (said.verdict, said.observed_at) == (FAIL, at):
+        return {"why": f"{said.by} said {said.verdict}"}
+    why = f"a fail was observed at {_clock(at)}, since the step began; no later word undoes it"
+    return {"failed_at": canonical.timestamp(at), "why": why}
 
 
 def _too_few(total: float, needed: int) -> str:

@@ -6,7 +6,8 @@ names the fence it was given and the state and step it saw: without them it touc
 
 import os
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -86,6 +87,17 @@ class Turn:
     def heartbeat(self, now: datetime) -> None:
         """Say that we are still at it; renews the lease. Raises :class:`LeaseLost`."""
         self.change(lease_until=now + LEASE, heartbeat_at=now)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """A transaction; rolled back, it leaves the job at hand as it was, like the row."""
+        before = dict(self.job.__dict__)
+        try:
+            with transaction.atomic():
+                yield
+        except BaseException:
+            self.job.__dict__.update(before)
+            raise
 
     def _held(self) -> QuerySet[Job]:
         job = self.job

@@ -118,7 +118,9 @@ def _pause(job: Job, reason: str, actor: Actor, now: datetime) -> None:
     if job.state not in {Job.State.RUNNING, Job.State.HOLDING}:
         raise conflict(job, "pause")
     before = job.state
-    seize(job, now, state=Job.State.PAUSED, paused_at=now, next_at=None)
+    # Whoever was called about it, as nobody worked on it, has an answer: nobody is to.
+    seize(job, now, state=Job.State.PAUSED, paused_at=now, next_at=None, stuck_at=None)
+    escalation.close(subject=endings.subject(job), now=now)
     _note(job, "job.paused", before, reason, actor, now)
 
 

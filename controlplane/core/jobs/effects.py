@@ -4,7 +4,6 @@ from datetime import datetime
 
 from django.db import connection
 
-from controlplane.core.jobs.claims import LeaseLost
 from controlplane.core.jobs.models import Job, JobEffect
 
 _INSERT = """
@@ -13,8 +12,12 @@ _INSERT = """
 """
 
 
-class AlreadyDone(LeaseLost):
-    """The effect has been had before: whoever wants it again is late, and changes nothing."""
+class AlreadyDone(Exception):
+    """The effect has been had before: whoever wants it again changes nothing.
+
+    A step that ends with this has passed: a worker that died had its effect. One that has more than
+    one effect handles it itself, and goes on to the next.
+    """
 
 
 def had(job: Job, name: str, *, now: datetime) -> str:

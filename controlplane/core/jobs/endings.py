@@ -44,7 +44,9 @@ def over(job: Job, now: datetime) -> None:
 
 def failed(job: Job, now: datetime) -> None:
     """It was given up; what it had done is being taken back."""
-    announce(job, FAILED, "warning", now)
+    kind = kinds.known().get(job.kind)
+    if kind is None or not kind.tells_failures:
+        announce(job, FAILED, "warning", now)
     note(job, FAILED, now, reason=job.error)
 
 

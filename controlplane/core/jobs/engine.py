@@ -2,9 +2,7 @@
 
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError
-
-from controlplane.core.jobs import claims, kinds
+from controlplane.core.jobs import claims, failures, kinds
 from controlplane.core.jobs.kinds import Probe, no_probe
 
 
@@ -12,22 +10,24 @@ def turn(tick: str, now: datetime, probe: Probe = no_probe) -> int:
     """Go on with every job that is due of the kinds of a tick; returns how many moved.
 
     Safe to run twice at once, anywhere: a job is leased to one worker at a time, and one that died
-    is followed as soon as its lease is over. A kind that fails does not keep the others.
+    is followed as soon as its lease is over. A kind that fails does not keep the others. Leases are
+    given back whatever went wrong, unless the database is away: then they end by themselves.
     """
-    moved, failures = 0, []
+    moved, failed, clock = 0, [], failures.clock(now)
     for kind in kinds.of_tick(tick):
-        turns = claims.claim([kind.name], now, most=kind.most)
+        at = clock()
+        turns = claims.claim([kind.name], at, most=kind.most)
         if not turns:
             continue
         probe(f"{kind.name}.claimed")
         try:
-            moved += kind.work(turns, now, probe)
-        except (OperationalError, InterfaceError):
-            raise
+            moved += kind.work(turns, at, probe)
         except Exception as error:
-            failures.append(error)
+            if failures.is_away(error):
+                raise
+            failed.append(error)
         probe(f"{kind.name}.worked")
         claims.give_back(turns)
-    if failures:
-        raise ExceptionGroup("some kinds of jobs could not go on", failures)
+    if failed:
+        raise ExceptionGroup("some kinds of jobs could not go on", failed)
     return moved

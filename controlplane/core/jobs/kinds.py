@@ -1,5 +1,6 @@
 """What apps register for each kind of job: who works on it, and what people may do with it."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,6 +33,7 @@ class Kind:
     general ones where a kind has more to do than change its row. `most` are claimed in one turn:
     few if each takes long, as all of them have to be worked on within one lease. `kept_days`: how
     long a job is kept that ended; None is for ever, for kinds with rows of their own about each.
+    `tells_failures`: its own messages say that one has failed, so the general one is not sent.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Kind:
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     most: int = MOST_AT_ONCE
     kept_days: int | None = None
+    tells_failures: bool = False
 
 
 _registered: dict[str, Kind] = {}
@@ -56,8 +59,14 @@ def register(kind: Kind) -> Kind:
 
 def known() -> Mapping[str, Kind]:
     """Every kind by name, of every installed app."""
-    autodiscover_modules("jobs")
+    _discover()
     return _registered
+
+
+@functools.cache
+def _discover() -> None:
+    """Once: looking for modules that apps do not have takes milliseconds, and turns ask often."""
+    autodiscover_modules("jobs")
 
 
 def of_tick(tick: str) -> list[Kind]:

@@ -9,8 +9,8 @@ from django.db import connection
 from django.db.models import Count
 from prometheus_client.core import (
     CounterMetricFamily,
+    GaugeHistogramMetricFamily,
     GaugeMetricFamily,
-    HistogramMetricFamily,
     Metric,
 )
 
@@ -68,7 +68,8 @@ def families(now: datetime) -> Iterator[Metric]:
 
 
 def _durations(now: datetime) -> Metric:
-    family = HistogramMetricFamily(
+    # Of a window, so it shrinks: what a counter may not.
+    family = GaugeHistogramMetricFamily(
         "switchgear_job_duration_seconds",
         "How long jobs took, from their start to their end, that ended in the last 30 days.",
         labels=["kind"],
@@ -82,7 +83,7 @@ def _durations(now: datetime) -> Metric:
             (le, sum(count for first, count, _ in places if first <= index))
             for index, le in enumerate([*(str(float(bucket)) for bucket in BUCKETS), "+Inf"])
         ]
-        family.add_metric([kind], buckets, sum_value=sum(seconds for _, _, seconds in places))
+        family.add_metric([kind], buckets, gsum_value=sum(seconds for _, _, seconds in places))
     return family
 
 

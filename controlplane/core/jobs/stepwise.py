@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db import InterfaceError, OperationalError, transaction
 
-from controlplane.core.jobs import claims, endings
-from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs import claims, endings, failures
+from controlplane.core.jobs.claims import LEASE, LeaseLost, Turn
+from controlplane.core.jobs.effects import AlreadyDone
 from controlplane.core.jobs.kinds import Probe, Work
 from controlplane.core.jobs.models import Job, JobStep
 
@@ -23,7 +23,8 @@ FIRST_PAUSE = timedelta(seconds=1)
 COMPENSATE_AGAIN = timedelta(seconds=30)
 BEAT = timedelta(seconds=30)
 """A step that waits for something is looked at this often at least, so that its job is alive."""
-LONGEST_ERROR = 2000
+DIED_TWICE = 2 * LEASE
+"""After so long with a lease that nobody gave back, more than one worker died of taking back."""
 
 log = structlog.get_logger(__name__)
 
@@ -64,74 +65,123 @@ def worker(steps: Sequence[StepKind]) -> Work:
     """The work of a kind whose jobs have these steps."""
 
     def work(turns: Sequence[Turn], now: datetime, probe: Probe) -> int:
-        moved, failures = 0, []
-        for turn in turns:
+        moved, failed, clock = 0, [], failures.clock(now)
+        # What kills its worker, or the connection, is tried after what does not.
+        for turn in sorted(turns, key=lambda turn: turn.job.attempts):
             try:
-                moved += _go_on(turn, steps, now, probe)
+                moved += _go_on(turn, steps, clock, probe)
             except LeaseLost:
                 claims.stopped(turn.job.pk)
-            except (OperationalError, InterfaceError):
-                raise
             except Exception as error:  # One that can't go on must not keep the others.
+                if failures.is_away(error):
+                    raise
                 error.add_note(str(turn.job))
-                failures.append(error)
-        if failures:
-            raise ExceptionGroup("some jobs could not go on", failures)
+                failed.append(error)
+        if failed:
+            raise ExceptionGroup("some jobs could not go on", failed)
         return moved
 
     return work
 
 
-def _go_on(turn: Turn, steps: Sequence[StepKind], now: datetime, probe: Probe) -> bool:
+def _go_on(
+    turn: Turn, steps: Sequence[StepKind], clock: Callable[[], datetime], probe: Probe
+) -> bool:
     """Do the present step, and those after it until one has to wait; True if any was passed."""
     moved = False
     if turn.job.state == Job.State.FAILED:
-        return _compensate(turn, steps, now)
+        if turn.inherited:
+            _taken_back_again(turn, clock())
+        return _compensate(turn, steps, clock())
     while turn.job.is_live:
-        kind = steps[turn.job.step_index]
+        now, kind = clock(), steps[turn.job.step_index]
         step = turn.job.steps.get(index=turn.job.step_index)
         probe(f"step.{kind.name}.found")
-        if step.state != JobStep.State.RUNNING or turn.inherited:
-            if step.attempts >= kind.most_attempts + MOST_DEATHS:
-                died = "Its workers died again and again, or took longer than their lease."
-                _failed(turn, step, kind, steps, died, now)
-                return moved
-            _begin(turn, step, now)
-            probe(f"step.{kind.name}.begun")
+        if not _take_up(turn, step, kind, steps, now, probe):
+            return moved
         try:
-            result = kind.run(turn, step, now, probe)
-        except (LeaseLost, OperationalError, InterfaceError):
+            result = _run(turn, step, kind, now, probe)
+            if isinstance(result, Passed):
+                _pass(turn, step, result, len(steps), clock())
+        except LeaseLost:
             raise
         except Exception as error:
-            _failed(turn, step, kind, steps, _said(error), now)
+            if failures.is_away(error):
+                raise
+            _failed(turn, step, kind, steps, failures.said(error), clock())
             return moved
-        probe(f"step.{kind.name}.run")
         if isinstance(result, Again):
             state = Job.State.HOLDING if result.holding else Job.State.RUNNING
             at = min(result.at, now + BEAT)
             turn.change(next_at=at, state=state, hold_reason=result.holding)
             return moved
-        _pass(turn, step, result, len(steps), now)
         probe(f"step.{kind.name}.passed")
         turn.inherited, moved = False, True
     return moved
 
 
-@transaction.atomic
+def _run(turn: Turn, step: JobStep, kind: StepKind, now: datetime, probe: Probe) -> Passed | Again:
+    try:
+        result = kind.run(turn, step, now, probe)
+    except AlreadyDone:  # By a worker that died before it could say so.
+        claims.stopped(turn.job.pk)
+        result = Passed()
+    probe(f"step.{kind.name}.run")
+    return result
+
+
+def _take_up(
+    turn: Turn,
+    step: JobStep,
+    kind: StepKind,
+    steps: Sequence[StepKind],
+    now: datetime,
+    probe: Probe,
+) -> bool:
+    """Begin the step or go on with it, under a new lease; False if it is not to be done now."""
+    if step.state == JobStep.State.RUNNING and not turn.inherited:
+        if turn.job.heartbeat_at != now:  # Others took their time since it was claimed.
+            turn.heartbeat(now)
+        return True
+    if step.attempts >= kind.most_attempts + MOST_DEATHS:
+        died = "Its workers died again and again, or took longer than their lease."
+        _failed(turn, step, kind, steps, died, now)
+        return False
+    # Further ahead than a pause lasts it was put before the clock was set back.
+    if step.due_at is not None and now < step.due_at <= now + _pause(step):
+        turn.change(next_at=min(step.due_at, now + BEAT))
+        return False
+    _begin(turn, step, now)
+    probe(f"step.{kind.name}.begun")
+    return True
+
+
+def _pause(step: JobStep) -> timedelta:
+    """How long to wait after an attempt that failed."""
+    pause: timedelta = FIRST_PAUSE * 2 ** (max(step.attempts, 1) - 1)
+    return pause
+
+
 def _begin(turn: Turn, step: JobStep, now: datetime) -> None:
     job = turn.job
-    turn.change(attempts=job.attempts + 1, started_at=job.started_at or now)
-    step.attempts, step.state = step.attempts + 1, JobStep.State.RUNNING
-    step.started_at = step.started_at or now
-    step.save(update_fields=["attempts", "state", "started_at"])
+    with turn.together():
+        turn.heartbeat(now)
+        turn.change(attempts=job.attempts + 1, started_at=job.started_at or now)
+        step.attempts, step.state = step.attempts + 1, JobStep.State.RUNNING
+        step.started_at, step.due_at = step.started_at or now, None
+        step.save(update_fields=["attempts", "state", "started_at", "due_at"])
     turn.inherited = False
 
 
-@transaction.atomic
 def _pass(turn: Turn, step: JobStep, result: Passed, steps: int, now: datetime) -> None:
-    step.data = {**step.data, **result.output}
-    step.state, step.finished_at, step.error = JobStep.State.PASSED, now, ""
-    step.save(update_fields=["data", "state", "finished_at", "error"])
+    with turn.together():
+        step.data = {**step.data, **result.output}
+        step.state, step.finished_at, step.error = JobStep.State.PASSED, now, ""
+        step.save(update_fields=["data", "state", "finished_at", "error"])
+        _go_to_next(turn, steps, now)
+
+
+def _go_to_next(turn: Turn, steps: int, now: datetime) -> None:
     index = turn.job.step_index + 1
     going_on: dict[str, Any] = {
         "state": Job.State.RUNNING,
@@ -159,19 +209,32 @@ def _failed(
 ) -> None:
     """Try again later, or give up: take back what was done and say so."""
     log.warning("job.step_failed", job=turn.job.pk, step=kind.name, error=said)
-    with transaction.atomic():
+    with turn.together():
         step.error = said
         if step.attempts < kind.most_attempts:
-            pause = FIRST_PAUSE * 2 ** (step.attempts - 1)
-            turn.change(next_at=now + pause, error=said)
+            step.due_at = now + _pause(step)
+            turn.change(next_at=min(step.due_at, now + BEAT), error=said)
             step.state = JobStep.State.PENDING  # So that the next try counts as one.
-            step.save(update_fields=["state", "error"])
+            step.save(update_fields=["state", "error", "due_at"])
             return
         step.state, step.finished_at = JobStep.State.FAILED, now
         step.save(update_fields=["state", "error", "finished_at"])
         turn.change(state=Job.State.FAILED, error=said, finished_at=now, next_at=now)
         endings.failed(turn.job, now)
     _compensate(turn, steps, now)
+
+
+def _taken_back_again(turn: Turn, now: datetime) -> None:
+    """Note another attempt, before it can kill another worker: that may be what it does to all."""
+    job, again = turn.job, now + COMPENSATE_AGAIN
+    with turn.together():
+        turn.heartbeat(now)
+        turn.change(attempts=job.attempts + 1, next_at=again)
+        if job.finished_at is not None and now - job.finished_at < DIED_TWICE:
+            return
+        turn.change(compensation_failed_at=job.compensation_failed_at or now)
+        died = "Whoever takes it back dies of it, or takes longer than a lease."
+        endings.not_compensated(job, died, now)
 
 
 def _compensate(turn: Turn, steps: Sequence[StepKind], now: datetime) -> bool:
@@ -183,23 +246,26 @@ def _compensate(turn: Turn, steps: Sequence[StepKind], now: datetime) -> bool:
             continue
         try:
             compensate(turn, step, now)
-        except (LeaseLost, OperationalError, InterfaceError):
+        except LeaseLost:
             raise
+        except AlreadyDone:
+            claims.stopped(turn.job.pk)
         except Exception as error:
-            again = now + COMPENSATE_AGAIN
-            with transaction.atomic():
-                turn.change(
-                    next_at=again, compensation_failed_at=turn.job.compensation_failed_at or now
-                )
-                endings.not_compensated(turn.job, _said(error), now)
+            if failures.is_away(error):
+                raise
+            _not_compensated(turn, failures.said(error), now)
             return False
         JobStep.objects.filter(pk=step.pk).update(state=JobStep.State.COMPENSATED)
-    with transaction.atomic():
+    with turn.together():
         turn.change(next_at=None, compensated_at=now)
         endings.compensated(turn.job, now)
     return True
 
 
-def _said(error: Exception) -> str:
-    """What went wrong, as PostgreSQL takes it."""
-    return f"{type(error).__name__}: {error}".replace("\x00", "")[:LONGEST_ERROR]
+def _not_compensated(turn: Turn, said: str, now: datetime) -> None:
+    """What it has come to is written by itself: perhaps nobody can be called."""
+    log.warning("job.not_compensated", job=turn.job.pk, error=said)
+    failed_at = turn.job.compensation_failed_at or now
+    turn.change(next_at=now + COMPENSATE_AGAIN, compensation_failed_at=failed_at)
+    with turn.together():
+        endings.not_compensated(turn.job, said, now)

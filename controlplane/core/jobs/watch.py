@@ -18,23 +18,23 @@ TO_BE_TAKEN_UP = timedelta(seconds=30)
 """How long a job may be due before that nobody took it up says something."""
 ENDED_LATELY = timedelta(hours=1)
 AWAY = timedelta(minutes=1)
+TO_BE_TAKEN_BACK = Q(state=Job.State.FAILED, next_at__isnull=False)
 MOST_AT_ONCE = 200
 MOST_CALLED = 10
 TICK = "jobs.watch"
 
 
 def stuck(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
-    """Those of the jobs that are to be worked on and have shown no life for five minutes.
+    """Those that are to be worked on, or taken back, and have shown no life for five minutes.
 
     One that waits for its time is not among them, nor one whose last sign of life is in the future:
     the clock was set back since.
     """
-    at_work = Q(state__in=[Job.State.RUNNING, Job.State.HOLDING])
-    watched = Q(state=Job.State.PAUSED, next_at__isnull=False)
+    at_work = Q(state__in=[Job.State.RUNNING, Job.State.HOLDING], finished_at=None)
+    watched = Q(state=Job.State.PAUSED, next_at__isnull=False, finished_at=None)
     return jobs.alias(alive_at=Coalesce("heartbeat_at", "created_at")).filter(
-        at_work | watched,
+        at_work | watched | TO_BE_TAKEN_BACK,
         Q(next_at=None) | Q(next_at__lt=now - TO_BE_TAKEN_UP),
-        finished_at=None,
         alive_at__lt=now - SILENT,
     )
 
@@ -42,7 +42,7 @@ def stuck(jobs: QuerySet[Job], now: datetime) -> QuerySet[Job]:
 def is_stuck(job: Job, now: datetime) -> bool:
     """The same, of a job that is at hand."""
     watched = job.state in {Job.State.RUNNING, Job.State.HOLDING} or (
-        job.state == Job.State.PAUSED and job.next_at is not None
+        job.state in {Job.State.PAUSED, Job.State.FAILED} and job.next_at is not None
     )
     due = job.next_at is None or job.next_at < now - TO_BE_TAKEN_UP
     return watched and due and (job.heartbeat_at or job.created_at) < now - SILENT
@@ -64,16 +64,22 @@ def look(now: datetime) -> int:
     """
     open_calls = Escalation.objects.filter(closed_at=None, event=endings.STUCK)
     called = set(open_calls.values_list("subject", flat=True))
+    other = Escalation.objects.filter(closed_at=None, event=endings.NOT_COMPENSATED)
+    known = set(other.values_list("subject", flat=True))
     told = 0
     unmarked_first = F("stuck_at").asc(nulls_first=True)
     silent = stuck(Job.objects.all(), now).order_by(unmarked_first, "heartbeat_at", "pk")
     for job in silent.only("pk", "stuck_at")[:MOST_AT_ONCE]:
-        room = len(called) < MOST_CALLED and endings.subject(job) not in called
+        room = len(called) < MOST_CALLED and endings.subject(job) not in called | known
         if (job.stuck_at is None or room) and _found(job.pk, room, now):
             told += 1
             called |= {endings.subject(job)} if room else set()
     marked = Job.objects.filter(
-        Q(finished_at=None) | Q(finished_at__gte=now - ENDED_LATELY), stuck_at__isnull=False
+        Q(finished_at=None)
+        | Q(finished_at__gte=now - ENDED_LATELY)
+        | Q(compensated_at__gte=now - ENDED_LATELY)
+        | TO_BE_TAKEN_BACK,
+        stuck_at__isnull=False,
     )
     pks = list(marked.values_list("pk", flat=True)[:MOST_AT_ONCE])
     return told + sum(_over(pk, now) for pk in pks)

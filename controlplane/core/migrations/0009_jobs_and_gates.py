@@ -61,6 +61,7 @@ class Migration(migrations.Migration):
                 ("verdict", models.CharField(max_length=4)),
                 ("evidence", models.JSONField(default=dict)),
                 ("observed_at", models.DateTimeField()),
+                ("failed_at", models.DateTimeField(blank=True, null=True)),
                 ("received_at", models.DateTimeField()),
                 ("by", models.CharField(max_length=200)),
             ],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Exists, F, Min, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, Min, OuterRef, Q, QuerySet, When
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import digests, pacing, wordings
@@ -104,7 +104,7 @@ def exhausted(now: datetime) -> list[Claim]:
 
 @transaction.atomic
 def claim(destination: str) -> Claim | float | None:
-    """The message that waited longest, leased to us, with its attempt begun.
+    """The message that waited longest, of critical ones if any, leased, with its attempt begun.
 
     A number of seconds if the destination's pace has to be waited for; None if nothing is due.
     """
@@ -186,8 +186,10 @@ def _keep_away(destination: str, seconds: float) -> None:
 
 
 def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
+    """What is critical passes by what is not: hundreds of lines of threads may wait before it."""
     waiting = due(now).filter(destination=destination).select_for_update(skip_locked=True)
-    return waiting.order_by("next_attempt_at", "id").first()
+    loudest_first = Case(When(severity="critical", then=0), default=1)
+    return waiting.order_by(loudest_first, "next_attempt_at", "id").first()
 
 
 def _lease(message: OutboxMessage, now: datetime) -> Claim:

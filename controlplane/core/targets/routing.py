@@ -14,7 +14,6 @@ from fnmatch import fnmatchcase
 from controlplane.core.targets import directory
 from controlplane.core.targets.models import Route, Target
 
-
 _read: ContextVar[dict[tuple[str, str, str], list[str]] | None] = ContextVar("_read", default=None)
 
 

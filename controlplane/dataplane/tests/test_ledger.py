@@ -79,6 +79,7 @@ def report(seq: int = 1, **more: object) -> Report:
         "instance": "a1",
         "boot": BOOT,
         "started_at": NOW - timedelta(minutes=5),
+        "sent_at": NOW,
         "seq": seq,
         **more,
     }

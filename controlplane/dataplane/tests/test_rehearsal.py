@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
+from controlplane.dataplane import rehearsal
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.rehearsal import Rehearsal
@@ -72,12 +74,13 @@ def test_marked_instance_gets_the_drilled_switch_too() -> None:
     assert int(answer.headers["content-length"]) == len(answer.content)
 
 
-def test_both_documents_have_the_same_version_and_validators() -> None:
+def test_both_documents_have_the_same_version_and_etags_of_their_own() -> None:
     served = rehearsing()
 
     ours, theirs = ask(served, "GET", SNAPSHOT, MARKED), ask(served, "GET", SNAPSHOT, OTHER)
 
-    assert ours.headers["etag"] == theirs.headers["etag"] == ETAG
+    assert theirs.headers["etag"] == ETAG
+    assert re.fullmatch(rf'"{EPOCH}\.17-[0-9a-f]{{8}}"', ours.headers["etag"])
     assert ours.headers["switchgear-version"] == theirs.headers["switchgear-version"] == "17"
     assert ours.json()["version"] == theirs.json()["version"] == 17
     assert ours.json()["published_at"] == theirs.json()["published_at"]
@@ -150,12 +153,15 @@ def test_all_ended_is_the_normal_document_again() -> None:
     assert ask(served, "GET", SNAPSHOT, MARKED).content == copy(17, "feature:search").body
 
 
-def test_known_version_is_304_for_both() -> None:
-    served = rehearsing()
+def test_any_number_of_names_is_told_apart_within_bounds() -> None:
+    made = Rehearsal(MARKS, (drilled(),))
+    normal, now = copy(17), datetime.now(UTC)
 
-    for headers in (MARKED, OTHER):
-        answer = ask(served, "GET", SNAPSHOT, {**headers, "If-None-Match": ETAG})
-        assert (answer.status_code, answer.content) == (304, b"")
+    for _ in range(2):
+        for number in range(rehearsal.MOST_NAMES + 100):
+            assert made.copy_for(b"core/x%d" % number, now, normal) is normal
+            assert len(made._names) <= rehearsal.MOST_NAMES
+        assert made.copy_for(b"core/canary-1", now, normal) is not normal
 
 
 def test_document_is_made_once_for_all_marked_instances() -> None:
@@ -182,8 +188,8 @@ def test_held_poll_wakes_with_the_document_that_is_its_own(
             assert await poll.begun() == 200
             assert poll.headers["switchgear-version"] == "18"
             assert (b"finance" in await poll.part()) is is_drilled
+            known["If-None-Match"] = poll.headers["etag"]
 
-        known["If-None-Match"] = f'"{EPOCH}.18"'
         async with Exchange(app, f"{SNAPSHOT}?wait=20", known) as poll:
             await asyncio.sleep(SOON)
             assert not poll.task.done()

@@ -179,10 +179,18 @@ def test_whatever_is_sent_is_read_or_refused_with_the_field_named(given_: dict[s
         merge(EMPTY, report, NOW, EPOCH)
 
 
-def told(seq: int, *, boot: UUID = BOOT, started: int | None = -300, **more: Any) -> reports.Report:
-    """A report of a process that started so many seconds from NOW; None if it does not say."""
-    started_at = None if started is None else NOW + timedelta(seconds=started)
-    return reports.Report("core", "a1", boot, seq, started_at=started_at, **more)
+def told(
+    seq: int,
+    *,
+    boot: UUID = BOOT,
+    started: int | None = -300,
+    sent: int | None = 0,
+    **more: Any,
+) -> reports.Report:
+    """A report of a process that started and sent it so many seconds from NOW by its own clock;
+    None if it does not say."""
+    times = [None if at is None else NOW + timedelta(seconds=at) for at in (started, sent)]
+    return reports.Report("core", "a1", boot, seq, *times, **more)
 
 
 def after(row: Row, *in_turn: reports.Report) -> Row:

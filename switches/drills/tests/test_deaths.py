@@ -17,6 +17,8 @@ POINTS = [
         for step in ("look", "engage", "engaged_applied", "release", "released_applied", "record")
         for point in ("found", "begun", "run", "passed")
     ),
+    "drill.engage.looked",
+    "drill.release.looked",
     "drill.engaged.written",
     "drill.released.written",
     "drill.ended.written",

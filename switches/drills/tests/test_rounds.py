@@ -79,6 +79,33 @@ def test_long_pause_is_followed_by_one_and_not_by_many(now):
     assert DrillSchedule.objects.get().next_at == later + WEEK
 
 
+def test_what_began_late_moves_none_of_those_that_follow(now):
+    mark(CANARY, now=now)
+    weekly(now)
+
+    assert rounds.begin_due(now + WEEK + timedelta(hours=9)) == 1
+
+    assert DrillSchedule.objects.get().next_at == now + 2 * WEEK
+
+
+def test_what_had_to_be_tried_again_moves_none_of_those_that_follow(now):
+    weekly(now)
+    assert rounds.begin_due(now + WEEK) == 0
+    mark(CANARY, now=now)
+
+    assert rounds.begin_due(now + WEEK + DAY) == 1
+
+    assert DrillSchedule.objects.get().next_at == now + 2 * WEEK
+
+
+def test_trying_again_takes_no_longer_than_the_next_round(now):
+    weekly(now, every="1d")
+
+    assert rounds.begin_due(now + DAY + timedelta(hours=9)) == 0
+
+    assert DrillSchedule.objects.get().next_at == now + 2 * DAY
+
+
 def test_one_that_can_not_begin_says_why_and_is_tried_again_the_next_day(now):
     mark(CANARY, now=now)
     weekly(now)

@@ -27,7 +27,7 @@ from switches.drills.tests.given import (
     turn,
     version,
 )
-from switches.models import Drill, Episode, Switch
+from switches.models import Drill, DrillMark, Episode, Switch
 from switches.tests.screens import REASON
 
 SECOND = timedelta(seconds=1)
@@ -41,7 +41,7 @@ def drill(now):
 
 
 def steps(drill):
-    return {step.name: step for step in JobStep.objects.filter(job_id=drill.pk)}
+    return {step.name: step for step in JobStep.objects.filter(job_id=drill.pk).order_by("index")}
 
 
 def finance():
@@ -87,6 +87,65 @@ class TestPassing:
             "stragglers": [],
         }
         assert drill.measured["release"]["p99_ms"] == 70
+
+    def test_who_is_marked_later_is_not_measured(self, drill, now):
+        """It may have got this version when it was not yet stopped by it."""
+        turn(now)
+        applies("core/other", now=now)
+        mark("core/other", "core/*", now=now)
+        applies(CANARY, now=now + SECOND)
+        there("core/other", now=now + SECOND)
+
+        turn(now + SECOND)
+
+        found = Drill.objects.get().measured["engage"]
+        assert (found["instances"], found["applied"]) == (1, 1)
+
+    def test_who_is_unmarked_and_marked_again_is_not_measured(self, now):
+        mark("core/*", now=now)
+        there(CANARY, "core/other", now=now)
+        mark("core/other", now=now)
+        drill = begin(now=now)
+        turn(now)
+
+        drills.unmark(pattern="core/*", actor=SHELL, now=now)
+        drills.unmark(pattern="core/other", actor=SHELL, now=now)
+        applies("core/other", now=now)
+        mark("core/other", CANARY, now=now)
+        applies("core/other", CANARY, now=now + SECOND)
+        for seconds in range(1, 150, 5):
+            turn(now + seconds * SECOND)
+
+        drill.refresh_from_db()
+        assert drill.measured["engage"]["instances"] == 0
+        assert "No marked instance is left" in live.why_not(drill)
+
+    def test_who_joins_a_marked_service_is_stopped_and_measured(self, now):
+        mark("core/*", now=now)
+        there(CANARY, now=now)
+        begin(now=now)
+        turn(now)
+        applies(CANARY, "core/new", now=now)
+
+        turn(now + SECOND)
+
+        assert Drill.objects.get().measured["engage"]["instances"] == 2
+
+    def test_who_is_unmarked_while_it_is_looked_at_is_not_written_down(self, drill, now):
+        mark("core/canary-2", now=now)
+        turn(now)
+        applies(CANARY, "core/canary-2", now=now)
+
+        def unmarked_meanwhile(point):
+            if point == "drill.engage.looked" and DrillMark.objects.count() == 2:
+                drills.unmark(pattern="core/canary-2", actor=SHELL, now=now)
+
+        turn(now + SECOND, unmarked_meanwhile)
+        assert "engage" not in Drill.objects.get().measured
+        turn(now + 2 * SECOND)
+
+        found = Drill.objects.get().measured["engage"]
+        assert (found["instances"], found["applied"]) == (1, 1)
 
     def test_waits_for_every_marked_instance_and_for_nobody_else(self, drill, now):
         mark("core/canary-2", now=now)

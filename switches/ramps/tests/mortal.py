@@ -32,6 +32,7 @@ class Nursery:
             text=True,
         )
         self._write({name: database[name] for name in SETTINGS})
+        self._living: Life | None = None
 
     def live(
         self,
@@ -42,9 +43,13 @@ class Nursery:
         at: str = "",
         since: int = NEVER,
         number: signal.Signals = signal.SIGKILL,
+        to_the_end: bool = False,
     ) -> "Life":
-        """Turn ramps at these seconds since `began`, until the ramp is over. The first time it
-        comes to the point `at` in a tick from `since` on, it sends itself the signal."""
+        """Turn ramps at these seconds since `began`, until the ramp is over or `to_the_end`. The
+        first time it comes to the point `at` in a tick from `since` on, it sends itself the signal.
+        """
+        if self._living is not None:
+            self._living.kill()  # A test that failed left it.
         self._write(
             {
                 "ramp": ramp,
@@ -53,9 +58,12 @@ class Nursery:
                 "at": at,
                 "since": since,
                 "number": int(number),
+                "to_the_end": to_the_end,
             }
         )
-        return Life(self)
+        self._living = Life(self)
+        self._living.go_on()
+        return self._living
 
     def read(self) -> dict[str, Any]:
         line = self._process.stdout.readline()
@@ -83,8 +91,8 @@ class Life:
         self.pid = 0
         self.points: list[tuple[int, str]] = []
         self.moved: list[int] = []
-        self.ended_by: str = ""
-        self.go_on()
+        self.ended_by: str | None = None
+        self._is_over = False
 
     def go_on(self) -> None:
         """Wait until it ends or is stopped."""
@@ -97,8 +105,16 @@ class Life:
             elif "moved" in said:
                 self.moved.append(said["tick"])
             else:
-                self.ended_by = said["ended"]
+                self.ended_by, self._is_over = said["ended"], said["ended"] != "SIGSTOP"
                 return
+
+    def kill(self) -> None:
+        """Make an end of it, if it has none yet, and hear it to the end."""
+        if self.pid and not self._is_over:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            while not self._is_over:
+                self.go_on()
 
 
 def main() -> None:
@@ -129,7 +145,15 @@ def main() -> None:
         _say(ended=signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "")
 
 
-def _live(ramp: int, began: str, ticks: list[int], at: str, since: int, number: int) -> None:
+def _live(
+    ramp: int,
+    began: str,
+    ticks: list[int],
+    at: str,
+    since: int,
+    number: int,
+    to_the_end: bool,
+) -> None:
     from controlplane.core.jobs import engine
     from controlplane.core.jobs.models import Job
 
@@ -143,7 +167,7 @@ def _live(ramp: int, began: str, ticks: list[int], at: str, since: int, number: 
         now = datetime.fromisoformat(began) + timedelta(seconds=tick)
         if engine.turn("ramps.turn", now, probe):
             _say(tick=tick, moved=True)
-        if not Job.objects.get(pk=ramp).is_live:
+        if not to_the_end and not Job.objects.get(pk=ramp).is_live:
             return
 
 

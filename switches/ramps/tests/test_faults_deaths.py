@@ -211,16 +211,53 @@ def test_worker_stopped_for_longer_than_its_lease_writes_nothing(case, nurseries
         stop = {"at": point, "since": move_at, "number": signal.SIGSTOP, "until": move_at + 1}
         ramp, stale, version = _run(case, nursery, point, **stop)
         assert stale.ended_by == "SIGSTOP"
-        another.live(ramp.pk, began(ramp), ticks=range(move_at + 1, TICKS))
-        assert_all_happened_once(case, ramp, version)
+        lease_over = move_at + int(LEASE.total_seconds())
+        takes_over = another.live(ramp.pk, began(ramp), ticks=range(move_at + 1, lease_over + 2))
+        assert len(takes_over.moved) == 1
+        stood = Publication.objects.get().version, AuditEntry.objects.count()
 
         os.kill(stale.pid, signal.SIGCONT)
         stale.go_on()
 
         assert stale.ended_by == ""
-        assert not [tick for tick in stale.moved if tick == move_at]
+        assert move_at not in stale.moved
+        assert (Publication.objects.get().version, AuditEntry.objects.count()) == stood
+        another.live(ramp.pk, began(ramp), ticks=range(lease_over + 2, TICKS))
         assert_all_happened_once(case, ramp, version)
         print(f"{case}: {Job.objects.get(pk=ramp.pk).duplicates_stopped} late writes stopped")
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[2]], ids=str)
+@pytest.mark.usefixtures("somebody")
+def test_engage_wins_wherever_a_worker_died_or_stopped(case, nurseries):
+    nursery, another = nurseries
+    _, life, _ = _run(case, nursery, "undisturbed")
+    stops = [("ramp.claimed", signal.SIGSTOP), ("ramp.looked", signal.SIGSTOP)]
+    through = {"advance.committed", "ramp.worked"} if case.move == "complete" else set()
+
+    for point, number in [*((each, signal.SIGKILL) for each in POINTS[case.move]), *stops]:
+        name = f"{point}-{number.name.lower()}"
+        death = {"at": point, "since": life.moved[case.step], "number": number}
+        ramp, first, _ = _run(case, nursery, name, until=life.moved[case.step] + 1, **death)
+        assert first.ended_by == number.name
+        assert (Job.objects.get(pk=ramp.pk).state == "completed") is (point in through)
+
+        switch = {"scope": "feature", "key": ramp.switch_id.partition(":")[2], "actor": SHELL}
+        services.engage(
+            **switch, now=db_now(), reason="5xx on completions since 03:05", expires_in="1h"
+        )
+        if number == signal.SIGSTOP:
+            os.kill(first.pid, signal.SIGCONT)
+            first.go_on()
+        another.live(
+            ramp.pk, began(ramp), ticks=range(first.points[-1][0] + 1, 30), to_the_end=True
+        )
+
+        open_ones = Episode.objects.filter(switch=ramp.switch_id, ended_at__isnull=True)
+        assert [episode.allow_percent for episode in open_ones] == [0]
+        last = AuditEntry.objects.filter(target=ramp.switch_id).latest("id")
+        assert last.action == "switch.engaged"
+        assert not Ramp.objects.get(pk=ramp.pk).live
 
 
 def _run(

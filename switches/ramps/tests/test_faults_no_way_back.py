@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from datetime import timedelta
 
+import psycopg
 import pytest
 from django.db import connection
 
@@ -140,3 +141,19 @@ def test_step_that_can_not_be_written_is_tried_again_and_in_the_end_taken_back()
     job = Job.objects.get(pk=ramp.pk)
     assert "the disk is in flames" in job.outcome
     assert not Escalation.objects.filter(closed_at=None).exists()
+
+
+def test_lock_that_is_held_for_too_long_keeps_no_lease():
+    ramp = begin("chat")
+    now = db_now() + timedelta(seconds=31)
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
+    address = {libpq: connection.settings_dict[django] for django, libpq in names.items()}
+    port = connection.settings_dict["PORT"] or None
+
+    with psycopg.connect(**address, port=port) as somebody:
+        somebody.execute("SELECT 1 FROM switches_publication FOR UPDATE")
+        assert engine.turn("ramps.turn", now) == 0
+
+    assert Job.objects.get(pk=ramp.pk).lease_until is None
+    assert engine.turn("ramps.turn", now + timedelta(seconds=1)) == 1
+    assert percent(ramp) == 100

@@ -232,11 +232,12 @@ class TestPaused:
         control.resume(**verb, now=now + seconds(600))
 
         look(now + seconds(601))
-        look(now + seconds(630))
+        look(now + seconds(609))
         assert state(ramp) == "holding"
-        look(now + seconds(631))
+        look(now + seconds(610))
 
         assert state(ramp) == "aborted"
+        assert audited().count("ramp.held") == 1
 
     def test_is_taken_back_by_a_gate_that_fails(self):
         now = db_now()
@@ -413,7 +414,7 @@ class TestRules:
 
         look(now + seconds(159))
         assert state(ramp) == "holding"
-        look(now + seconds(160))
+        look(now + seconds(161))
 
         assert (state(ramp), flows()) == ("aborted", 0)
         assert "one way" in outcome(ramp)

@@ -160,7 +160,7 @@ def test_approved_before_data_comes_nobody_is_asked_again():
 
 def test_edited_it_is_the_new_request_that_counts():
     now = db_now()
-    ramp, old = waiting(now)
+    _, old = waiting(now)
     new = approvals.edit(
         approval_id=old.pk, reason="seen in two regions", actor=somebody(), now=now + seconds(61)
     )

@@ -48,7 +48,7 @@ def test_second_person_finds_the_request_and_approves_it(desks):
 
     expect(page.get_by_text(re.compile("approved")).first).to_be_visible()
     assert Approval.objects.get().state == "approved"
-    assert Switch.objects.get(pk="global:all").state == "released"
+    assert Switch.objects.get(pk="global:all").state == "ramping"
 
 
 def test_report_is_read_and_signed_without_a_script(desks):

@@ -82,8 +82,10 @@ def test_every_step_works_without_a_script(desks):
 
     page.get_by_role("link", name="Release", exact=True).click()
     page.get_by_label("Why it is safe now").fill("Vendor confirms recovery")
-    page.get_by_role("button", name="Release segment:finance").click()
-    expect(page.get_by_text("released: services are told to let traffic flow.")).to_be_visible()
+    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
+    expect(
+        page.get_by_text("segment:finance ramps: services are told to let 5 % flow.")
+    ).to_be_visible()
 
 
 def test_wrong_field_keeps_what_was_typed_and_takes_the_focus(desks):
@@ -193,8 +195,8 @@ def test_release_and_extend_from_the_board_stay_on_the_board(desks):
 
     page.get_by_role("link", name="Release segment:finance").click()
     page.get_by_label("Why it is safe now").fill("Vendor confirms recovery")
-    page.get_by_role("button", name="Release segment:finance").click()
-    expect(page.get_by_role("heading", name="Nothing is engaged")).to_be_visible()
+    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
+    expect(page.get_by_role("heading", name="1 ramping")).to_be_visible()
 
 
 def test_second_operator_is_told_who_was_first(desks):

@@ -79,8 +79,8 @@ def test_how_long_jobs_took_is_a_histogram():
         *(2, 2, 3, 3, 4),
         5,
     ]
-    assert of("switchgear_job_duration_seconds_count") == 5
-    assert of("switchgear_job_duration_seconds_sum") == 104_021.5
+    assert of("switchgear_job_duration_seconds_gcount") == 5
+    assert of("switchgear_job_duration_seconds_gsum") == 104_021.5
 
 
 def test_how_steps_fare():
@@ -149,7 +149,7 @@ def test_with_a_hundred_thousand_jobs_it_takes_few_queries_and_little_time():
 
     assert len(queries) <= 6
     assert took < 1.0, [(query["time"], query["sql"]) for query in queries]
-    assert said["switchgear_job_duration_seconds_count", ("kind", KIND)] > 30_000
+    assert said["switchgear_job_duration_seconds_gcount", ("kind", KIND)] > 30_000
 
 
 def test_jobs_are_kept_for_as_long_as_their_kind_says(given):

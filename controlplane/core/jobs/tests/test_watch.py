@@ -122,7 +122,8 @@ def test_one_that_is_stuck_twice_is_told_twice():
         ({"state": "running", "heartbeat_at": LATER + DAY}, False),
         ({"state": "running", "heartbeat_at": None}, True),
         ({"state": "completed", "finished_at": NOW}, False),
-        ({"state": "failed", "finished_at": NOW}, False),
+        ({"state": "failed", "finished_at": NOW, "next_at": None}, False),
+        ({"state": "failed", "finished_at": NOW}, True),
     ],
 )
 def test_which_jobs_are_watched(fields, stuck):

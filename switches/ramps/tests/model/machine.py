@@ -1,7 +1,7 @@
 """What may happen, drawn by Hypothesis: people, workers, deaths, the clock, and what gates say."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db import connection, transaction
@@ -76,7 +76,15 @@ def one_of(kinds: dict[str, tuple[st.SearchStrategy[Any], ...]]) -> st.SearchStr
 
 
 ACT, TIME = one_of(ACTS), one_of(TIMES)
-MEANWHILE = st.lists(st.one_of(ACT, ACT, TIME, st.just(("tick",))), min_size=1, max_size=3)
+RAMPING = st.sampled_from(SWITCHES[:2])
+MEANWHILE = st.one_of(
+    st.lists(st.one_of(ACT, ACT, TIME, st.just(("tick",))), min_size=1, max_size=3),
+    st.just([("move_clock", 16), ("tick",)]),
+    st.tuples(st.tuples(st.just("intervene"), VERB, RAMPING, st.just(AMIR))),
+    st.tuples(st.tuples(st.just("engage"), RAMPING, WHO, SECONDS, POLICY)),
+    st.tuples(st.tuples(st.just("release"), RAMPING, st.just(AMIR), st.none())),
+)
+"""What comes between two lines of a worker: mostly something that makes it late."""
 HOW = st.sampled_from(["well", "well", "as it is", *SEEN])
 POINT, OPEN_POINT = st.integers(1, 14), st.integers(1, 4)
 
@@ -156,7 +164,7 @@ class Ramps(RuleBasedStateMachine):
         self.work(Script(breaks=point))
 
     @rule(point=OPEN_POINT, how=HOW, meanwhile=MEANWHILE)
-    def others_come_in_between(self, point: int, how: str, meanwhile: list[Happening]) -> None:
+    def others_come_in_between(self, point: int, how: str, meanwhile: Sequence[Happening]) -> None:
         def come() -> None:
             for happening in meanwhile:
                 self.happen(happening)

@@ -4,13 +4,14 @@ Plain data, no code of the product. `story` is what the audit trail has to tell,
 something was published.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from switches.ramps.tests.model.ramp import (
     AUTOMATIC,
     FAILED,
     FRESH,
     LEASE,
+    NEVER,
     PASSED,
     RETRY,
     Move,
@@ -19,6 +20,7 @@ from switches.ramps.tests.model.ramp import (
     Ramp,
     Refused,
     Request,
+    Said,
     Wish,
     decide,
     judge,
@@ -76,7 +78,7 @@ class World:
     switches: dict[str, Switch]
     now: int = 0
     version: int = 0
-    said: dict[str, tuple[str, int]] = field(default_factory=dict)
+    said: dict[str, Said] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     story: list[tuple[str, str]] = field(default_factory=list)
 
@@ -89,7 +91,7 @@ class World:
         if switch.state == "engaged":
             raise Refused("conflict")
         if switch.live is not None:
-            self._end(switch.live, "aborted", FAILED)
+            self._end(switch.live, "aborted", self.now, FAILED)
         self._void(id, "release")
         if switch.is_released:
             switch.ramped_at = set()
@@ -120,7 +122,6 @@ class World:
         if plan is None:
             return self._release(switch, self.now)
         if switch.pending is not None:
-            self._end(switch.pending, "aborted")
             self._void(id, "release")
         return self._begin(switch, self._new_ramp(switch, who.name, plan), self.now)
 
@@ -132,10 +133,13 @@ class World:
             raise Refused("forbidden")
         if ramp.state not in ("running", "holding"):
             raise Refused("conflict")
-        gates = list(zip(ramp.step.share.gates, ramp.step.seen, strict=True))
-        against = {"conflict"} if any(seen == "fail" for _, seen in gates) else set()
-        waits = any(gate.kind == "manual" and seen in (None, "waiting") for gate, seen in gates)
-        if waits and who.name == ramp.by:
+        step = ramp.step.set_right(self.now)
+        gates = step.share.gates
+        seen = [judge(gate, step, self.said.get(gate.name), self.now) for gate in gates]
+        against = {"conflict"} if "fail" in (*seen, *step.seen) else set()
+        is_early = self.now < step.ends or any(verdict != "pass" for verdict in seen)
+        takes_two = switch.scope in ("global", "segment") and ramp.next_percent == 100 and is_early
+        if who.name == ramp.by and ("waiting" in seen or takes_two):
             against.add("forbidden")
         if against:
             raise Refused(*against)
@@ -152,14 +156,17 @@ class World:
         _, ramp = self._ramp(id, "paused")
         ramp.taken()
         assert ramp.paused_at is not None
-        ramp.step.ends = max(ramp.step.ends, ramp.step.ends + self.now - ramp.paused_at)
-        ramp.state, ramp.paused_at, ramp.blind_since = "running", None, None
+        if ramp.step.ends > ramp.paused_at:
+            ramp.step.ends += self.now - ramp.paused_at
+        if ramp.blind_since is not None:
+            ramp.blind_since += max(self.now - ramp.paused_at, 0)
+        ramp.state, ramp.paused_at = "running", None
         self._tell(id, "ramp.resumed")
 
     def abort(self, id: str) -> None:
         switch, ramp = self._ramp(id, "pending_approval", "running", "holding", "paused", "failed")
         if switch.pending is not None:
-            self._end(ramp, "aborted")
+            self._end(ramp, "aborted", self.now)
             self._void(id, "release")
             return self._tell(id, "ramp.aborted")
         ramp.taken()
@@ -197,15 +204,21 @@ class World:
             raise Refused("invalid")
         at = min(observed_at, self.now)
         known = self.said.get(gate)
-        if known is None or at >= known[1] or known[1] > self.now + FRESH:
-            self.said[gate] = (verdict, at)
+        failed = known.failed if known and known.failed <= self.now + FRESH else NEVER
+        if verdict == "fail" and self.now - at <= FRESH:
+            failed = max(failed, at)
+        if known is None or at >= known.at or known.at > self.now + FRESH:
+            self.said[gate] = Said(verdict, at, failed)
+        elif failed == at:
+            self.said[gate] = replace(known, failed=at)
 
     def expire(self) -> None:
         for switch in self.switches.values():
             due = switch.state == "engaged" and switch.expires <= self.now and not switch.overdue
             if not due:
                 continue
-            held = switch.on_expiry == "hold" or switch.pending is not None
+            waits = switch.on_expiry == "ramp" and switch.pending is not None
+            held = switch.on_expiry == "hold" or waits
             if not held and switch.on_expiry == "release":
                 self._release(switch, self.now)
             elif not held and switch.expires not in switch.ramped_at:
@@ -229,6 +242,7 @@ class World:
         """What follows for the ramps that the worker still has in hand, by their switches."""
         moves = {}
         for ramp in held.still():
+            ramp.set_right(held.now)
             gates = ramp.step.share.gates
             seen = [judge(gate, ramp.step, self.said.get(gate.name), held.now) for gate in gates]
             ramp.step.seen = list(seen)
@@ -241,9 +255,9 @@ class World:
             return self._compensate(switch, ramp, "ramp.compensated", now)
         if move.kind == "advance":
             return self._advance(switch, ramp, now)
-        if ramp.state != "holding":
-            ramp.state = "holding"
+        if not ramp.step.is_told:
             self._tell(id, "ramp.held")
+        ramp.state, ramp.step.is_told = "holding", True
         ramp.blind_since = move.blind_since
         manual = [gate for gate in ramp.step.share.gates if gate.kind == "manual"]
         if manual and ramp.step.asked is None:
@@ -285,9 +299,9 @@ class World:
     def _advance(self, switch: Switch, ramp: Ramp, now: int) -> None:
         if ramp.is_last:
             ramp.effects.append((ramp.index, "release"))
-            self._end(ramp, "completed", PASSED)
+            self._end(ramp, "completed", now, PASSED)
             return self._release(switch, now)
-        self._leave(ramp, PASSED)
+        self._leave(ramp, PASSED, now)
         ramp.state = "running"
         ramp.enter(ramp.index + 1, now)
         switch.percent = ramp.step.share.percent
@@ -295,7 +309,8 @@ class World:
 
     def _compensate(self, switch: Switch, ramp: Ramp, action: str, now: int) -> None:
         ramp.effects.append((ramp.index, "compensate"))
-        self._end(ramp, "aborted", FAILED)
+        self._end(ramp, "aborted", now, FAILED)
+        self._void(switch.id, "release")
         switch.percent = 0
         if switch.expires <= now:
             switch.on_expiry, switch.overdue = "hold", True
@@ -303,21 +318,23 @@ class World:
 
     def _release(self, switch: Switch, now: int) -> None:
         if switch.live is not None:
-            self._end(switch.live, "aborted", FAILED)
+            self._end(switch.live, "aborted", now, FAILED)
         switch.is_released, switch.percent, switch.overdue = True, 100, False
         self._void(switch.id, "release")
         self._publish(switch.id, "switch.released")
 
-    def _end(self, ramp: Ramp, state: str, step: str = "") -> None:
+    def _end(self, ramp: Ramp, state: str, now: int, step: str = "") -> None:
         """`step` is what becomes of the present one, if it has begun."""
         if ramp.state != "pending_approval":
-            self._leave(ramp, step)
+            self._leave(ramp, step, now)
         ramp.taken()
         ramp.state, ramp.blind_since = state, None
 
-    def _leave(self, ramp: Ramp, state: str) -> None:
+    def _leave(self, ramp: Ramp, state: str, now: int) -> None:
+        """Whoever was asked need not answer any more; or did not in time, if that is past."""
         ramp.step.state = state
-        self._void(ramp.switch, "ramp_gate")
+        for request in self._pending(ramp.switch, "ramp_gate"):
+            self._close(request, "void" if request.is_open(now) else "expired", "")
 
     def _ask_to_release(self, switch: Switch, who: Person, plan: Plan | None) -> None:
         wish = (plan, switch.state)
@@ -356,7 +373,8 @@ class World:
         self._tell(request.switch, f"approval.{state}")
         pending = self.switches[request.switch].pending
         if request.kind == "release" and state != "approved" and pending is not None:
-            self._end(pending, "aborted")
+            self._end(pending, "aborted", self.now)
+            self._tell(request.switch, "ramp.aborted")
 
     def _publish(self, id: str, action: str) -> None:
         self.version += 1

@@ -4,11 +4,12 @@ Times are whole seconds on a clock that tests set. A gate says `pass`, `fail`, `
 `waiting`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 FRESH = 60
 LEASE = 15
 RETRY = 10
+NEVER = -(10**9)
 DWELLING, PASSED, FAILED, PENDING = "dwelling", "passed", "failed", "pending"
 AT_WORK = ("running", "holding", "paused")
 
@@ -48,6 +49,15 @@ Plan = tuple[Share, ...]
 AUTOMATIC: Plan = (Share(5, 300), Share(25, 300), Share(100, 300))
 
 
+@dataclass(frozen=True)
+class Said:
+    """The latest verdict from outside, when it was observed, and when a fail was, last."""
+
+    verdict: str
+    at: int
+    failed: int
+
+
 Wish = tuple[Plan | None, str]
 """The plan of a release (None: at once), and the state it was to be released from."""
 
@@ -70,12 +80,23 @@ class Request:
 
 @dataclass
 class Step:
+    """`is_told`: people know that it was held."""
+
     share: Share
     state: str = PENDING
     began: int = 0
     ends: int = 0
     seen: list[str | None] = field(default_factory=list)
     asked: Request | None = None
+    is_told: bool = False
+
+    def set_right(self, now: int) -> "Step":
+        """As it is after a clock was set back: one that began in the future begins anew."""
+        if self.began > now + FRESH:
+            return replace(self, began=now, ends=now + self.share.dwell, is_told=False)
+        if self.ends > now + self.share.dwell + FRESH:
+            return replace(self, ends=now + self.share.dwell)
+        return self
 
 
 @dataclass
@@ -113,6 +134,23 @@ class Ramp:
     @property
     def is_last(self) -> bool:
         return self.index + 1 == len(self.steps)
+
+    @property
+    def next_percent(self) -> float:
+        """What flows after its present step."""
+        return 100 if self.is_last else self.steps[self.index + 1].share.percent
+
+    def set_right(self, now: int) -> None:
+        """Nothing waits for a time that comes only because a clock was set back."""
+        if self.paused_at is not None and self.paused_at > now + FRESH:
+            self.step.ends -= self.paused_at - now
+            self.paused_at = now
+        if self.step.began > now + FRESH:
+            self.blind_since = None
+            self.state = "running" if self.state == "holding" else self.state
+        elif self.blind_since is not None and self.blind_since > now + FRESH:
+            self.blind_since = now
+        self.steps[self.index] = self.step.set_right(now)
 
     def enter(self, index: int, now: int) -> None:
         self.index = index
@@ -169,16 +207,17 @@ def decide(ramp: Ramp, verdicts: list[str], now: int) -> Move:
     return Move("hold", since)
 
 
-def judge(gate: Gate, step: Step, said: tuple[str, int] | None, now: int) -> str:
-    """What a gate says: `said` is the latest verdict from outside, and when it was observed."""
+def judge(gate: Gate, step: Step, said: Said | None, now: int) -> str:
+    """What a gate says. No later word undoes a fail that was seen since the step began."""
     if gate.kind == "manual":
         return _answer(step.asked, now)
     if said is None:
         return "no_data"
-    verdict, at = said
-    if at < step.began or abs(now - at) > FRESH:
+    if step.began <= said.failed <= now + FRESH:
+        return "fail"
+    if said.at < step.began or abs(now - said.at) > FRESH:
         return "no_data"
-    return "pass" if verdict == "ok" else "fail"
+    return "pass" if said.verdict == "ok" else "fail"
 
 
 def _answer(asked: Request | None, now: int) -> str:

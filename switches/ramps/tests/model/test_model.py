@@ -14,6 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from switches.ramps.tests.model import machine, model, ramp, story
 from switches.tests import outlet
 
+STEPS = 15
 HERE = "switches.ramps.tests.model."
 DRAWN = settings(
     deadline=None,
@@ -50,7 +51,7 @@ def test_the_model_has_no_code_of_ours(module):
 @pytest.mark.usefixtures("_house")
 def test_ramps_do_what_the_model_says():
     run_state_machine_as_test(
-        machine.Ramps, settings=settings(DRAWN, max_examples=60, stateful_step_count=25)
+        machine.Ramps, settings=settings(DRAWN, max_examples=60, stateful_step_count=STEPS)
     )
 
 
@@ -67,7 +68,7 @@ def test_ramps_do_what_the_model_says_in_thousands_of_sequences(turn):
 
     run_state_machine_as_test(
         seed(number)(type("Seeded", (machine.Ramps,), {})),
-        settings=settings(DRAWN, max_examples=examples, stateful_step_count=25, database=None),
+        settings=settings(DRAWN, max_examples=examples, stateful_step_count=STEPS, database=None),
     )
 
     took = time.monotonic() - began

@@ -24,6 +24,10 @@ class Broke(Exception):
     """Something went wrong in a move."""
 
 
+class Disproved(BaseException):
+    """What came in between found a difference: no worker may deal with that as with its own."""
+
+
 @dataclass
 class Script:
     """What happens at which point, counted from 1: it dies, or a move breaks; or, counted over the
@@ -76,6 +80,14 @@ class Worker:
             assert reading.whole_jobs(late) == before, "a worker that is late changed something"
 
     def probe(self, point: str) -> None:
+        try:
+            self._pass(point)
+        except Broke:
+            raise
+        except Exception as error:
+            raise Disproved(point) from error
+
+    def _pass(self, point: str) -> None:
         self.points.append(point)
         if point == "ramp.claimed":
             self._claimed()
@@ -99,6 +111,9 @@ class Worker:
     def _run(self, work: Callable[[], object]) -> None:
         try:
             work()
+        except Disproved as disproved:
+            assert disproved.__cause__ is not None
+            raise disproved.__cause__ from None
         except Died as died:
             self.died_at = str(died)
             self._settle()
@@ -156,9 +171,9 @@ class Worker:
                 done = move
             elif self.broke and (id_, "ramp.compensated") in told:
                 done = Move("compensate")
-            elif move.kind == "hold" and ramp.state == "holding":
+            elif move.kind == "hold" and ramp.step.is_told:
                 since = None if move.blind_since is None else at(move.blind_since)
-                if row.blind_since != since:
+                if (row.state, row.blind_since) != ("holding", since):
                     continue
                 done = move
             elif self.broke and move.kind == "compensate" and row.state == "failed":

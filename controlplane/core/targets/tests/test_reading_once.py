@@ -1,0 +1,59 @@
+"""Routes are read once for a batch of messages, and anew for whatever comes after it."""
+
+import threading
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.clock import db_now
+from controlplane.core.targets import routing
+from controlplane.core.targets.models import Route, Target
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _somebody():
+    Route.objects.all().delete()
+    target = Target.objects.create(
+        name="all", kind="channel", address="email:all@example.org", created_at=db_now()
+    )
+    Route.objects.create(target=target, event="ramp.*", created_at=db_now())
+
+
+def routed(event="ramp.held", severity="warning"):
+    return routing.routed(event, "feature", severity, db_now())
+
+
+def test_batch_reads_routes_once_for_each_kind_of_message():
+    with routing.reading_once():
+        assert routed() == ["email:all@example.org"]
+        with CaptureQueriesContext(connection) as queries:
+            again = routing.routed("ramp.held", "feature", "warning", None)
+        assert (again, len(queries)) == (["email:all@example.org"], 0)
+        assert routed(event="switch.engaged") == []
+
+
+def test_what_one_caller_adds_to_its_answer_no_other_gets():
+    with routing.reading_once():
+        routed().append("email:stranger@example.org")
+        assert routed() == ["email:all@example.org"]
+
+
+def test_route_made_after_a_batch_counts_for_the_next():
+    with routing.reading_once():
+        assert routed(event="switch.engaged") == []
+        Route.objects.update(event="*")
+    assert routed(event="switch.engaged") == ["email:all@example.org"]
+    with routing.reading_once():
+        assert routed(event="switch.engaged") == ["email:all@example.org"]
+
+
+def test_batch_of_one_thread_is_nothing_to_another():
+    found = []
+    with routing.reading_once():
+        thread = threading.Thread(target=lambda: found.append(routing._read.get()))
+        thread.start()
+        thread.join()
+    assert found == [None]

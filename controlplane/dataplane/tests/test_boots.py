@@ -1,0 +1,116 @@
+"""Processes that share an instance's name: what each counted is counted once."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.dataplane import reports
+from controlplane.dataplane.reports import merge
+from controlplane.dataplane.sli import Events
+from controlplane.dataplane.tests.served import EPOCH
+from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, told
+from controlplane.dataplane.tests.test_sli import TEN, taken
+
+
+def test_a_late_report_of_a_former_boot_takes_nothing_back() -> None:
+    row, _ = taken(EMPTY, told(9, sli={"core": (90, 90)}), told(10, sli={"core": (100, 100)}))
+    row, _ = taken(row, told(1, boot=NEXT_BOOT, started=-5, sli={"core": (4, 5)}))
+
+    later = NOW + timedelta(minutes=1)
+    for seq, duplicate in ((9, False), (10, True)):
+        late = told(seq, sli={"core": (90, 90)})
+        assert merge(row, late, later, EPOCH) == (row, duplicate)
+        assert reports.events(row, row, late) == []
+
+
+def test_two_processes_of_one_name_count_nothing_twice() -> None:
+    """The older is heard whenever the newer was silent for a while, and then the newer again."""
+    row, _ = taken(EMPTY, told(1, sli={"core": (0, 0)}))
+    newer = {"boot": NEXT_BOOT, "started": 1}
+    row, events = taken(row, told(1, **newer, sli={"core": (60, 60)}), at=NOW + TEN)
+    assert [one.total for one in events] == [60]
+
+    row, _ = taken(row, told(2, sli={"core": (0, 0)}), at=NOW + 5 * TEN)
+    assert row.boot == BOOT
+    row, events = taken(row, told(2, **newer, sli={"core": (61, 62)}), at=NOW + 6 * TEN)
+
+    assert row.boot == NEXT_BOOT
+    assert events == [Events("core", "core/a1", NOW + TEN, NOW + 6 * TEN, 1, 2)]
+
+
+def test_a_process_of_the_same_name_that_says_no_start_changes_nothing_of_that() -> None:
+    row, _ = taken(EMPTY, told(1, sli={"core": (60, 60)}))
+    for seq in (2, 3, 4):
+        row, events = taken(row, told(seq, boot=NEXT_BOOT, started=None, sli={"core": (0, 0)}))
+        assert events == []
+        row, events = taken(row, told(seq, sli={"core": (60, 60)}), at=NOW + TEN)
+        assert (row.boot, events) == (BOOT, [])
+
+
+def test_a_boot_that_was_there_before_the_last_report_begins_with_its_next() -> None:
+    row, _ = taken(EMPTY, told(1, sli={"core": (1, 1)}))
+
+    row, events = taken(row, told(1, boot=NEXT_BOOT, started=-5, sli={"core": (60, 60)}))
+    assert events == []
+
+    _, events = taken(row, told(2, boot=NEXT_BOOT, started=-5, sli={"core": (61, 61)}))
+    assert [one.total for one in events] == [1]
+
+
+def test_only_the_last_boots_are_kept_and_a_forgotten_one_adds_nothing_at_first() -> None:
+    row = EMPTY
+    boots = [UUID(int=number) for number in range(1, 9)]
+    for number, boot in enumerate(boots):
+        first = told(1, boot=boot, started=number, sli={"core": (7, 7)})
+        row, _ = taken(row, first, at=NOW + number * TEN)
+
+    assert list(row.reported["boots"]) == [str(boot) for boot in boots[-4:-1]]
+    later = NOW + timedelta(hours=3)
+    _, events = taken(row, told(2, boot=boots[0], started=0, sli={"core": (7, 7)}), at=later)
+    assert events == []
+
+
+@pytest.mark.parametrize("ahead", [0, 60, 540, -540])
+def test_a_clock_that_is_ahead_makes_no_span_shorter_than_it_was(ahead: int) -> None:
+    """It began ten minutes ago, and nothing was heard of it until now."""
+    first = told(1, started=ahead - 600, sent=ahead, sli={"core": (500, 500)})
+
+    _, (events,) = taken(EMPTY, first)
+
+    assert events.began_at == NOW - timedelta(seconds=max(600, 600 - ahead))
+
+
+def test_without_the_time_it_was_sent_a_first_report_counts_nothing() -> None:
+    row, events = taken(EMPTY, told(1, sent=None, sli={"core": (500, 500)}))
+    assert events == []
+
+    _, events = taken(row, told(2, sent=None, sli={"core": (501, 501)}), at=NOW + TEN)
+    assert [one.total for one in events] == [1]
+
+
+turns = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 60)), max_size=60)
+
+
+@settings(deadline=None)
+@given(turns)
+def test_however_processes_of_one_name_take_turns_no_event_is_counted_twice(
+    turns: list[tuple[int, int, int]],
+) -> None:
+    """Five processes, two of which do not say when they started; some reports are lost."""
+    row, now, seqs, counted = EMPTY, NOW, [0] * 5, [0] * 5
+    for who, lost, passed in turns:
+        now += timedelta(seconds=passed)
+        seqs[who] += 1 + lost
+        one = told(
+            seqs[who],
+            boot=UUID(int=who + 1),
+            started=None if who > 2 else who - 10,
+            sli={"core": (10 * seqs[who], 10 * seqs[who])},
+        )
+        after, _ = merge(row, one, now, EPOCH)
+        counted[who] += sum(events.total for events in reports.events(row, after, one))
+        assert counted[who] <= 10 * seqs[who]
+        row = after

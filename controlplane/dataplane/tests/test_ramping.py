@@ -1,0 +1,88 @@
+"""Who is in at a ramp's share: the same for `/check`, OFREP and the snapshot, and they stay in."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import Api, with_token
+from controlplane.dataplane import ofrep
+from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.state import State
+from switches.api.published import published
+from switches.ramps import control
+from switches.ramps.tests.given import CHAT, SHELL, begin, release, seconds
+from switches.snapshot import render
+
+KEYS = [f"user-{number}" for number in range(400)]
+pytestmark = pytest.mark.django_db
+
+
+def by_the_contract() -> tuple[float, set[str]]:
+    """The share in the snapshot, and the keys that are in by its formula, worked out here."""
+    document = json.loads(render(*published()))
+    entry = next((one for one in document["switches"] if one["id"] == CHAT), None)
+    if entry is None:
+        return 100, set(KEYS)
+    share: float = entry["allow_percent"]
+    assert entry["state"] == ("ramping" if share else "engaged")
+    found = set()
+    for key in KEYS:
+        digest = sha256(f"{entry['salt']}:{key}".encode()).digest()
+        if int.from_bytes(digest[:8], "big") % 10_000 < share * 100:
+            found.add(key)
+    return share, found
+
+
+def by_check(program: Api) -> set[str]:
+    return {
+        key
+        for key in KEYS
+        if program.post("/check", {"features": ["chat"], "targeting_key": key}).json()["allowed"]
+    }
+
+
+def by_ofrep() -> set[str]:
+    now = db_now()
+    state = State(monotonic=lambda: 1000.0)
+    state.set_clock(now, 1000.0)
+    publication, entries = published()
+    state.install_copy(Copy.of(publication, entries), confirmed_at=999.5)
+    state.install_known(1, frozenset({CHAT}))
+
+    def value(key: str) -> Any:
+        body = json.dumps({"context": {"targetingKey": key}}).encode()
+        return json.loads(ofrep.one(state, {}, body, CHAT)[2])["value"]
+
+    return {key for key in KEYS if value(key)}
+
+
+def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
+    now, program = db_now(), with_token("switches:read")
+    ramp = begin(now, [{"percent": percent} for percent in (5, 25, 100)])
+    verb = {"ramp_id": ramp.pk, "reason": "looks good so far", "actor": SHELL, "now": now}
+    seen: dict[float, set[str]] = {}
+
+    def look() -> None:
+        share, keys = by_the_contract()
+        assert by_check(program) == by_ofrep() == keys
+        seen[share] = keys
+
+    look()
+    for _ in range(2):
+        control.advance(**verb)
+        look()
+    control.abort(**verb)
+    look()
+
+    assert list(seen) == [5, 25, 100, 0]
+    assert seen[0] == set()
+    assert set() < seen[5] < seen[25] < seen[100] == set(KEYS)
+    assert 5 <= len(seen[5]) <= 40
+    assert 70 <= len(seen[25]) <= 130
+
+    again = release(CHAT, now + seconds(1), plan=[{"percent": 25}, {"percent": 100}])
+    assert by_the_contract() == (25, seen[25])
+    assert again.ramp is not None

@@ -1,0 +1,104 @@
+"""ETags while a drill is in force: nobody takes one of the two documents for the other."""
+
+import asyncio
+
+import pytest
+
+from controlplane.dataplane import roll
+from controlplane.dataplane.application import Application
+from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.tests.exchange import Exchange
+from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, plane
+from controlplane.dataplane.tests.test_rehearsal import (
+    BEGAN,
+    MARKED,
+    OTHER,
+    SNAPSHOT,
+    SOON,
+    STREAM,
+    copy,
+    drilled,
+    rehearsing,
+)
+from switches.snapshot import Publication
+
+
+def polled(served, headers: dict[str, str], etag: str, path: str = SNAPSHOT):
+    return ask(served, "GET", path, {**headers, "If-None-Match": etag})
+
+
+def test_ones_own_document_is_304_and_the_others_is_not() -> None:
+    served = rehearsing()
+    tags = [ask(served, "GET", SNAPSHOT, headers).headers["etag"] for headers in (MARKED, OTHER)]
+
+    for headers, own, others in ((MARKED, *tags), (OTHER, *reversed(tags))):
+        answer = polled(served, headers, own)
+        assert (answer.status_code, answer.content) == (304, b"")
+        assert polled(served, headers, f"W/{others}, {own}").status_code == 304
+        assert (
+            polled(served, headers, others).content == ask(served, "GET", SNAPSHOT, headers).content
+        )
+
+
+def test_newer_version_is_kept_whichever_document_it_was() -> None:
+    served = rehearsing()
+
+    for headers in (MARKED, OTHER):
+        for suffix in ("", "-0123abcd"):
+            assert polled(served, headers, f'"{EPOCH}.18{suffix}"').status_code == 304
+            assert polled(served, headers, f'"{EPOCH}.16{suffix}"').status_code == 200
+
+
+@pytest.mark.parametrize("headers", [MARKED, OTHER, BEARER])
+def test_caches_are_told_by_what_the_answers_differ(headers: dict[str, str]) -> None:
+    served = rehearsing()
+    answer = ask(served, "GET", SNAPSHOT, headers)
+
+    assert answer.headers["vary"] == "Switchgear-Instance"
+    assert polled(served, headers, answer.headers["etag"]).headers["vary"] == "Switchgear-Instance"
+    assert "vary" not in ask(plane(), "GET", SNAPSHOT, headers).headers
+
+
+def test_drill_that_ended_by_itself_is_no_304() -> None:
+    during = ask(rehearsing(), "GET", SNAPSHOT, MARKED).headers["etag"]
+    after = rehearsing(drills=(drilled(seconds=-1),))
+
+    for path in (SNAPSHOT, f"{SNAPSHOT}?wait=20"):
+        answer = polled(after, MARKED, during, path)
+        assert (answer.status_code, answer.content) == (200, copy(17).body)
+        assert answer.headers["etag"] == ETAG
+
+
+def test_one_of_two_drills_that_ended_by_itself_is_no_304() -> None:
+    late = drilled("feature:late")
+    both = ask(rehearsing(drills=(drilled(), late)), "GET", SNAPSHOT, MARKED).headers["etag"]
+
+    assert polled(rehearsing(drills=(late,)), MARKED, both).status_code == 200
+
+
+def test_replica_that_has_only_its_disk_ends_no_drill() -> None:
+    during = ask(rehearsing(), "GET", SNAPSHOT, MARKED).headers["etag"]
+    restarted = plane()
+    kept = Copy.of(Publication(EPOCH, 17, BEGAN), [], is_kept=True)
+    restarted.state.install_copy(kept, restarted.state.now())
+
+    assert polled(restarted, MARKED, during).status_code == 304
+
+
+def test_stream_goes_on_after_the_version_whichever_document_it_was() -> None:
+    async def run() -> None:
+        known = {**MARKED, "Last-Event-ID": f"{EPOCH}.17"}
+        async with Exchange(Application(rehearsing()), STREAM, known) as stream:
+            await stream.begun()
+            await stream.part()
+            with pytest.raises(TimeoutError):
+                await stream.part(SOON)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("suffix", ["", "-0123abcd"])
+def test_either_etag_is_taken_for_the_version_that_is_applied(suffix: str) -> None:
+    applied = f'"{EPOCH}.17{suffix}"'.encode()
+
+    assert roll._mark(applied, None) == roll._mark(applied, copy(17)) == (EPOCH, 17)

@@ -1,0 +1,86 @@
+"""Ramps from ahead of now: whatever the clock said while it was wrong, none waits for it again."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from controlplane.core.gates import services as gates
+from controlplane.core.jobs import claims
+from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs.models import Job, JobStep
+from switches.models import Ramp
+from switches.ramps import moves
+
+AHEAD = timedelta(seconds=60)
+"""What is further ahead of us than this was written before the clock was set back."""
+MOST_AT_ONCE = 100
+"""Each takes a transaction; the others are set right by the next looks."""
+
+log = structlog.get_logger(__name__)
+
+
+def set_right(found: Sequence[tuple[Turn, Ramp, JobStep]], now: datetime) -> None:
+    """Let steps that began in the future begin anew, and bring other such times back to now.
+
+    Until then a step's dwell would not end, and nothing its gates say now would count. The objects
+    are changed as the rows are.
+    """
+    ahead = [one for one in found if _is_ahead(*one, now)]
+    for turn, ramp, step in ahead[:MOST_AT_ONCE]:
+        try:
+            _set_right(turn, ramp, step, now)
+        except LeaseLost:
+            claims.stopped(turn.job.pk)
+        except (OperationalError, InterfaceError) as error:
+            if not connection.is_usable():
+                raise
+            log.warning("ramp.postponed", ramp=ramp.pk, move="set_right", error=str(error).strip())
+
+
+def _is_ahead(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> bool:
+    moments = (step.started_at, turn.job.paused_at, ramp.blind_since, _dwells_since(step))
+    return any(moment is not None and moment > now + AHEAD for moment in moments)
+
+
+def _dwells_since(step: JobStep) -> datetime | None:
+    """When its dwell would have begun, had it never been paused."""
+    return None if step.due_at is None else step.due_at - _dwell(step)
+
+
+def _dwell(step: JobStep) -> timedelta:
+    return timedelta(seconds=step.data["dwell_seconds"])
+
+
+@transaction.atomic
+def _set_right(turn: Turn, ramp: Ramp, step: JobStep, now: datetime) -> None:
+    """In one transaction, if we hold it still. Raises :class:`LeaseLost`."""
+    job, latest = turn.job, now + AHEAD
+    begins_anew = step.started_at is not None and step.started_at > latest
+    changes: dict[str, Any] = {"paused_at": job.paused_at}
+    if job.paused_at is not None and job.paused_at > latest:
+        changes["paused_at"] = now
+        if step.due_at is not None:  # What is left of the dwell stays.
+            step.due_at -= job.paused_at - now
+    if begins_anew and job.state == Job.State.HOLDING:
+        changes |= {"state": Job.State.RUNNING, "hold_reason": ""}
+    turn.change(**changes)
+    if ramp.blind_since is not None and (begins_anew or ramp.blind_since > latest):
+        ramp.blind_since = None if begins_anew else now
+        ramp.save(update_fields=["blind_since"])
+    if begins_anew:
+        step.started_at = now
+        step.data = {name: kept for name, kept in step.data.items() if name != moves.HELD_FOR}
+        _ask_anew(ramp, step.index, now)
+    if begins_anew or (step.due_at is not None and step.due_at > now + _dwell(step)):
+        step.due_at = now + _dwell(step)
+    step.save(update_fields=["started_at", "due_at", "data"])
+    log.warning("ramp.set_right", ramp=ramp.pk, step=step.index, begins_anew=begins_anew)
+
+
+def _ask_anew(ramp: Ramp, index: int, now: datetime) -> None:
+    questions = moves.questions(ramp, index, now)
+    gates.withdraw([one.key for one in questions])
+    gates.ask(questions)

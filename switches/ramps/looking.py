@@ -1,0 +1,172 @@
+"""How ramps stand: what the gates of their present steps say now, and what follows from it.
+
+Done for any number of them together, in a handful of queries.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import structlog
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models import F
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.gates import services as gates
+from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
+from controlplane.core.jobs.claims import Turn
+from controlplane.core.jobs.models import Job, JobStep
+from switches.models import Ramp
+from switches.ramps import asking, clocks, live, moves, words
+from switches.ramps.decide import Decision, Next, Seen, Standing, decide
+
+KEEP_EVERY = timedelta(seconds=5)
+
+_KEEP = """
+    UPDATE core_jobstep SET data = new.data
+    FROM unnest(%s::bigint[], %s::jsonb[], %s::bigint[]) AS new(id, data, fence),
+         core_job AS job
+    WHERE core_jobstep.id = new.id AND job.id = core_jobstep.job_id AND job.fence = new.fence
+"""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass
+class Look:
+    """A ramp as it was found: its step, its gates with what they say now, and what follows.
+
+    `step.data` has what they said when that was kept last. One that can't be judged has no gates.
+    """
+
+    turn: Turn
+    ramp: Ramp
+    step: JobStep
+    gates: list[dict[str, Any]]
+    decision: Decision
+
+
+def at(turns: Sequence[Turn], now: datetime) -> list[Look]:
+    """Look at these, held by a lease or by a lock; those that have ended meanwhile are left out."""
+    jobs = [turn.job.pk for turn in turns]
+    ramps = Ramp.objects.only("switch_id", "blind_since").in_bulk(jobs)
+    steps = {
+        step.job_id: step
+        for step in JobStep.objects.filter(
+            job_id__in=jobs, index=F("job__step_index"), state=JobStep.State.RUNNING
+        )
+    }
+    # A ramp that ended since it was claimed has no step that runs.
+    there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
+    clocks.set_right([(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in there], now)
+    said = _said(there, ramps, steps, now)
+    return [_judged(turn, ramps[turn.job.pk], steps[turn.job.pk], said, now) for turn in there]
+
+
+def news(looks: Sequence[Look], now: datetime) -> list[Look]:
+    """Those whose verdicts changed, or, from time to time, the evidence."""
+    return [look for look in looks if _is_news(look, now)]
+
+
+def keep(looks: Sequence[Look], now: datetime) -> None:
+    """Keep what the gates of these say, in one statement, as far as they are held still."""
+    if not looks:
+        return
+    checked_at = timestamp(now)
+    for look in looks:
+        look.gates = [{**gate, "checked_at": checked_at} for gate in look.gates]
+        look.step.data = {**look.step.data, "gates": look.gates}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _KEEP,
+            [
+                [look.step.pk for look in looks],
+                [orjson.dumps(look.step.data).decode() for look in looks],
+                [look.turn.job.fence for look in looks],
+            ],
+        )
+
+
+def _judged(
+    turn: Turn, ramp: Ramp, step: JobStep, said: Mapping[str, Answer], now: datetime
+) -> Look:
+    """One that can't be judged goes back, and does not keep the others from going on."""
+    try:
+        return _looked(turn, ramp, step, said, now)
+    except Exception as error:
+        log.exception("ramp.not_judged", ramp=ramp.pk)
+        why = f"It can't be judged: {type(error).__name__}: {error}"
+        return Look(turn, ramp, step, [], Decision(Next.COMPENSATE, why))
+
+
+def _said(
+    turns: Sequence[Turn], ramps: Mapping[int, Ramp], steps: Mapping[int, JobStep], now: datetime
+) -> dict[str, Answer]:
+    """What every gate of every step says now, by the key of its question."""
+    questions, people = [], {}
+    for turn in turns:
+        ramp, step = ramps[turn.job.pk], steps[turn.job.pk]
+        for number, spec in enumerate(step.data["gates"]):
+            key = live.question_key(ramp, step.index, number)
+            if spec["type"] == "manual":
+                people[key] = live.approval_target(ramp, step.index)
+            else:
+                questions.append(Question(key, spec, step.started_at or now))
+    found = _answers(questions, now) if questions else []
+    said = {question.key: answer for question, answer in zip(questions, found, strict=True)}
+    asked = asking.answers(people.values(), now) if people else {}
+    return said | {key: asked.get(target, asking.NOT_YET) for key, target in people.items()}
+
+
+def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
+    """Gates that can't be read say nothing, so the ramps that need them hold."""
+    try:
+        return gates.answers(questions, now)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.exception("ramp.gates_unread")
+        why = f"the gates can't be read: {type(error).__name__}: {error}"
+        return [Answer(NO_DATA, {"why": why}) for _ in questions]
+
+
+def _looked(
+    turn: Turn, ramp: Ramp, step: JobStep, said: Mapping[str, Answer], now: datetime
+) -> Look:
+    job = turn.job
+    answers = [
+        said[live.question_key(ramp, step.index, number)]
+        for number in range(len(step.data["gates"]))
+    ]
+    found = [
+        {**spec, "verdict": answer.verdict, "evidence": dict(answer.evidence)}
+        for spec, answer in zip(step.data["gates"], answers, strict=True)
+    ]
+    if job.state == Job.State.FAILED:
+        return Look(turn, ramp, step, found, Decision(Next.COMPENSATE, job.error))
+    standing = Standing(
+        state=job.state,
+        dwell_until=step.due_at or now,
+        max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
+        # How long a rule has been in the way is not how long data has been missing.
+        blind_since=None if step.data.get(moves.HELD_FOR) == moves.RULES else ramp.blind_since,
+    )
+    seen = [Seen(words.gate(gate), gate["verdict"], _why(gate)) for gate in found]
+    return Look(turn, ramp, step, found, decide(standing, seen, now))
+
+
+def _why(gate: Mapping[str, Any]) -> str:
+    """That a person is waited for is told once, whatever they are told meanwhile."""
+    return "" if gate["verdict"] == WAITING else words.why(gate["evidence"])
+
+
+def _is_news(look: Look, now: datetime) -> bool:
+    for kept, found in zip(look.step.data["gates"] if look.gates else (), look.gates, strict=True):
+        if kept.get("verdict") != found["verdict"]:
+            return True
+        lately = timestamp(now - KEEP_EVERY) < kept.get("checked_at", "") <= timestamp(now)
+        if not lately and kept.get("evidence") != found["evidence"]:
+            return True
+    return False

@@ -1,0 +1,102 @@
+"""Ramps from the server's shell: begun, shown and aborted."""
+
+import json
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from controlplane.core.clock import db_now
+from switches.models import Ramp
+from switches.ramps.tests.given import (
+    CHAT,
+    GATED,
+    begin,
+    engage,
+    flows,
+    look,
+    release,
+    seconds,
+    somebody,
+    stands,
+    state,
+)
+
+pytestmark = pytest.mark.django_db
+WHICH = ("--feature", "chat")
+WHY = ("--reason", "5xx below 0.1 % for twenty minutes")
+
+
+def killswitch(*arguments):
+    call_command("killswitch", *arguments)
+
+
+def test_release_begins_a_ramp_and_tells_its_steps_and_how_to_stop_it(capsys):
+    engage(CHAT, db_now())
+
+    killswitch("release", *WHICH, *WHY)
+
+    told = capsys.readouterr().out
+    assert (flows(), state(Ramp.objects.get())) == (5, "running")
+    assert "feature:chat  ramping 5 %" in told
+    for share in ("step 1: 5 % for 300 s", "step 2: 25 % for 300 s", "step 3: 100 % for 300 s"):
+        assert share in told
+    assert "manage.py killswitch abort --feature chat --reason" in told
+
+
+def test_release_at_once_releases(capsys):
+    engage(CHAT, db_now())
+
+    killswitch("release", *WHICH, *WHY, "--mode", "immediate")
+
+    assert stands() == "released"
+    assert "abort" not in capsys.readouterr().out
+
+
+def test_status_tells_how_far_the_ramp_is_and_why_it_holds(capsys):
+    now = db_now()
+    ramp = begin(now, GATED)
+    look(now + seconds(60))
+
+    killswitch("status", *WHICH)
+
+    told = capsys.readouterr().out
+    assert f"ramp {ramp.pk} holding, step 1 of 2, 5 %" in told
+    assert "external gate smoke" in told
+
+
+def test_status_of_one_that_waits_for_approval(capsys):
+    now = db_now()
+    engage("global:all", now)
+    release("global:all", now, by=somebody())
+
+    killswitch("status", "--global")
+
+    assert "pending_approval, step 1 of 3" in capsys.readouterr().out
+
+
+def test_json_is_the_resource_with_the_ramp(capsys):
+    ramp = begin(db_now())
+
+    killswitch("status", *WHICH, "--json")
+    killswitch("list", "--json")
+
+    one, every = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (one["state"], one["ramp"]) == ("ramping", ramp.pk)
+    assert every[0]["ramp"] == ramp.pk
+
+
+def test_abort_stops_it_again(capsys):
+    ramp = begin(db_now())
+
+    killswitch("abort", *WHICH, "--reason", "errors rise again")
+
+    assert (state(ramp), flows(), stands()) == ("aborted", 0, "engaged")
+    assert "feature:chat  engaged" in capsys.readouterr().out
+
+
+def test_abort_of_what_does_not_ramp_is_told():
+    engage(CHAT, db_now())
+
+    with pytest.raises(CommandError, match="no ramp under way"):
+        killswitch("abort", *WHICH, "--reason", "errors rise again")

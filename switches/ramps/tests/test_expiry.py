@@ -1,0 +1,218 @@
+"""Expiries and ramps: one ramp for each expiry, and OVERDUE where that went back."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict
+from controlplane.core.escalation.models import Escalation
+from switches import services, waiting
+from switches.models import Episode, Ramp
+from switches.ramps import control
+from switches.ramps.tests.given import (
+    CHAT,
+    GATED,
+    SHELL,
+    audited,
+    begin,
+    engage,
+    flows,
+    look,
+    release,
+    say,
+    seconds,
+    somebody,
+    stands,
+    state,
+)
+from switches.rules.tests.given import in_force
+from switches.tests import outlet
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+WHY = "not while the vendor is down"
+
+
+@pytest.fixture(autouse=True)
+def _configured(settings):
+    outlet.configure(settings)
+
+
+def expired(now, **more):
+    """An episode whose time is up now, and its ramp if one began."""
+    engage(CHAT, now - HOUR, expires_in="1h", **more)
+    services.expire_due(now)
+    return Episode.objects.get(), Ramp.objects.filter(live=True).first()
+
+
+def test_policy_to_ramp_begins_the_usual_ramp():
+    now = db_now()
+    episode, ramp = expired(now)
+
+    assert (ramp.automatic, ramp.requested_by_name, state(ramp)) == (True, "ramps", "running")
+    assert [step["percent"] for step in ramp.plan] == [5, 25, 100]
+    assert (flows(), episode.overdue) == (5, False)
+    assert not Escalation.objects.filter(closed_at=None).exists()
+
+
+def test_one_ramp_for_one_expiry():
+    now = db_now()
+    _, ramp = expired(now)
+    control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
+
+    for count in (6, 7, 1000):
+        services.expire_due(now + seconds(count))
+
+    assert Ramp.objects.count() == 1
+    assert (flows(), stands()) == (0, "engaged")
+
+
+def test_taken_back_past_its_expiry_it_is_held_and_overdue():
+    now = db_now()
+    _, ramp = expired(now)
+
+    control.abort(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + seconds(5))
+
+    episode = Episode.objects.get()
+    assert (episode.on_expiry, episode.overdue) == ("hold", True)
+    (called,) = Escalation.objects.filter(closed_at=None)
+    assert (called.event, called.subject) == ("episode.overdue", f"episode:{episode.pk}")
+    assert WHY in called.facts["said"]
+
+
+def test_a_gate_past_the_expiry_does_the_same():
+    now = db_now()
+    ramp = begin(now, GATED, expires_in="30s")
+    assert services.expire_due(now + seconds(31)) == 0  # Its ramp has it.
+    say("fail", now + seconds(40))
+
+    look(now + seconds(41))
+
+    episode = Episode.objects.get()
+    assert (state(ramp), episode.on_expiry, episode.overdue) == ("aborted", "hold", True)
+    assert services.expire_due(now + HOUR) == 0
+    assert Ramp.objects.count() == 1
+
+
+def test_extended_after_that_it_is_held_at_the_next_end():
+    now = db_now()
+    _, ramp = expired(now)
+    control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
+
+    services.extend(
+        scope="feature", key="chat", expires_in="1h", reason=WHY, actor=SHELL, now=now + seconds(6)
+    )
+    assert not Episode.objects.get().overdue
+    services.expire_due(now + HOUR + seconds(7))
+
+    assert Episode.objects.get().overdue
+    assert Ramp.objects.count() == 1
+
+
+def test_a_ramp_before_the_expiry_leaves_that_its_own():
+    now = db_now()
+    first = begin(now, expires_in="1h")
+    control.abort(ramp_id=first.pk, reason=WHY, actor=SHELL, now=now + seconds(5))
+    assert Episode.objects.get().on_expiry == "ramp"
+
+    services.expire_due(now + HOUR)
+
+    assert Ramp.objects.get(live=True).automatic
+    assert flows() == 5
+
+
+def test_engaged_again_its_new_expiry_has_a_ramp_of_its_own():
+    now = db_now()
+    _, first = expired(now)
+    engage(CHAT, now + seconds(5), reason="fails again at five percent", expires_in="1h")
+
+    services.expire_due(now + seconds(5) + HOUR)
+
+    second = Ramp.objects.get(live=True)
+    assert (second.pk != first.pk, second.automatic, flows()) == (True, True, 5)
+
+
+def test_while_it_ramps_its_expiry_means_nothing():
+    now = db_now()
+    begin(now, expires_in="2d")
+    end = Episode.objects.get().expires_at
+
+    assert services.remind_due(end - HOUR / 2) == 0
+    assert waiting.expiring(end - HOUR / 2) == []
+    assert services.expire_due(end + HOUR) == 0
+    assert waiting.overdue(end + HOUR) == []
+    assert flows() == 5
+
+
+def test_it_can_be_engaged_but_not_extended_while_it_ramps():
+    now = db_now()
+    begin(now)
+
+    with pytest.raises(Conflict):
+        services.extend(
+            scope="feature", key="chat", expires_in="2d", reason=WHY, actor=SHELL, now=now
+        )
+
+
+@pytest.mark.parametrize("kind", ["at_least_one", "protected"])
+def test_a_rule_in_the_way_holds(kind):
+    now = db_now()
+    engage(CHAT, now - HOUR, expires_in="1h", on_expiry="ramp")
+    in_force(kind, CHAT)
+
+    services.expire_due(now)
+
+    assert (Ramp.objects.count(), Episode.objects.get().overdue, flows()) == (0, True, 0)
+
+
+def test_run_twice_at_once_it_is_one_ramp():
+    now = db_now()
+    expired(now)
+
+    assert services.expire_due(now) == 0
+    assert audited().count("ramp.started") == 1
+
+
+class TestManyAtOnce:
+    def given(self, now):
+        for number in range(3):
+            engage(f"segment:held-{number}", now - HOUR, expires_in="1h")
+        for number in range(3):
+            engage(f"feature:ramps-{number}", now - HOUR, expires_in="1h")
+        engage("feature:goes", now - HOUR, expires_in="1h", on_expiry="release")
+
+    def test_the_digest_tells_who_ramps_apart(self):
+        now = db_now()
+        self.given(now)
+
+        services.expire_due(now)
+
+        (digest,) = outlet.told("episodes.expired")
+        facts = digest.payload
+        assert facts["ramping"] == "feature:ramps-0, feature:ramps-1, feature:ramps-2"
+        assert facts["held"] == "segment:held-0, segment:held-1, segment:held-2"
+        assert facts["released"] == "feature:goes"
+        assert Episode.objects.filter(overdue_at__isnull=False).count() == 3
+
+    def test_they_are_not_told_of_by_themselves_as_well(self):
+        now = db_now()
+        self.given(now)
+
+        services.expire_due(now)
+
+        told = ("ramp.started", "ramps.started", "episode.overdue", "switch.released")
+        assert [event for event in told if outlet.told(event)] == []
+
+    def test_one_that_is_held_after_all_is_told_of_by_itself(self):
+        now = db_now()
+        self.given(now)
+        ramp = release("feature:ramps-1", now - HOUR / 2).ramp
+        control.abort(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now - HOUR / 3)
+        in_force("at_least_one", "feature:ramps-1", name="keep")
+
+        services.expire_due(now)
+
+        (digest,) = outlet.told("episodes.expired")
+        assert "feature:ramps-1" in digest.payload["held"]
+        assert "feature:ramps-1" not in digest.payload["ramping"]

@@ -1,0 +1,187 @@
+"""Advancing: by what the gates say now, one step at a time, and not to all by one person alone."""
+
+import pytest
+
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, Forbidden
+from controlplane.core.http.tests.callers import as_role, person, with_token
+from controlplane.core.jobs.models import JobStep
+from switches.models import Rule
+from switches.ramps import control
+from switches.ramps.tests.given import (
+    CHAT,
+    GATED,
+    begin,
+    engage,
+    flows,
+    look,
+    release,
+    say,
+    seconds,
+    somebody,
+    stands,
+    state,
+)
+from switches.tests.screens import browser_as, page
+
+pytestmark = pytest.mark.django_db
+
+WHY = "the dashboards are flat"
+FINANCE = "segment:finance"
+MANUAL = {"type": "manual", "timeout_seconds": 60}
+THREE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 100)]
+
+
+def advance(ramp, now, *, by=None, **more):
+    actor = by or somebody("approver", "ada")
+    return control.advance(ramp_id=ramp.pk, reason=WHY, actor=actor, now=now, **more)
+
+
+def in_force(kind, *switches, name="one way"):
+    now = db_now()
+    return Rule.objects.create(
+        name=name, kind=kind, switches=list(switches), created_at=now, changed_at=now
+    )
+
+
+def step(ramp, index=0):
+    return JobStep.objects.get(job_id=ramp.pk, index=index)
+
+
+class TestAdvanceJudgesByNow:
+    def test_gate_that_failed_since_the_last_look_is_not_passed_over(self):
+        now = db_now()
+        ramp = begin(now, GATED)
+        say("ok", now + seconds(1))
+        look(now + seconds(2))
+        say("fail", now + seconds(3))
+
+        with pytest.raises(Conflict, match="A gate fails: external gate smoke"):
+            advance(ramp, now + seconds(3.5))
+
+        assert (state(ramp), flows()) == ("running", 5)
+
+    def test_manual_gate_that_was_just_denied_is_not_passed_over(self):
+        now = db_now()
+        ramp = begin(now, [{**GATED[0], "gates": [MANUAL]}, GATED[1]], by=somebody())
+        look(now + seconds(61))
+        approval = Approval.objects.get(kind="ramp_gate")
+        eve = somebody("approver", "eve")
+        approvals.deny(approval_id=approval.pk, comment="no", actor=eve, now=now + seconds(62))
+
+        with pytest.raises(Conflict, match="A gate fails"):
+            advance(ramp, now + seconds(62.5))
+
+        assert flows() == 5
+
+    def test_what_was_passed_over_is_kept(self):
+        now = db_now()
+        ramp = begin(now, GATED)
+        say("ok", now + seconds(1))
+
+        advance(ramp, now + seconds(2))
+
+        (gate,) = step(ramp).data["gates"]
+        assert (gate["verdict"], gate["evidence"]["said"]) == ("pass", "ok")
+
+    def test_step_that_was_left_already_is_not_left_twice(self):
+        now = db_now()
+        ramp = begin(now, THREE)
+        advance(ramp, now + seconds(1), step_index=0)
+
+        with pytest.raises(Conflict, match="It is at step 2 by now"):
+            advance(ramp, now + seconds(2), step_index=0)
+
+        assert flows() == 25
+
+    def test_over_http_the_step_may_be_named(self):
+        ramp = begin(db_now(), THREE)
+        api = as_role("approver")
+        path, body = f"/ramps/{ramp.pk}/advance", {"reason": WHY, "step_index": 0}
+
+        assert [api.post(path, body).status_code for _ in range(2)] == [200, 409]
+        assert api.post(path, {**body, "step_index": "1"}).status_code == 400
+        assert api.post(path, {**body, "step_index": True}).status_code == 400
+        assert flows() == 25
+
+    def test_form_sent_twice_passes_one_step(self):
+        ramp = begin(db_now(), THREE)
+        client = browser_as("approver")
+        path = f"/ramps/{ramp.pk}/advance/"
+        assert '<input type="hidden" name="step" value="0">' in page(client.get(path))
+
+        sent = [client.post(path, {"reason": WHY, "step": "0"}).status_code for _ in range(2)]
+
+        assert (sent, flows()) == ([302, 409], 25)
+
+
+class TestAllAtOnceTakesTwo:
+    """Of a segment and of a protected switch, by the way of a ramp too."""
+
+    def ramping(self, switch, now, by, plan=THREE):
+        if switch == CHAT:
+            in_force("protected", CHAT)
+        engage(switch, now)
+        return release(switch, now, by=by, plan=plan).ramp
+
+    @pytest.mark.parametrize("switch", [FINANCE, CHAT])
+    def test_who_asked_advances_to_less_but_not_to_all(self, switch):
+        now = db_now()
+        ada = somebody("approver", "ada")
+        ramp = self.ramping(switch, now, ada)
+        advance(ramp, now + seconds(1), by=ada)
+        assert flows(switch) == 25
+
+        with pytest.raises(Forbidden, match="second"):
+            advance(ramp, now + seconds(2), by=ada)
+
+        assert flows(switch) == 25
+        advance(ramp, now + seconds(3), by=somebody("approver", "eve"))
+        assert flows(switch) == 100
+
+    def test_who_asked_does_not_cut_the_last_dwell_short(self):
+        now = db_now()
+        ada = somebody("approver", "ada")
+        ramp = self.ramping(FINANCE, now, ada)
+        for count in (61, 122):
+            look(now + seconds(count))
+
+        with pytest.raises(Forbidden):
+            advance(ramp, now + seconds(123), by=ada)
+
+        assert (flows(FINANCE), stands(FINANCE)) == (100, "ramping")
+
+    def test_who_asked_does_not_pass_over_missing_data_after_the_dwell(self):
+        now = db_now()
+        ada = somebody("approver", "ada")
+        ramp = self.ramping(FINANCE, now, ada, GATED)
+        look(now + seconds(61))
+
+        with pytest.raises(Forbidden):
+            advance(ramp, now + seconds(62), by=ada)
+
+        say("ok", now + seconds(63))
+        advance(ramp, now + seconds(63.5), by=ada)
+        assert flows(FINANCE) == 100
+
+    def test_token_is_no_second_person(self):
+        now = db_now()
+        ramp = self.ramping(FINANCE, now, somebody())
+        advance(ramp, now)
+        eve = with_token("ramps:write", owner=person("approver", "eve"))
+
+        refused = eve.post(f"/ramps/{ramp.pk}/advance", {"reason": WHY})
+
+        assert (refused.status_code, flows(FINANCE)) == (403, 25)
+
+    def test_of_a_feature_one_approver_is_enough(self):
+        now = db_now()
+        ada = somebody("approver", "ada")
+        ramp = begin(now, THREE, by=ada)
+
+        for count in (1, 2, 3):
+            advance(ramp, now + seconds(count), by=ada)
+
+        assert stands() == "released"

@@ -1,0 +1,178 @@
+"""How long a ramp waits: by a clock that was set back, for rules and data, paused or edited."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.gates.models import Gate
+from controlplane.core.jobs.models import Job, JobStep
+from switches.models import Ramp, Rule
+from switches.ramps import control
+from switches.ramps.tests.given import (
+    CHAT,
+    GATED,
+    SMOKE,
+    audited,
+    begin,
+    flows,
+    look,
+    outcome,
+    say,
+    seconds,
+    somebody,
+    state,
+)
+
+pytestmark = pytest.mark.django_db
+
+WHY = "the dashboards are flat"
+MANUAL = {"type": "manual", "timeout_seconds": 60}
+THREE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 100)]
+HOURS = timedelta(hours=3)
+
+
+def in_force(kind, *switches, name="one way"):
+    now = db_now()
+    return Rule.objects.create(
+        name=name, kind=kind, switches=list(switches), created_at=now, changed_at=now
+    )
+
+
+def step(ramp, index=0):
+    return JobStep.objects.get(job_id=ramp.pk, index=index)
+
+
+class TestClockThatWasSetBack:
+    GATED_LATER = [THREE[0], {**GATED[0], "percent": 50}, THREE[2]]
+
+    def test_step_begins_anew_and_its_gate_is_heard(self):
+        now = db_now()
+        slo = {"type": "slo", "slo": "chat"}
+        plan = [THREE[0], {**self.GATED_LATER[1], "gates": [SMOKE, slo]}, THREE[2]]
+        ramp = begin(now, plan)
+        look(now + HOURS)
+        assert flows() == 50
+
+        look(now + seconds(100))
+        assert (step(ramp, 1).started_at, step(ramp, 1).due_at) == (
+            now + seconds(100),
+            now + seconds(160),
+        )
+        assert Gate.objects.get().since == now + seconds(100)
+        say("fail", now + seconds(101))
+        look(now + seconds(102))
+
+        assert (state(ramp), flows()) == ("aborted", 0)
+
+    def test_ramp_goes_on(self):
+        now = db_now()
+        begin(now, THREE)
+        look(now + HOURS)
+
+        for count in (100, 159):
+            look(now + seconds(count))
+        assert flows() == 25
+        look(now + seconds(160))
+
+        assert flows() == 100
+
+    def test_dwell_that_was_resumed_ahead_is_no_longer_than_it_was(self):
+        now = db_now()
+        ramp = begin(now, THREE)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
+        control.pause(**verb, now=now + seconds(10))
+        control.resume(**verb, now=now + HOURS)
+
+        look(now + seconds(20))
+
+        assert step(ramp).due_at == now + seconds(80)
+
+    def test_pause_that_began_ahead_keeps_what_was_left(self):
+        now = db_now()
+        ramp = begin(now, [{"percent": 5, "dwell_seconds": 20000}, THREE[2]])
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
+        control.pause(**verb, now=now + HOURS)
+
+        look(now + seconds(50))
+
+        assert Job.objects.get().paused_at == now + seconds(50)
+        assert step(ramp).due_at == now + seconds(50 + 20000) - HOURS
+
+    def test_blindness_that_began_ahead_begins_now(self):
+        now = db_now()
+        ramp = begin(now, GATED)
+        look(now + HOURS)
+        assert Ramp.objects.get().blind_since == now + HOURS
+
+        look(now + seconds(100))
+
+        assert Ramp.objects.get().blind_since == now + seconds(100)
+        assert state(ramp) == "holding"
+
+    def test_a_clock_that_is_a_little_ahead_changes_nothing(self):
+        now = db_now()
+        ramp = begin(now, GATED)
+
+        look(now - seconds(59))
+
+        assert step(ramp).started_at == now
+
+
+class TestHowLongItMayHold:
+    BRIEF = [{**GATED[0], "dwell_seconds": 0, "max_hold_seconds": 60}, GATED[1]]
+
+    def test_time_of_a_rule_is_not_charged_to_missing_data_nor_the_other_way_round(self):
+        now = db_now()
+        ramp = begin(now, self.BRIEF)
+        look(now + seconds(1))
+        rule = in_force("at_least_one", CHAT)
+        say("ok", now + seconds(50))
+        look(now + seconds(51))
+        look(now + seconds(105))
+        assert (state(ramp), "one way" in Job.objects.get().hold_reason) == ("holding", True)
+        rule.delete()
+
+        look(now + seconds(115))
+        look(now + seconds(174))
+        assert state(ramp) == "holding"
+        look(now + seconds(175))
+
+        assert state(ramp) == "aborted"
+        assert outcome(ramp).startswith("No data for 1 min")
+
+    def test_pausing_again_and_again_neither_prolongs_it_nor_tells_of_it_anew(self):
+        now = db_now()
+        ramp = begin(now, self.BRIEF)
+        verb = {"ramp_id": ramp.pk, "reason": WHY, "actor": somebody()}
+        look(now)
+        for count in (20, 40):
+            control.pause(**verb, now=now + seconds(count))
+            control.resume(**verb, now=now + seconds(count + 10))
+            look(now + seconds(count + 11))
+        look(now + seconds(79))
+        assert state(ramp) == "holding"
+        look(now + seconds(80))
+
+        assert state(ramp) == "aborted"
+        assert audited().count("ramp.held") == 1
+
+    def test_editing_the_request_of_a_manual_gate_does_not_prolong_it(self):
+        now = db_now()
+        ramp = begin(now, [{**self.BRIEF[0], "gates": [MANUAL]}, GATED[1]], by=somebody())
+        look(now)
+        first = Approval.objects.get(kind="ramp_gate")
+
+        again = approvals.edit(
+            approval_id=first.pk,
+            reason="seen in two regions",
+            actor=somebody(),
+            now=now + seconds(30),
+        )
+        look(now + seconds(61))
+
+        assert again.expires_at == first.expires_at
+        assert state(ramp) == "aborted"
+        assert outcome(ramp) == "A gate fails: a person's approval: nobody approved within 1 min."

@@ -1,0 +1,153 @@
+"""Two at one ramp at the same moment, in real threads: one wins, and nothing is done twice."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict
+from controlplane.core.http.tests.callers import at_once
+from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from switches.models import Publication, Ramp
+from switches.ramps import control
+from switches.ramps.tests.given import (
+    CHAT,
+    GATED,
+    SHELL,
+    begin,
+    engage,
+    flows,
+    look,
+    release,
+    say,
+    seconds,
+    stands,
+    state,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROUNDS = 6
+STEPS = [{"percent": percent, "dwell_seconds": 10} for percent in (5, 25, 100)]
+
+
+def tried(call: Callable[[], Any]) -> Callable[[], Any]:
+    """The call, with a conflict as its answer."""
+
+    def attempt() -> Any:
+        try:
+            return call()
+        except Conflict as conflict:
+            return conflict
+
+    return attempt
+
+
+def test_two_looks_at_once_move_it_once():
+    now = db_now()
+    begin(now, STEPS)
+    version = Publication.objects.get().version
+
+    at_once(*(lambda: look(now + seconds(11)) for _ in range(4)))
+
+    assert (flows(), Publication.objects.get().version) == (25, version + 1)
+    assert AuditEntry.objects.filter(action="ramp.advanced").count() == 1
+    assert JobEffect.objects.filter(name="publish").count() == 2
+    assert audit.verify().intact
+
+
+@pytest.mark.parametrize("after", [2, 11])
+def test_engage_against_a_look_wins_whoever_comes_first(after):
+    """Within the dwell a gate fails, after it the next step is due."""
+    for number in range(ROUNDS):
+        now, switch = db_now(), f"feature:f{number}"
+        ramp = begin(now, [{**STEPS[0], "gates": GATED[0]["gates"]}, *STEPS[1:]], switch=switch)
+        say("fail" if after < 10 else "ok", now + seconds(1))
+
+        at_once(
+            lambda now=now: look(now + seconds(after)),
+            tried(
+                lambda now=now, switch=switch: engage(
+                    switch, now + seconds(after), reason="fails again at five percent"
+                )
+            ),
+        )
+        look(now + seconds(after + 30))
+
+        assert (flows(switch), stands(switch), state(ramp)) == (0, "engaged", "aborted")
+        assert not JobStep.objects.filter(job_id=ramp.pk, state="running").exists()
+    assert audit.verify().intact
+
+
+def test_pause_against_a_look_leaves_one_clear_state():
+    for number in range(ROUNDS):
+        now, switch = db_now(), f"feature:f{number}"
+        ramp = begin(now, STEPS, switch=switch)
+
+        _, paused = at_once(
+            lambda now=now: look(now + seconds(11)),
+            tried(
+                lambda now=now, ramp=ramp: control.pause(
+                    ramp_id=ramp.pk, reason="wait a moment", actor=SHELL, now=now + seconds(11)
+                )
+            ),
+        )
+
+        assert isinstance(paused, Ramp)
+        job = Job.objects.get(pk=ramp.pk)
+        assert (job.state, flows(switch)) == ("paused", [5, 25][job.step_index])
+        assert look(now + seconds(60)) == 0
+        control.abort(ramp_id=ramp.pk, reason="done here", actor=SHELL, now=now + seconds(61))
+
+
+def test_two_who_advance_at_once_move_it_two_steps_in_order():
+    now = db_now()
+    ramp = begin(now, STEPS)
+
+    at_once(
+        *(
+            tried(
+                lambda: control.advance(
+                    ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1)
+                )
+            )
+            for _ in range(2)
+        )
+    )
+
+    assert (flows(), state(ramp)) == (100, "running")
+    assert AuditEntry.objects.filter(action="ramp.advanced").count() == 2
+
+
+def test_of_two_who_release_by_ramp_one_begins():
+    now = db_now()
+    engage(CHAT, now)
+
+    answers = at_once(*(tried(lambda: release(CHAT, now)) for _ in range(4)))
+
+    assert sum(isinstance(answer, Conflict) for answer in answers) == 3
+    assert Ramp.objects.count() == 1
+
+
+def test_abort_against_a_look_that_completes_leaves_one_end():
+    for number in range(ROUNDS):
+        now, switch = db_now(), f"feature:f{number}"
+        ramp = begin(now, [{"percent": 100, "dwell_seconds": 10}], switch=switch)
+
+        at_once(
+            lambda now=now: look(now + seconds(11)),
+            tried(
+                lambda now=now, ramp=ramp: control.abort(
+                    ramp_id=ramp.pk, reason="not yet", actor=SHELL, now=now + seconds(11)
+                )
+            ),
+        )
+
+        ends = (state(ramp), stands(switch))
+        assert ends in {("completed", "released"), ("aborted", "engaged")}
+        told = AuditEntry.objects.filter(
+            target=switch, action__in=["switch.released", "ramp.aborted"]
+        )
+        assert told.count() == 1

@@ -1,0 +1,28 @@
+"""A switch that is engaged for real ends its drill: from then on everybody is told the same."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from switches.drills import live
+from switches.drills.tests.given import CANARY, begin, mark, there, turn
+from switches.models import Drill, Publication
+from switches.ramps.tests.given import engage, seconds, somebody, stands
+
+pytestmark = pytest.mark.django_db
+FINANCE = "segment:finance"
+
+
+def test_engage_ends_the_drill_and_says_who():
+    now = db_now()
+    mark(CANARY, now=now)
+    there(CANARY, now=now)
+    begin(FINANCE, now=now)
+    turn(now)
+    assert live.in_force().exists()
+    version = Publication.objects.get().version
+
+    engage(FINANCE, now + seconds(1), by=somebody())
+
+    assert not live.in_force().exists()
+    assert live.why_not(Drill.objects.get()) == "user:kim engaged the switch for real."
+    assert (stands(FINANCE), Publication.objects.get().version) == ("engaged", version + 1)
