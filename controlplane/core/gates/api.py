@@ -81,7 +81,10 @@ class GateView(ApiView):
     @extend_schema(request=VerdictBody, responses=ReportedShape)
     @mutation(VerdictBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
-        """Say how a gate stands. It counts for 60 s, and for steps that began before."""
+        """Say how a gate stands. It counts for 60 s, and for steps that began before.
+
+        A `fail` ends such a step whatever is said after it.
+        """
         reported = services.report_external(
             name=name,
             verdict=body["verdict"],

@@ -19,7 +19,11 @@ def test_a_number_is_read(typed, read):
     assert plan_fields.number(typed) == read
 
 
-@pytest.mark.parametrize("share", [10**400, -(10**400), float("nan"), float("inf"), 100.5, 0])
+@pytest.mark.parametrize(
+    "share",
+    [10**400, -(10**400), float("nan"), float("inf"), 100.5, 0],
+    ids=["huge", "huge below zero", "nan", "inf", "over", "zero"],
+)
 def test_a_share_out_of_reach_is_refused_in_words(share):
     with pytest.raises(InvalidInput) as refused:
         plan.read([{"percent": share}])

@@ -16,7 +16,8 @@ from switches import services
 from switches.models import Publication
 from switches.ramps import control
 from switches.ramps.tests.model import reading
-from switches.ramps.tests.model.model import Switch, World
+from switches.ramps.tests.model.model import World
+from switches.ramps.tests.model.parts import Switch
 from switches.ramps.tests.model.ramp import Person, Plan, Ramp, Refused
 from switches.ramps.tests.model.reading import AuditRow, RampRow, Shown
 from switches.ramps.tests.model.story import retell

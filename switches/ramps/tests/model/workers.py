@@ -7,7 +7,7 @@ from controlplane.core.jobs import claims, engine, kinds
 from controlplane.core.jobs.claims import Turn
 from switches.ramps.tests.model import reading
 from switches.ramps.tests.model.house import House, at
-from switches.ramps.tests.model.model import Held
+from switches.ramps.tests.model.parts import Held
 from switches.ramps.tests.model.ramp import Move, Ramp
 
 WORKER = "system:ramps"
