@@ -58,7 +58,7 @@ def test_repeat_gets_the_first_answer_even_after_the_switch_moved_on(operator):
     again = operator.engage(FINANCE, headers=KEY)
 
     assert again.content == first.content
-    assert operator.get("/switches/segment/finance/").json()["state"] == "released"
+    assert operator.get("/switches/segment/finance/").json()["state"] == "ramping"
 
 
 def test_repeat_over_the_other_form_of_the_path_is_a_repeat(operator):
