@@ -120,7 +120,6 @@ AT_EACH_STEP = [
 ALL_THE_TIME = [(without_beat, 15), (without_worker_and_beat, 15), (two_beats, 3)]
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("fault", "latest"), AT_EACH_STEP, ids=[fault.__name__ for fault, _ in AT_EACH_STEP]
 )
