@@ -9,6 +9,7 @@ import heapq
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from zlib import crc32
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
@@ -253,7 +254,7 @@ class Month:
         for before in (DAY, HOUR, timedelta()):
             moment = term.ends_at - before
             if moment > term.set_at:
-                step = MINUTE if term.episode % 16 == 0 else HOUR
+                step = MINUTE if crc32(term.switch.encode()) % 16 == 0 else HOUR
                 self._wakings.add(BEGIN - (BEGIN - moment) // step * step)
         return term
 
