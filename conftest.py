@@ -29,6 +29,10 @@ ALTER TABLE core_auditentry ENABLE TRIGGER core_audit_append_only;
 INSERT INTO core_credentials (id, revision) VALUES (1, 1) ON CONFLICT DO NOTHING;
 INSERT INTO switches_publication (id, epoch, version, published_at)
 VALUES (1, gen_random_uuid(), 0, clock_timestamp()) ON CONFLICT DO NOTHING;
+INSERT INTO core_degradation (id, revision, level, causes, since)
+VALUES (1, 0, 0, '[]', clock_timestamp()) ON CONFLICT DO NOTHING;
+INSERT INTO breakers_registry (id, version, changed_at)
+VALUES (1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
 """
 
 

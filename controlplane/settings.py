@@ -28,6 +28,7 @@ INSTALLED_APPS = [
     "controlplane.core",
     "controlplane.dataplane",
     "switches",
+    "breakers",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

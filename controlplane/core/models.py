@@ -4,6 +4,7 @@ from django.db import models
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.degradation.models import Degradation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate
 from controlplane.core.idempotency.models import IdempotencyKey
@@ -14,6 +15,7 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace, Thread
 from controlplane.core.people.models import User
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
 from controlplane.core.tokens.models import Credentials, Token
+from controlplane.core.trip_requests.models import TripRequest
 
 __all__ = [
     "Acknowledgement",
@@ -22,6 +24,7 @@ __all__ = [
     "Attempt",
     "AuditEntry",
     "Credentials",
+    "Degradation",
     "Escalation",
     "EscalationStep",
     "EventCount",
@@ -41,6 +44,7 @@ __all__ = [
     "Thread",
     "Tick",
     "Token",
+    "TripRequest",
     "User",
 ]
 

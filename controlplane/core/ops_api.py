@@ -10,13 +10,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.core import degradation, health
+from controlplane.core import health
+from controlplane.core.degradation import levels
 from controlplane.core.http.views import ApiView
 
 
 class DegradationShape(serializers.Serializer[Any]):
     level = serializers.IntegerField(min_value=0, max_value=3)
-    name = serializers.ChoiceField(degradation.NAMES)
+    name = serializers.ChoiceField(levels.NAMES)
     causes = serializers.ListField(child=serializers.CharField())
 
 
@@ -27,4 +28,4 @@ class DegradationView(ApiView):
     def get(self, request: Request) -> Response:
         """How far this installation has degraded. A token may have breakers:read instead."""
         # Who got here was looked up in the database.
-        return Response(degradation.picture(True, health.redis_answers()))
+        return Response(levels.picture(True, health.redis_answers()))

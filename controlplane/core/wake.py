@@ -28,14 +28,16 @@ class _Waker:
         )
         self._silent_until = 0.0
 
-    def publish(self, topic: str) -> None:
+    def publish(self, channel: str, text: str | bytes) -> None:
         if time.monotonic() < self._silent_until:
             return
         try:
-            self._client.publish(WAKE_CHANNEL, topic)
+            self._client.publish(channel, text)
         except redis.RedisError as error:
             self._silent_until = time.monotonic() + PAUSE_SECONDS
-            log.warning("wake.failed", topic=topic, error=str(error), pause_seconds=PAUSE_SECONDS)
+            log.warning(
+                "wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS
+            )
 
 
 _waker: _Waker | None = None
@@ -43,11 +45,16 @@ _waker: _Waker | None = None
 
 def wake(topic: str) -> None:
     """Tell whoever listens that `topic` changed, once the current transaction has committed."""
-    transaction.on_commit(lambda: _publish(topic), robust=True)
+    publish_on_commit(WAKE_CHANNEL, topic)
 
 
-def _publish(topic: str) -> None:
+def publish_on_commit(channel: str, text: str | bytes) -> None:
+    """Publish on a channel of Redis once the current transaction has committed; may be lost."""
+    transaction.on_commit(lambda: _publish(channel, text), robust=True)
+
+
+def _publish(channel: str, text: str | bytes) -> None:
     global _waker
     if _waker is None:
         _waker = _Waker()
-    _waker.publish(topic)
+    _waker.publish(channel, text)

@@ -9,6 +9,7 @@ LARGEST_HOOK_BODY = 1024 * 1024  # a monitor sends whole groups of alerts, and n
 HOOKS = "/api/v1/hooks/"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
+LIVE_CHANNEL = "switchgear:live"
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 

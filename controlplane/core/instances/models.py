@@ -30,6 +30,8 @@ class Instance(models.Model):
     """What reports of this boot said last; see `controlplane.dataplane.reports`."""
     checks = models.JSONField(default=dict, blank=True)
     """How often it checks each switch, by minute; see `controlplane.core.instances.rates`."""
+    resilience = models.JSONField(default=dict, db_default={}, blank=True)
+    """Its breakers by dependency and its bulkheads by name, as this boot said last."""
 
     class Meta:
         indexes: ClassVar = [

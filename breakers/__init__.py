@@ -1,0 +1,1 @@
+"""Dependencies of services, the breakers that guard them, and how far all of it has degraded."""

@@ -1,0 +1,24 @@
+"""How services and dependencies are named: slugs, and `caller->callee`. Pure."""
+
+import re
+
+LONGEST = 60
+SLUG = rf"[a-z0-9-]{{1,{LONGEST}}}"
+ARROW = "->"
+_SLUG = re.compile(SLUG, re.ASCII)
+_DEPENDENCY = re.compile(f"({SLUG}){ARROW}({SLUG})", re.ASCII)
+
+
+def is_slug(text: str) -> bool:
+    return _SLUG.fullmatch(text) is not None
+
+
+def dependency(caller: str, callee: str) -> str:
+    """The dependency's name, `core->oracle`."""
+    return f"{caller}{ARROW}{callee}"
+
+
+def parts(name: str) -> tuple[str, str] | None:
+    """Caller and callee of a dependency's name; None if it is none."""
+    found = _DEPENDENCY.fullmatch(name)
+    return None if found is None else (found[1], found[2])

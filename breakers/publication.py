@@ -1,0 +1,24 @@
+"""The registry row: the lock every change of a policy or an override takes first, and the version
+it gives."""
+
+from datetime import datetime
+
+from breakers.models import Dependency, Registry
+from controlplane.core.wake import wake
+
+
+def lock() -> Registry:
+    """Lock the one row until commit: versions are commit order."""
+    return Registry.objects.select_for_update().get(pk=1)
+
+
+def advance(registry: Registry, now: datetime, *dependencies: Dependency) -> int:
+    """Number a change of what services are told, and mark those it is of; returns the version."""
+    registry.version += 1
+    registry.changed_at = now
+    registry.save(update_fields=["version", "changed_at"])
+    for dependency in dependencies:
+        dependency.version = registry.version
+        dependency.save(update_fields=["version"])
+    wake("config")
+    return registry.version

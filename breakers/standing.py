@@ -1,0 +1,189 @@
+"""How dependencies stand now: their breakers over all instances, the worst state first.
+
+An instance that has not reported for 30 s is stale: it is shown, and proves nothing. After 5 min it
+is gone. Only what its present boot reported counts.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import connection
+
+from breakers.models import Dependency, Override
+from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+
+CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
+WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
+MOST_INSTANCES = 200
+
+# All instances that are not gone, with what their present boot said.
+_SAID = """
+    FROM breakers_breakerstate s
+    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+    WHERE i.reported_at >= %(gone)s
+"""
+_COUNTS = f"""
+    SELECT dependency_id,
+           count(*) FILTER (WHERE fresh AND state = 'closed'),
+           count(*) FILTER (WHERE fresh AND state = 'open'),
+           count(*) FILTER (WHERE fresh AND state = 'half_open'),
+           count(*) FILTER (WHERE NOT fresh AND state = 'closed'),
+           count(*) FILTER (WHERE NOT fresh AND state = 'open'),
+           count(*) FILTER (WHERE NOT fresh AND state = 'half_open'),
+           count(*) FILTER (WHERE fresh AND mode <> 'normal'),
+           sum(failure_rate * calls) FILTER (WHERE fresh AND failure_rate IS NOT NULL)
+               / nullif(sum(calls) FILTER (WHERE fresh AND failure_rate IS NOT NULL), 0),
+           avg(failure_rate) FILTER (WHERE fresh)
+    FROM (
+        SELECT s.dependency_id, s.state, s.mode, s.failure_rate, s.calls,
+               i.reported_at >= %(fresh)s AS fresh
+        {_SAID} AND s.dependency_id = ANY(%(ids)s)
+    ) said
+    GROUP BY dependency_id
+"""  # noqa: S608
+_HOT = f"""
+    SELECT s.dependency_id, bool_or(s.state = 'open') AS is_open
+    {_SAID} AND i.reported_at >= %(fresh)s AND s.state <> 'closed'
+    GROUP BY s.dependency_id ORDER BY is_open DESC, s.dependency_id
+"""
+_LAST = """
+    SELECT wanted.id, last.at
+    FROM unnest(%(ids)s::bigint[]) AS wanted (id)
+    CROSS JOIN LATERAL (
+        SELECT at FROM breakers_transition t WHERE t.dependency_id = wanted.id
+        ORDER BY at DESC LIMIT 1
+    ) last
+"""
+_INSTANCES = f"""
+    SELECT i.id, i.boot, i.reported_at >= %(fresh)s, i.reported_at, i.config_version,
+           s.state, s.mode, s.since, s.failure_rate, s.slow_rate, s.calls,
+           (i.resilience -> 'breakers' -> %(name)s)::text
+    {_SAID} AND s.dependency_id = %(id)s
+    ORDER BY array_position(ARRAY['open', 'half_open', 'closed'], s.state::text),
+             i.reported_at >= %(fresh)s DESC, i.id
+    LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A dependency and its breakers. `counts` are of instances that are fresh, by state;
+    `instances` are all that are not gone, `stale` among them; `blinded` are fresh ones whose mode
+    is not normal.
+
+    `state` is the worst of the fresh ones, of the stale ones if no other is left, or `unknown`.
+    `failure_rate` (0 to 1) is that of the fresh ones by their calls, None if it is not known.
+    """
+
+    dependency: Dependency
+    state: str
+    counts: dict[str, int]
+    instances: int
+    stale: int
+    blinded: int
+    failure_rate: float | None
+    override: Override | None
+    last_transition_at: datetime | None
+
+    @property
+    def fresh(self) -> int:
+        return self.instances - self.stale
+
+
+@dataclass(frozen=True)
+class InstanceBreaker:
+    """One instance's breaker of a dependency, as it reported last; rates are 0 to 1."""
+
+    id: str
+    boot: UUID
+    is_fresh: bool
+    reported_at: datetime
+    config_version: int | None
+    state: str
+    mode: str
+    since: datetime | None
+    failure_rate: float | None
+    slow_rate: float | None
+    calls: int
+    counters: dict[str, int]
+
+
+def of(dependencies: Sequence[Dependency], now: datetime) -> list[Standing]:
+    """How each of them stands, in their order; three queries whatever their number."""
+    ids = [one.pk for one in dependencies]
+    if not ids:
+        return []
+    counted = {row[0]: row[1:] for row in _read(_COUNTS, now, ids=ids)}
+    last = dict(_read(_LAST, now, ids=ids))
+    live = Override.objects.filter(dependency__in=ids, ended_at__isnull=True)
+    overrides = {one.dependency_id: one for one in live}
+    return [
+        _standing(one, counted.get(one.pk), overrides.get(one.pk), last.get(one.pk))
+        for one in dependencies
+    ]
+
+
+def hot(now: datetime) -> list[int]:
+    """Ids of dependencies with a fresh breaker that is not closed: open ones first."""
+    return [row[0] for row in _read(_HOT, now)]
+
+
+def instances(
+    dependency: Dependency, now: datetime, *, most: int = MOST_INSTANCES
+) -> list[InstanceBreaker]:
+    """Its breakers by instance, the worst first, at most `most` of them."""
+    rows = _read(_INSTANCES, now, id=dependency.pk, name=dependency.name, most=most)
+    return [_instance(*row) for row in rows]
+
+
+def by_name(wanted: Collection[str]) -> list[Dependency]:
+    """The dependencies of these names (`core->oracle`) that there are, by name."""
+    pairs = [name.partition("->")[::2] for name in wanted]
+    found = Dependency.objects.filter(
+        removed_at__isnull=True,
+        caller__in={caller for caller, _ in pairs},
+        callee__in={callee for _, callee in pairs},
+    )
+    return sorted((one for one in found if one.name in wanted), key=lambda one: one.name)
+
+
+def _standing(
+    dependency: Dependency,
+    row: tuple[Any, ...] | None,
+    override: Override | None,
+    last_transition_at: datetime | None,
+) -> Standing:
+    closed, is_open, half_open, *stale, blinded, weighted, plain = row or (0,) * 7 + (None, None)
+    counts = {CLOSED: closed, OPEN: is_open, HALF_OPEN: half_open}
+    old = dict(zip((CLOSED, OPEN, HALF_OPEN), stale, strict=True))
+    fresh = sum(counts.values())
+    seen = counts if fresh else old
+    return Standing(
+        dependency=dependency,
+        state=next((state for state in WORST_FIRST if seen[state]), UNKNOWN),
+        counts=counts,
+        instances=fresh + sum(stale),
+        stale=sum(stale),
+        blinded=blinded,
+        failure_rate=plain if weighted is None else float(weighted),
+        override=override,
+        last_transition_at=last_transition_at,
+    )
+
+
+def _instance(*columns: Any) -> InstanceBreaker:
+    *plain, document = columns
+    said = orjson.loads(document) if document else {}
+    return InstanceBreaker(*(*plain, said.get("counters", {})))
+
+
+def _read(statement: str, now: datetime, **values: Any) -> list[tuple[Any, ...]]:
+    since = {"fresh": now - HEARD_WITHIN, "gone": now - GONE_AFTER}
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {**since, **values})
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows

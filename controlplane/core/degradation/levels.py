@@ -1,0 +1,78 @@
+"""The levels, and how causes make one. Pure: the data plane runs without Django."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+NAMES = ("normal", "degraded", "critical", "emergency")
+NORMAL, DEGRADED, CRITICAL, EMERGENCY = range(4)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Something that is away or fails: `what` (`postgresql`, `core->oracle`), a sentence about it,
+    since when (RFC 3339, empty if it is not known), which functions fail meanwhile and which work.
+    """
+
+    level: int
+    what: str
+    text: str
+    since: str = ""
+    fails: tuple[str, ...] = ()
+    works: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Cause":
+        """As :func:`plain` wrote it."""
+        lists = {name: tuple(document.get(name, ())) for name in ("fails", "works")}
+        return cls(**{**document, **lists})
+
+
+POSTGRESQL = Cause(
+    EMERGENCY,
+    "postgresql",
+    "PostgreSQL does not answer: switches hold as published, changes are refused.",
+    fails=("Engaging and releasing", "Every page but this one", "Approvals, audit and reports"),
+    works=("Snapshots, streams and checks from the last copy", "Policies and overrides as told"),
+)
+REDIS = Cause(
+    CRITICAL,
+    "redis",
+    "Redis does not answer: changes are told by polling, up to a second later.",
+    fails=("Live updates", "Changes at once: services learn of them within a second"),
+    works=("Engaging and releasing", "Everything that is read over HTTP", "Expiry and messages"),
+)
+
+
+def plain(causes: Sequence[Cause]) -> list[dict[str, Any]]:
+    """As JSON values."""
+    return [{**asdict(one), "fails": [*one.fails], "works": [*one.works]} for one in causes]
+
+
+def judge(
+    database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
+) -> tuple[int, list[Cause]]:
+    """The level, 0 to 3, and each cause, the worst first. `known` are those that the database told
+    of last, be it there or not."""
+    causes = [*known]
+    if not database_reachable:
+        causes.append(POSTGRESQL)
+    if not redis_reachable:
+        causes.append(REDIS)
+    causes.sort(key=lambda one: (-one.level, one.what))
+    return max((one.level for one in causes), default=NORMAL), causes
+
+
+def picture(
+    database_reachable: bool, redis_reachable: bool, known: Sequence[Cause] = ()
+) -> dict[str, Any]:
+    """The same as the API tells it: `causes` are sentences, `effects` say what they do."""
+    level, causes = judge(database_reachable, redis_reachable, known)
+    return {
+        "level": level,
+        "name": NAMES[level],
+        "causes": [one.text for one in causes],
+        "effects": [
+            {name: value for name, value in one.items() if name != "text"} for one in plain(causes)
+        ],
+    }

@@ -1,0 +1,1 @@
+"""What changes, told to open sockets as it happens: notes between processes, and a hub in each."""

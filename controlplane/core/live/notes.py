@@ -1,0 +1,33 @@
+"""Notes that a resource changed, through Redis: a hint for every process that has open sockets.
+
+A note says only which resource it is; whoever hears it reads the truth from the database. Losing
+one costs a moment: a process that may have missed notes has its clients read everything anew.
+"""
+
+from collections.abc import Iterable
+
+import orjson
+
+from controlplane.core.wake import publish_on_commit
+from controlplane.core.wire import LIVE_CHANNEL
+
+MOST_IDS = 200
+"""In one note; more of them are told as several."""
+
+
+def note(topic: str, ids: Iterable[str]) -> list[bytes]:
+    """The notes that tell of these resources, as they go through Redis."""
+    wanted = sorted(set(ids))
+    return [
+        orjson.dumps({"topic": topic, "ids": wanted[start : start + MOST_IDS]})
+        for start in range(0, len(wanted), MOST_IDS)
+    ]
+
+
+def changed(topic: str, *ids: str) -> None:
+    """Tell open sockets that these resources changed, once the current transaction has committed.
+
+    `topic` is one of the contract's: switches, ramps, breakers, dlq, slo, degradation.
+    """
+    for text in note(topic, ids):
+        publish_on_commit(LIVE_CHANNEL, text)

@@ -1,0 +1,34 @@
+"""The table of requests."""
+
+from django.db import models
+
+
+class TripRequest(models.Model):
+    """Somebody of the house asks that a switch be stopped: once for each `key`.
+
+    `tripped` and `why` are the answer, given at `decided_at`.
+    """
+
+    key = models.CharField(max_length=200, unique=True)
+    switch = models.CharField(max_length=131)
+    source = models.CharField(max_length=120)
+    fingerprint = models.CharField(max_length=200)
+    reason = models.TextField()
+    evidence = models.JSONField(default=dict)
+    expires_in = models.CharField(max_length=20)
+    requested_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True, blank=True)
+    tripped = models.BooleanField(null=True, blank=True)
+    why = models.TextField(blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["requested_at"],
+                condition=models.Q(decided_at__isnull=True),
+                name="trip_request_open",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.switch}"

@@ -1,0 +1,76 @@
+"""Asking, and answering."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+
+from controlplane.core.errors import DomainError
+from controlplane.core.trip_requests.models import TripRequest
+
+MOST_AT_ONCE = 50
+
+log = structlog.get_logger(__name__)
+
+Decide = Callable[[TripRequest, datetime], tuple[bool, str]]
+"""Whether the switch was stopped, and why or why not."""
+
+
+def ask(
+    *,
+    key: str,
+    switch: str,
+    source: str,
+    fingerprint: str,
+    reason: str,
+    evidence: Mapping[str, Any],
+    expires_in: str,
+    now: datetime,
+) -> bool:
+    """Ask that `switch` be stopped, in the caller's transaction; False if `key` has asked before.
+
+    It is decided within seconds, by the policies for machines: what they refuse is an answer.
+    """
+    rows = TripRequest.objects.bulk_create(
+        [
+            TripRequest(
+                key=key,
+                switch=switch,
+                source=source,
+                fingerprint=fingerprint,
+                reason=reason,
+                evidence=dict(evidence),
+                expires_in=expires_in,
+                requested_at=now,
+            )
+        ],
+        ignore_conflicts=True,
+    )
+    return bool(rows and TripRequest.objects.filter(key=key, requested_at=now).exists())
+
+
+def answer_open(decide: Decide, now: datetime) -> int:
+    """Have each open request decided, oldest first, in a transaction of its own; returns how many.
+
+    One that can't be decided is answered with the reason, and stands in nobody's way.
+    """
+    open_ones = TripRequest.objects.filter(decided_at__isnull=True).order_by("requested_at")
+    done = 0
+    for pk in open_ones.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+        with transaction.atomic():
+            rows = TripRequest.objects.select_for_update(skip_locked=True)
+            request = rows.filter(pk=pk, decided_at__isnull=True).first()
+            if request is None:
+                continue
+            try:
+                with transaction.atomic():
+                    request.tripped, request.why = decide(request, now)
+            except DomainError as error:
+                request.tripped, request.why = False, error.detail
+                log.warning("trip_request.refused", key=request.key, why=error.detail)
+            request.decided_at = now
+            request.save(update_fields=["tripped", "why", "decided_at"])
+            done += 1
+    return done
