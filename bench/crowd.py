@@ -1,8 +1,9 @@
-"""A crowd of services that wait to be told: held polls or streams, one thread and one epoll.
+"""A crowd that waits to be told: held polls, streams or sockets, one thread and one epoll.
 
-Run as a process of its own: `python -m bench.crowd held|streams PORT TOKEN COUNT`. Prints a JSON
-line `{"version": 7, "moments": […]}` as soon as all have a version: for each client the nanosecond
-of the system's monotonic clock at which it had all of it. Ends when its standard input does.
+Run as a process of its own: `python -m bench.crowd held|streams|sockets PORT TOKEN COUNT`. Prints a
+JSON line `{"version": 7, "moments": […]}` as soon as all have a version: for each client the
+nanosecond of the system's monotonic clock at which it had all of it. Ends when its standard input
+does.
 """
 
 import json
@@ -12,7 +13,7 @@ import sys
 import time
 from collections import defaultdict
 
-from bench import wire
+from bench import sockets, wire
 from bench.servers import HOST
 
 WAIT_SECONDS = 60
@@ -64,13 +65,13 @@ class Stream:
         return wire.event_versions(data)
 
 
-KINDS = {"held": Held, "streams": Stream}
+KINDS = {"held": Held, "streams": Stream, "sockets": sockets.Socket}
 
 
 def main(kind: str, port: int, token: str, count: int) -> None:
     poller = select.epoll()
     poller.register(sys.stdin, select.EPOLLIN | select.EPOLLHUP)
-    crowd: dict[int, tuple[socket.socket, Held | Stream]] = {}
+    crowd: dict[int, tuple[socket.socket, Held | Stream | sockets.Socket]] = {}
     for number in range(count):
         connection = socket.create_connection((HOST, port), timeout=10)
         crowd[connection.fileno()] = connection, KINDS[kind](connection, token, number)

@@ -44,8 +44,8 @@ def prepare() -> None:
         sys.exit(2)
 
 
-def make_token() -> str:
-    """A token that may read switches, owned by the first admin."""
+def make_token(*scopes: str) -> str:
+    """A token that may read switches, or what `scopes` say, owned by the first admin."""
     from controlplane.core.actors import system
     from controlplane.core.clock import db_now
     from controlplane.core.people.services import first_admin
@@ -55,7 +55,11 @@ def make_token() -> str:
     if owner is None:
         raise SystemExit("bench: provisioning made no admin")
     _, text = services.create(
-        name="bench", owner=owner, scopes=["switches:read"], actor=system("bench"), now=db_now()
+        name="bench",
+        owner=owner,
+        scopes=list(scopes) or ["switches:read"],
+        actor=system("bench"),
+        now=db_now(),
     )
     return text
 

@@ -11,10 +11,12 @@ from bench import (
     console,
     fanout,
     ground,
+    ingest,
     large,
     load,
     propagation,
     ramps,
+    sockets,
     targets,
 )
 from bench.fanout import Spread
@@ -27,6 +29,8 @@ POLL_P99_MS = 100.0
 STREAM_P99_MS = 25.0
 PUBLICATION_P99_MS = 50.0
 PUBLICATIONS = 50
+LIVE_P99_MS = {500: 250.0, 2000: 1000.0}
+"""By the number of sockets."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class Setting:
     changes: int
     newcomers: int
     ramps: int
+    reporters: int
+    reporting: int
 
 
 def rows(setting: Setting, table: Table) -> None:
@@ -100,6 +106,18 @@ def _crowd(setting: Setting, table: Table, kind: str, called: str) -> None:
     table.spreads(spreads)
 
 
+def live(setting: Setting, table: Table) -> None:
+    """One change reaches hundreds of live sockets, and thousands."""
+    for count, wanted in LIVE_P99_MS.items():
+        ground.lay(ENGAGED, ENGAGED)
+        tokens = ",".join(ground.make_token() for _ in range(-(-count // sockets.EACH)))
+        name = f"{count:,} sockets, {setting.changes} engagements"
+        with running(WEB, core=setting.core, loop=setting.loop) as web:
+            ring = fanout.by_engaging(f"live-{count}")
+            seen = fanout.measure(name, web, "sockets", tokens, count, setting.changes, ring)
+        table.spreads([seen], wanted)
+
+
 def storm(setting: Setting, table: Table) -> None:
     """Thousands of services start at once, against the real web process."""
     ground.lay(ENGAGED, ENGAGED)
@@ -119,6 +137,13 @@ def many(setting: Setting, table: Table) -> None:
     table.commit("200 whole, new switches", seen.new, PUBLICATION_P99_MS)
 
 
+def reports(setting: Setting, table: Table) -> None:
+    """A fleet reports its breakers."""
+    token = ground.make_token("report:write")
+    with running(PLANE, core=setting.core, loop=setting.loop) as plane:
+        table.ingest(ingest.measure(plane, token, setting.reporters, setting.reporting))
+
+
 def ramping(setting: Setting, table: Table) -> None:
     """A thousand ramps under way. No server runs, so this process need not keep to its core."""
     load_core = os.sched_getaffinity(0)
@@ -134,7 +159,9 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "commits": commits,
     "held": held,
     "streams": streams,
+    "live": live,
     "storm": storm,
     "many": many,
     "ramps": ramping,
+    "reports": reports,
 }

@@ -44,6 +44,8 @@ def main() -> int:
             changes=options.changes,
             newcomers=options.newcomers,
             ramps=options.ramps,
+            reporters=options.reporters,
+            reporting=options.reporting,
         )
         print(
             f"Python {platform.python_version()}, granian {version('granian')}, loop"
@@ -73,6 +75,8 @@ def _options() -> argparse.Namespace:
         ("changes", 10, 1, 100),
         ("newcomers", 10_000, 10, 20_000),
         ("ramps", 1000, 30, 2000),
+        ("reporters", 1000, 10, 2000),
+        ("reporting", 60, 5, 300),
     ):
         within = range(low, high + 1)
         parser.add_argument(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from bench.coldstart import ColdStart
 from bench.delays import Delays
 from bench.fanout import Spread
+from bench.ingest import Ingest
 from bench.large import Sizes
 from bench.load import Figures, Target
 from bench.ramps import Cost, Ramping
@@ -15,6 +16,8 @@ REACH_P99_MS = 250.0
 COLD_P99_MS = 1000.0
 PAGE_P99_MS = 1000.0
 TICK_SECONDS = 1.0
+INGEST_P99_MS = 100.0
+MOST_WRITES = 1.01
 NEAR = 0.9
 """A load process that keeps its core this busy may be the one that is measured."""
 
@@ -37,12 +40,12 @@ class Table:
             cells = _cells(seen, ratio, bare.cpu_us / seen.cpu_us)
             self._line(row.name, *cells, target=_at_least(ratio, WANTED_RATIO.get(row.name)))
 
-    def spreads(self, spreads: Sequence[Spread]) -> None:
+    def spreads(self, spreads: Sequence[Spread], reach_p99_ms: float = REACH_P99_MS) -> None:
         """One change reaches thousands; what the server and the clients pay for it."""
         _head("", "p50 ms", "p99 ms", "worst ms", "KiB/conn.", "CPU ms", "load ms")
         for seen in spreads:
             cells = (*_three(seen.delays), f"{seen.kib:.1f}", f"{seen.cpu_ms:.0f}")
-            wanted = None if seen.name.startswith("bare") else REACH_P99_MS
+            wanted = None if seen.name.startswith("bare") else reach_p99_ms
             target = _under("p99", seen.delays.p99_ms, wanted)
             self._line(seen.name, *cells, f"{seen.load_ms:.0f}", target=target)
             _stalled(seen.delays)
@@ -94,6 +97,23 @@ class Table:
         self._line(f"{count}, {moved.moved} of {seen.ready} advance", *cost, target=in_time)
         self._line(f"{count}, {back.moved} go back at once", *_cost(back, back.moved))
         print(f"  (the last was at 0 % after {back.wall:.1f} s, in {seen.ticks} ticks)")
+
+    def ingest(self, seen: Ingest) -> None:
+        """A fleet's reports: how soon each is stored, of which share of a core."""
+        _head("", "p50 ms", "p99 ms", "worst ms", "server", "database", "load")
+        database = "–" if seen.database_share is None else f"{seen.database_share:.2f}"
+        shares = (f"{seen.server_share:.2f}", database, f"{seen.load_share:.2f}")
+        name = f"{seen.delays.count:,} reports of {seen.count:,} instances"
+        target = _under("p99", seen.delays.p99_ms, INGEST_P99_MS)
+        self._line(name, *_three(seen.delays), *shares, target=target)
+        lost = sum(seen.lost.values())
+        self._line("  lost or waiting at the end", f"{lost}", target=("none", lost == 0))
+        writes = ("≤ 1", seen.writes <= MOST_WRITES)
+        self._line("  rows written for an unchanged one", f"{seen.writes:.3f}", target=writes)
+        if lost:
+            print("  " + ", ".join(f"{count} × {why}" for why, count in seen.lost.items()))
+        print(f"  (the load was up to {seen.late_ms:.0f} ms late)")
+        _stalled(seen.delays)
 
     def _line(self, name: str, *cells: str, target: tuple[str, bool] | None = None) -> None:
         wanted, held = target or ("", True)

@@ -1,10 +1,11 @@
-"""The web process: the data plane in front, Django behind it, a gate between them."""
+"""The web process: the data plane in front, Django behind it, a gate between them, and sockets."""
 
 import os
 from typing import cast
 
 from django.core.asgi import get_asgi_application
 from django.template.loader import render_to_string
+from django.utils.module_loading import autodiscover_modules
 
 from controlplane.supervisor.lifeline import die_with_parent
 
@@ -12,26 +13,29 @@ die_with_parent()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 os.environ.setdefault("DATABASE_POOL", "16")
 _django = cast("ASGIApplication", get_asgi_application())
+autodiscover_modules("topics")
 
-from controlplane.core import health, metrics  # noqa: E402 - Django has to be set up first
+from controlplane.beside import Web  # noqa: E402 - Django has to be set up first
+from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import DomainError, Unavailable  # noqa: E402
+from controlplane.core.live import consumer  # noqa: E402
 from controlplane.dataplane import answers  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
 from controlplane.dataplane.call import ASGIApplication, Call  # noqa: E402
 from controlplane.dataplane.credentials import authenticate  # noqa: E402
-from controlplane.dataplane.plane import Plane  # noqa: E402
 from controlplane.gate import Gate  # noqa: E402
 
-_plane = Plane()
-health.set_snapshot_source(_plane.state.status)
+_plane = Web()
+_state = _plane.state
+_hub = _plane.hub
+health.set_snapshot_source(_state.status)
 
 
 def _check_token(token: str, scope: str) -> None:
     """For the metrics, which are also read while the database is away."""
-    state = _plane.state
     headers = {b"x-api-key": token.encode()}
-    found = authenticate(state.tokens, headers, scope, clock=state.unix)
-    state.used_tokens.add(found.token_id)
+    found = authenticate(_state.tokens, headers, scope, clock=_state.unix)
+    _state.used_tokens.add(found.token_id)
 
 
 metrics.set_token_check(_check_token)
@@ -50,4 +54,5 @@ async def _refuse(call: Call, error: DomainError) -> None:
         await call.answer(answers.refusal(error))
 
 
-application = Application(_plane, behind=Gate(_django, _plane.state, _refuse))
+_gate = Gate(_django, _state, _refuse, sockets=consumer.application(_hub))
+application = Application(_plane, behind=_gate)

@@ -80,6 +80,7 @@ class Environment:
     slack: Slack
     email: Email
     webhook_allow: tuple[str, ...]
+    probe_allow: tuple[str, ...]
     allowed_hosts: list[str]
     https_only: bool
     public_url: str
@@ -109,7 +110,8 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         most_held=_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         slack=_slack(variables),
         email=_email(variables),
-        webhook_allow=_webhook_allow(variables),
+        webhook_allow=_networks(variables, "WEBHOOK_ALLOW"),
+        probe_allow=_networks(variables, "PROBE_ALLOW"),
         allowed_hosts=_hosts(variables),
         https_only=_flag(variables, "HTTPS_ONLY"),
         public_url=_public_url(variables),
@@ -194,15 +196,15 @@ def _email(variables: Mapping[str, str]) -> Email:
     return Email(host, parts.port or usual, user, password, security, sender)
 
 
-def _webhook_allow(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Networks (CIDR) that webhooks may reach although they are not public."""
-    networks = [text.strip() for text in variables.get("WEBHOOK_ALLOW", "").split(",")]
+def _networks(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Networks (CIDR) that may be reached although they are not public: by webhooks, by probes."""
+    networks = [text.strip() for text in variables.get(name, "").split(",")]
     networks = [text for text in networks if text]
     for network in networks:
         try:
             ip_network(network)
         except ValueError as error:
-            raise WrongVariable("WEBHOOK_ALLOW", f"{network!r} is not a network") from error
+            raise WrongVariable(name, f"{network!r} is not a network") from error
     return tuple(networks)
 
 

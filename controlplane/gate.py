@@ -33,7 +33,10 @@ Refuse = Callable[[Call, DomainError], Awaitable[None]]
 
 
 class Gate:
-    """An ASGI application around another; `refuse` words a refusal for whoever asks."""
+    """An ASGI application around another; `refuse` words a refusal for whoever asks.
+
+    `sockets` serves WebSockets; without it each is closed.
+    """
 
     def __init__(
         self,
@@ -41,16 +44,18 @@ class Gate:
         state: State,
         refuse: Refuse,
         deadline_seconds: float = DEADLINE_SECONDS,
+        sockets: ASGIApplication | None = None,
     ) -> None:
         self._inner = inner
         self._state = state
         self._refuse = refuse
         self._deadline_seconds = deadline_seconds
+        self._sockets = sockets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close"})
+            # They know themselves what they can do without a database, and have no end in time.
+            await (self._sockets or _no_sockets)(scope, receive, send)
             return
         needs_database = not scope["path"].startswith(PASSES)
         if needs_database and not self._state.database_reachable:
@@ -109,6 +114,11 @@ class _Metered:
             return
         self.started = True
         await self.out(message)
+
+
+async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    await send({"type": "websocket.close"})
 
 
 def _no_answer() -> Unavailable:

@@ -73,6 +73,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "controlplane.core.http.context.installation",
                 "controlplane.core.attention.context.attention",
+                "controlplane.core.degradation.context.degradation",
                 "switches.context.banner",
             ],
         },
@@ -130,6 +131,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 SLACK = ENV.slack
 EMAIL = ENV.email
 WEBHOOK_ALLOW = ENV.webhook_allow
+PROBE_ALLOW = ENV.probe_allow
 PUBLIC_URL = ENV.public_url
 DATA_UPLOAD_MAX_MEMORY_SIZE = LARGEST_BODY
 

@@ -8,11 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
+from controlplane.core import reasons
 from controlplane.core.admin import ReadOnly, each
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.authentication import actor_of
-from switches import reasons, services
+from switches import services
 from switches.drills import admin as drills_admin  # noqa: F401 - its tables join these
 from switches.models import (
     Episode,

@@ -16,9 +16,9 @@ from django.utils import timezone
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
+from controlplane.core.reasons import MAX_CHARACTERS
 from switches.expiry import DEFAULT_ON_EXPIRY
 from switches.models import OnExpiry, Scope
-from switches.reasons import MAX_CHARACTERS
 
 DAY, WEEK, AT, PERMANENT = "24h", "7d", "at", "permanent"
 HOW_LONG = (DAY, WEEK, AT, PERMANENT)

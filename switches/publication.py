@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from controlplane.core.clock import db_now
+from controlplane.core.live.notes import changed
 from controlplane.core.wake import wake
 from switches.models import Publication, Switch
 
@@ -30,4 +31,5 @@ def publish(publication: Publication, switch: Switch, now: datetime) -> int:
     # Not the transaction's `now`: whoever waited for the lock was asked long before this moment.
     switch.committed_at = db_now()
     switch.save(update_fields=["version", "requested_at", "committed_at"])
+    changed("switches", switch.pk)
     return publication.version

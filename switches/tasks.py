@@ -7,6 +7,7 @@ from controlplane.core.jobs import engine
 from switches import services
 from switches.drills import rounds as drills
 from switches.report import services as report
+from switches.trips import requested
 from switches.trips import settle as trips
 
 
@@ -44,3 +45,9 @@ def weekly_report(now: datetime) -> int:
 def settle_trips(now: datetime) -> int:
     """What a person has engaged since in a machine's stead waits for nobody any more."""
     return trips.settle_engaged(now)
+
+
+@ticks.tick("trips.requested", seconds=1, queue="switches")
+def answer_trip_requests(now: datetime) -> int:
+    """What apps of the house ask machines to stop."""
+    return requested.answer(now)

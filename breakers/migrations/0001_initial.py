@@ -178,6 +178,8 @@ class Migration(migrations.Migration):
                 ("document", models.JSONField(default=dict)),
                 ("on_outage", models.JSONField(blank=True, default=dict)),
                 ("version", models.BigIntegerField(default=0)),
+                ("trips_total", models.BigIntegerField(db_default=0, default=0)),
+                ("fallback_total", models.BigIntegerField(db_default=0, default=0)),
                 ("registered_at", models.DateTimeField()),
                 ("changed_at", models.DateTimeField()),
                 ("removed_at", models.DateTimeField(blank=True, null=True)),

@@ -92,9 +92,10 @@ class Dependency(models.Model):
     """A caller that depends on a callee, and the policy of its calls.
 
     `document` is the policy as `/config` tells it (see `breakers.policy`). `version` is the
-    registry's at the last change of policy or override, 0 for one that nobody has registered: it is
-    known only because an instance reported its breaker, and goes by the defaults. One that was
-    removed stays as a row, so that services learn of it.
+    registry's at the last change of policy or override. One with an empty document is known only
+    because an instance reported its breaker, and goes by the defaults. One that was removed stays
+    as a row, so that services learn of it. `trips_total` and `fallback_total` count openings and
+    fallbacks over all instances, ever: they outlive transitions and minutes.
     """
 
     caller = models.CharField(max_length=names.LONGEST, db_collation="C")
@@ -112,6 +113,8 @@ class Dependency(models.Model):
     on_outage = models.JSONField(default=dict, blank=True)
     """What an outage of the callee does by itself; see `breakers.outages`. Empty: nothing."""
     version = models.BigIntegerField(default=0)
+    trips_total = models.BigIntegerField(default=0, db_default=0)
+    fallback_total = models.BigIntegerField(default=0, db_default=0)
     registered_at = models.DateTimeField()
     changed_at = models.DateTimeField()
     removed_at = models.DateTimeField(null=True, blank=True)
@@ -148,7 +151,7 @@ class Dependency(models.Model):
     @property
     def is_discovered(self) -> bool:
         """Whether it is known by reports alone: nobody has registered it."""
-        return self.version == 0
+        return not self.document
 
 
 class Channel(models.Model):

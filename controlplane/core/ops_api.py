@@ -10,15 +10,25 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.core import health
-from controlplane.core.degradation import levels
+from controlplane.core.degradation import levels, services
 from controlplane.core.http.views import ApiView
+
+
+class DegradationEffectShape(serializers.Serializer[Any]):
+    level = serializers.IntegerField(min_value=1, max_value=3)
+    what = serializers.CharField(help_text="What is away: `postgresql`, `core->oracle`.")
+    since = serializers.CharField(help_text="RFC 3339; empty if it is not known.")
+    fails = serializers.ListField(child=serializers.CharField())
+    works = serializers.ListField(child=serializers.CharField())
 
 
 class DegradationShape(serializers.Serializer[Any]):
     level = serializers.IntegerField(min_value=0, max_value=3)
     name = serializers.ChoiceField(levels.NAMES)
     causes = serializers.ListField(child=serializers.CharField())
+    effects = DegradationEffectShape(
+        many=True, help_text="What each cause does, in the order of `causes`."
+    )
 
 
 class DegradationView(ApiView):
@@ -27,5 +37,5 @@ class DegradationView(ApiView):
     @extend_schema(responses=DegradationShape)
     def get(self, request: Request) -> Response:
         """How far this installation has degraded. A token may have breakers:read instead."""
-        # Who got here was looked up in the database.
-        return Response(levels.picture(True, health.redis_answers()))
+        # Who got here was looked up in the database, so that is there.
+        return Response(services.picture())

@@ -4,11 +4,13 @@ Runs as the owner of the tables, at every start; a second run changes nothing.
 """
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
+from django.utils.module_loading import autodiscover_modules
 from psycopg import sql
 
 from controlplane.core.actors import system
@@ -27,6 +29,10 @@ RESTRICTED = {
     "django_migrations": "SELECT",
 }
 """Tables that the application must not change at will; with all others it may do everything."""
+
+
+FirstStep = Callable[[datetime], None]
+_first_steps: list[FirstStep] = []
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,22 @@ def ensure_admin(chosen_password: str, now: datetime) -> Admin:
     password = secrets.token_urlsafe(15)
     _give_password(admin, password, now)
     return Admin(ADMIN, password, "new at each start until the first sign-in; shown only now")
+
+
+def at_first(step: FirstStep) -> FirstStep:
+    """Have an app's `step` run at every start; it does what only the first one should. An app says
+    so in its module `provision`."""
+    _first_steps.append(step)
+    return step
+
+
+def begin(now: datetime) -> None:
+    """What the apps bring along for an installation that has nothing yet."""
+    autodiscover_modules("provision")
+    for step in _first_steps:
+        with transaction.atomic():
+            _lock()
+            step(now)
 
 
 def _give_password(admin: User | None, password: str, now: datetime) -> None:

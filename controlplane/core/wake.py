@@ -9,7 +9,7 @@ from django.db import transaction
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from controlplane.core.wire import WAKE_CHANNEL
+from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
 
 PAUSE_SECONDS = 1.0
 
@@ -17,7 +17,10 @@ log = structlog.get_logger(__name__)
 
 
 class _Waker:
-    """Publishes with short timeouts, and leaves Redis alone for a while after a failure."""
+    """Publishes with short timeouts, and leaves Redis alone for a while after a failure.
+
+    Whoever listens can't notice that a note never came: it is said as soon as something goes out.
+    """
 
     def __init__(self) -> None:
         self._client = redis.Redis.from_url(
@@ -27,14 +30,20 @@ class _Waker:
             retry=Retry(NoBackoff(), 0),
         )
         self._silent_until = 0.0
+        self._owes_note = False
 
     def publish(self, channel: str, text: str | bytes) -> None:
         if time.monotonic() < self._silent_until:
+            self._owes_note |= channel == LIVE_CHANNEL
             return
         try:
+            if self._owes_note:
+                self._client.publish(LIVE_CHANNEL, MISSED_NOTE)
+                self._owes_note = False
             self._client.publish(channel, text)
         except redis.RedisError as error:
             self._silent_until = time.monotonic() + PAUSE_SECONDS
+            self._owes_note |= channel == LIVE_CHANNEL
             log.warning(
                 "wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS
             )

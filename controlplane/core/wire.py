@@ -10,6 +10,7 @@ HOOKS = "/api/v1/hooks/"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 LIVE_CHANNEL = "switchgear:live"
+MISSED_NOTE = b'{"missed":true}'  # on that channel: some of what should have been there was not
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 

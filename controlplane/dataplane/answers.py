@@ -10,6 +10,7 @@ from controlplane.core.degradation.levels import picture
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.dataplane import marks
 from controlplane.dataplane.credentials import Headers
+from controlplane.dataplane.policies import Told
 from controlplane.dataplane.served_copy import JSON, Copy, Header
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
@@ -68,14 +69,35 @@ def decision(state: State, headers: Headers, question: Question) -> tuple[Decisi
     return decided, json(200, content, age, NO_STORE)
 
 
-def report(state: State, *, duplicate: bool) -> Answer:
+def policies(state: State, service: str) -> Told:
+    """What the service is told of its dependencies; raises :class:`Unavailable` before it is
+    known."""
+    if state.policies is None:
+        raise Unavailable(
+            "There are no policies yet: the database has not answered since the start.",
+            retry_after=1,
+        )
+    return state.policies.told(service)
+
+
+def config(state: State, headers: Headers, service: str) -> Answer:
+    """200 with the policies and overrides, or 304 if the caller has them."""
+    told = policies(state, service)
+    age = (b"switchgear-age", b"%.1f" % state.age_seconds())
+    known = headers.get(b"if-none-match")
+    if known is not None and told.is_known(known):
+        return 304, [*told.validators, age], b""
+    return 200, [*told.validators, *told.description, age], told.body
+
+
+def report(state: State, service: str, *, duplicate: bool) -> Answer:
     """A report was taken in, or had been before."""
-    copy = state.copy
+    copy, told = state.copy, state.policies
     content = {
         "accepted": True,
         "duplicate": duplicate,
         "snapshot_version": None if copy is None else copy.publication.version,
-        "config_version": 0,
+        "config_version": 0 if told is None else told.told(service).version,
     }
     return json(200, content, NO_STORE)
 
@@ -99,9 +121,14 @@ def ready(state: State) -> Answer:
     return json(200, content, NO_STORE)
 
 
+def present_picture(state: State) -> dict[str, Any]:
+    """What is away: as the database told it last, and as this process sees its own stores."""
+    return picture(state.database_reachable, state.redis_reachable, state.causes)
+
+
 def degradation(state: State) -> Answer:
-    """How far the house itself has degraded, as this process sees it."""
-    return json(200, picture(state.database_reachable, state.redis_reachable), NO_STORE)
+    """How far the installation has degraded."""
+    return json(200, present_picture(state), NO_STORE)
 
 
 def refusal(error: DomainError, *headers: Header) -> Answer:

@@ -1,16 +1,21 @@
 """What the data plane asks of PostgreSQL: a handful of statements on a connection of its own."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import orjson
 from psycopg import AsyncConnection, AsyncCursor, sql
 
+from controlplane.core.degradation.levels import Cause
 from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.dataplane import policies_sql
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.credentials import Credential, TokenTable
 from controlplane.dataplane.head import Head
+from controlplane.dataplane.policies import Policy
 from controlplane.dataplane.rehearsal import Rehearsal
 from switches.drills.patterns import Marks
 from switches.snapshot import Entry, Publication, drill_reason
@@ -22,8 +27,9 @@ SESSION_OPTIONS = (
 )
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 HEAD = """
-    SELECT p.epoch, p.version, p.published_at, c.revision, p.registrations, clock_timestamp()
-    FROM switches_publication p, core_credentials c
+    SELECT p.epoch, p.version, p.published_at, c.revision, p.registrations, clock_timestamp(),
+           r.version, d.revision
+    FROM switches_publication p, core_credentials c, breakers_registry r, core_degradation d
 """
 ENTRIES = """
     SELECT s.id, s.scope, s.key, e.allow_percent, e.salt, e.reason,
@@ -45,6 +51,7 @@ TOKENS = """
     WHERE t.revoked_at IS NULL AND u.is_active
 """
 KNOWN = "SELECT id FROM switches_switch"
+CAUSES = "SELECT causes::text FROM core_degradation"
 NOTE_USE = """
     UPDATE core_token SET last_used_at = clock_timestamp()
     WHERE id = ANY(%s)
@@ -55,7 +62,8 @@ NOTE_USE = """
 class Contents(NamedTuple):
     """What the database held at one moment; None for what was not asked for.
 
-    `rehearsal` comes with the entries, while a drill is in force.
+    `rehearsal` comes with the entries, while a drill is in force. `policies` are those that have
+    changed since the version `since`.
     """
 
     head: Head
@@ -63,6 +71,9 @@ class Contents(NamedTuple):
     rehearsal: Rehearsal | None
     tokens: TokenTable | None
     known: frozenset[str] | None
+    causes: tuple[Cause, ...] | None
+    policies: list[Policy] | None
+    since: int | None
 
 
 async def connect(config: Config) -> Connection:
@@ -91,32 +102,42 @@ async def read_head(connection: Connection) -> Head:
 
 
 async def read_contents(
-    connection: Connection, *, entries: bool, tokens: bool, known: bool
+    connection: Connection,
+    *,
+    entries: bool,
+    tokens: bool,
+    known: bool,
+    causes: bool,
+    policies_since: int | None,
 ) -> Contents:
     """The head and, as asked, every switch that is not released (and who is in a drill), every
-    token that may be used, and the ids of all switches.
+    token that may be used, the ids of all switches, what is away, and the policies that changed
+    since a version of theirs.
 
     All in one snapshot of the database and one round trip: a transaction sent as a whole.
     """
     wanted = [HEAD]
+    policies = "" if policies_since is None else policies_sql.changed_since(policies_since)
     choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (KNOWN, known))
-    wanted += [text for text, on in choices if on]
+    wanted += [text for text, on in (*choices, (CAUSES, causes), (policies, policies)) if on]
     cursor = await connection.execute("; ".join([BEGIN, *wanted, "COMMIT"]))
     cursor.nextset()
     head = await _head(cursor)
-    found_entries = found_tokens = found_known = rehearsal = None
-    if entries:
+
+    async def next_rows() -> list[tuple[Any, ...]]:
         cursor.nextset()
-        found_entries = [Entry(*row) for row in await cursor.fetchall()]
-        cursor.nextset()
-        rehearsal = _rehearsal(await cursor.fetchall())
-    if tokens:
-        cursor.nextset()
-        found_tokens = {row[2].encode(): _credential(*row) for row in await cursor.fetchall()}
-    if known:
-        cursor.nextset()
-        found_known = frozenset(row[0] for row in await cursor.fetchall())
-    return Contents(head, found_entries, rehearsal, found_tokens, found_known)
+        return await cursor.fetchall()
+
+    return Contents(
+        head,
+        [Entry(*row) for row in await next_rows()] if entries else None,
+        _rehearsal(await next_rows()) if entries else None,
+        _tokens(await next_rows()) if tokens else None,
+        frozenset(row[0] for row in await next_rows()) if known else None,
+        _causes(await next_rows()) if causes else None,
+        await policies_sql.read(cursor) if policies and cursor.nextset() else None,
+        policies_since,
+    )
 
 
 async def note_use(connection: Connection, token_ids: Iterable[int], every: float) -> None:
@@ -128,8 +149,21 @@ async def _head(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
-    epoch, version, published_at, revision, registrations, now = row
-    return Head(Publication(epoch, version, published_at), revision, registrations, now)
+    epoch, version, published_at, *others = row
+    return Head(Publication(epoch, version, published_at), *others)
+
+
+def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
+    return {row[2].encode(): _credential(*row) for row in rows}
+
+
+def _causes(rows: list[tuple[Any, ...]]) -> tuple[Cause, ...]:
+    """What a newer program may say of a cause besides is left alone."""
+    named = {each.name for each in fields(Cause)}
+    return tuple(
+        Cause.of({name: one[name] for name in named & one.keys()})
+        for one in orjson.loads(rows[0][0])
+    )
 
 
 def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:

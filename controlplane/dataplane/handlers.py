@@ -7,12 +7,13 @@ from controlplane.core.errors import InvalidInput
 from controlplane.dataplane import answers, held, marks, ofrep
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
-from controlplane.dataplane.names import service_of
+from controlplane.dataplane.names import is_part, service_of
 from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
 from switches.evaluate import GLOBAL_ID, read_question
 
 FLAG_PREFIX = "/ofrep/v1/evaluate/flags/"
+CONFIG_SCOPES = ("breakers:read", "report:write", "switches:read")
 LONGEST_WAIT_SECONDS = 60.0
 CATCH_UP_SECONDS = 2.0
 _PLAIN_WAIT = re.compile(rb"wait=([0-9]{1,2})")
@@ -63,9 +64,30 @@ async def stream(state: State, call: Call) -> None:
 
 async def report(state: State, call: Call) -> Answer:
     """Take in what an instance tells of itself."""
-    told = await state.ledger.read(answers.object_in(call.body))
+    token_id = call.credential.token_id if call.credential else 0
+    state.throttle.check(token_id)
+    document = answers.object_in(call.body)
+    state.throttle.admit(token_id, document)
+    told = await state.ledger.read(document)
     duplicate = await state.ledger.report(told, state.copy)
-    return answers.report(state, duplicate=duplicate)
+    return answers.report(state, told.service, duplicate=duplicate)
+
+
+async def config(state: State, call: Call) -> Answer | None:
+    """What a service is told of its dependencies, at once or as soon as it is not what it has."""
+    query = call.scope["query_string"]
+    service, seconds = _service(query), _wait(query)
+    visitor = Visitor(state, call, *CONFIG_SCOPES)
+    visitor.is_there()
+    known = call.headers.get(b"if-none-match")
+
+    def is_current() -> bool:
+        return known is not None and answers.policies(state, service).is_known(known)
+
+    waits = seconds and is_current()
+    if waits and not await held.until_news(state, call, visitor, seconds, is_current):
+        return None
+    return answers.config(state, call.headers, service)
 
 
 async def check(state: State, call: Call) -> Answer:
@@ -144,6 +166,14 @@ def _wait(query: bytes) -> float:
     if not _SECONDS.fullmatch(given[-1]):
         raise InvalidInput({"wait": ["Must be a number of seconds, 0 to 60."]})
     return min(float(given[-1]), LONGEST_WAIT_SECONDS)
+
+
+def _service(query: bytes) -> str:
+    """The service in `?service=`, whose policies are asked for."""
+    given = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
+    if not is_part(given):
+        raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
+    return given
 
 
 def _caller(call: Call) -> str:

@@ -7,10 +7,12 @@ from switches.snapshot import Publication
 
 
 class Head(NamedTuple):
-    """The present version, the credentials' revision, how many switches were ever registered, and
-    the database's time."""
+    """The present version, the credentials' revision, how many switches were ever registered, the
+    database's time, the version of policies and overrides, and the revision of what is away."""
 
     publication: Publication
     revision: int
     registrations: int
     now: datetime
+    policies: int = 0
+    degradation: int = 0

@@ -7,6 +7,7 @@ import structlog
 
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.disk import Disk, Saved
+from controlplane.dataplane.saved_parts import Away
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 
@@ -40,6 +41,10 @@ class Keeper:
         state.install_copy(copy, confirmed_at=state.now() - age.total_seconds())
         state.install_tokens(saved.revision, saved.tokens)
         state.install_known(saved.registrations, saved.known)
+        if saved.policies is not None:
+            state.install_policies(saved.policies)
+        if saved.away is not None:
+            state.install_causes(*saved.away)
         log.info(
             "dataplane.restored", version=copy.publication.version, age_seconds=age.total_seconds()
         )
@@ -74,8 +79,11 @@ class Keeper:
         state = self._state
         if state.copy is None or state.tokens is None or not state.heard_database:
             return None
-        if state.revision < 1 or state.registrations < 0:
+        policies, epoch = state.policies, state.copy.publication.epoch
+        if state.revision < 1 or min(state.registrations, state.degradation) < 0:
             return None  # A new epoch has begun and is not read whole.
+        if policies is None or policies.epoch != epoch:
+            return None
         return Saved(
             publication=state.copy.publication,
             entries=tuple(state.copy.entries.values()),
@@ -85,4 +93,6 @@ class Keeper:
             registrations=state.registrations,
             left_epochs=state.left_epochs,
             confirmed_at=state.wall() - timedelta(seconds=state.age_seconds()),
+            policies=policies,
+            away=Away(state.degradation, state.causes),
         )

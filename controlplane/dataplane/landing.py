@@ -1,5 +1,9 @@
 """What a person sees who opens a data plane that runs alone: no console, but what to do."""
 
+from html import escape
+from typing import Any
+
+from controlplane.dataplane import answers
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.state import State
 
@@ -15,10 +19,13 @@ _PAGE = """<!doctype html>
 <h1>Switchgear data plane</h1>
 <p>This process answers services from memory. It has no console and changes nothing.</p>
 <p><strong>{standing}</strong></p>
+<h2>Level {level}: {name}</h2>
+{causes}
 <h2>What works here</h2>
 <p>With an API token: <code>GET /api/v1/snapshot</code>, <code>/api/v1/snapshot/stream</code>,
 <code>POST /api/v1/check</code>, <code>/ofrep/v1/evaluate/flags</code>,
-<code>GET /api/v1/degradation</code>. Without: <code>GET /health/ready/data</code>.
+<code>GET /api/v1/config</code>, <code>/api/v1/degradation</code>.
+Without: <code>GET /health/ready/data</code>.
 What was engaged stays engaged and what was released flows, also while PostgreSQL and Redis are
 away.</p>
 <h2>To stop something</h2>
@@ -42,7 +49,14 @@ def page(state: State) -> Answer:
             "The database does not answer: what it serves was confirmed "
             f"{state.age_seconds():.0f} seconds ago."
         )
-    body = _PAGE.replace("{standing}", standing).encode()
+    picture = answers.present_picture(state)
+    body = (
+        _PAGE.replace("{standing}", standing)
+        .replace("{level}", str(picture["level"]))
+        .replace("{name}", picture["name"])
+        .replace("{causes}", _causes(picture))
+        .encode()
+    )
     headers = [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
@@ -51,3 +65,18 @@ def page(state: State) -> Answer:
         (b"cache-control", b"no-store"),
     ]
     return 200, headers, body
+
+
+def _causes(picture: dict[str, Any]) -> str:
+    """What is away, what fails meanwhile and what works."""
+    if not picture["causes"]:
+        return "<p>Nothing is known to be away.</p>"
+    parts = []
+    for text, effect in zip(picture["causes"], picture["effects"], strict=True):
+        fails, works = "; ".join(effect["fails"]), "; ".join(effect["works"])
+        parts.append(f"<p><strong>{escape(text)}</strong></p>")
+        if fails:
+            parts.append(f"<p>Does not work: {escape(fails)}.</p>")
+        if works:
+            parts.append(f"<p>Works: {escape(works)}.</p>")
+    return "\n".join(parts)

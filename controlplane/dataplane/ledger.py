@@ -6,18 +6,21 @@ sent them tries again.
 """
 
 import asyncio
+import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import structlog
 
 from controlplane.dataplane import database, ledger_sql, refusals, told
+from controlplane.dataplane.book import Book
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.deadlines import within
+from controlplane.dataplane.halves import Notes, halved, only
 from controlplane.dataplane.ledger_sql import Ack, Said
 from controlplane.dataplane.pending import WEIGHT_AT_ONCE, Pending, Told, unavailable
 from controlplane.dataplane.reports import Report
@@ -25,8 +28,12 @@ from controlplane.dataplane.roll import MOST_INSTANCES, Roll
 from controlplane.dataplane.room import Room
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tally import Counts, Tally
+from controlplane.dataplane.trouble import Trouble
 
 BATCH_SECONDS = 0.25
+"""Notes gather for so long; a report, which somebody waits for, is written at once."""
+REST_SECONDS = 0.01
+"""Between two batches of reports: what comes meanwhile shares a transaction."""
 LOOK_SECONDS = 1.0
 TALLY_SECONDS = 5.0
 WRITE_SECONDS = 4.0
@@ -52,14 +59,14 @@ class Ledger:
         self._room = Room(most)
         self._pending = Pending()
         self._reader = told.Reader()
+        self._trouble = Trouble()
+        self._book = Book()
         self._counts: list[tuple[str, Counts]] = []
         self._woken = asyncio.Event()
+        self._told = asyncio.Event()
         self._tallied_at = 0.0
+        self._noted_at = float("-inf")
         self._away = False
-        self._second_try = False
-        self._refused = False
-        self._told_of_loss = False
-        self._told_of_drops = False
 
     def heard(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False
@@ -91,6 +98,7 @@ class Ledger:
         if self._away or not self._pending.has_room(waiting):
             raise unavailable()
         self._pending.add(waiting)
+        self._told.set()
         self._wake()
         try:
             async with asyncio.timeout(REPORT_SECONDS):
@@ -104,8 +112,10 @@ class Ledger:
         No connection is made before there is something to write.
         """
         noted, self._woken = self._woken.is_set(), asyncio.Event()  # An event belongs to one loop.
+        self._told = asyncio.Event()
         if noted:
             self._wake()
+        notices = asyncio.create_task(self._book.notices.run(config.redis_url))
         try:
             while True:
                 try:
@@ -114,13 +124,14 @@ class Ledger:
                     self._lost(error)
                 await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
         finally:
+            notices.cancel()
             self._pending.refuse_all()
 
     def _wake(self) -> None:
         self._woken.set()
 
     async def _session(self, config: Config) -> None:
-        while not (self._away or self._pending or self._counts or self._tally):
+        while not (self._away or self._pending or self._counts or self._tally or self._book):
             if self._woken.is_set():
                 break
             await self._pause()
@@ -134,17 +145,25 @@ class Ledger:
         try:
             self._away = False
             while True:
-                self._woken.clear()
+                self._told.clear()
                 while await self._batch(connection, write):
                     await asyncio.sleep(0)
-                await asyncio.sleep(BATCH_SECONDS)
-                await self._pause()
+                await self._gather()
         finally:
             # A batch that overran may still be using the socket: close it after that.
             for task in work:
                 task.add_done_callback(lambda _: connection.pgconn.finish())
             if not work:
                 connection.pgconn.finish()
+
+    async def _gather(self) -> None:
+        """Let notes come together, and then wait for some; a report ends both."""
+        await asyncio.sleep(REST_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, self._noted_at + BATCH_SECONDS - time.monotonic())):
+                await self._told.wait()
+        if not self._told.is_set():
+            await self._pause()
 
     async def _pause(self) -> None:
         try:
@@ -154,17 +173,24 @@ class Ledger:
             return
 
     async def _batch(self, connection: Connection, write: Write) -> bool:
-        """Write what is due, in transactions of their own for what was heard, what was told and
-        what was asked. True if there may be more."""
-        said, acks = self._roll.take(time.monotonic(), MOST_ROWS, LOOK_SECONDS)
-        self._tell_of_drops()
-        if said or acks:
-            await self._write_heard(connection, write, said, acks)
+        """Write what is due, in transactions of their own for what was told, what was heard, what
+        was asked and what breakers counted. True if there may be more."""
         if reports := self._pending.take():
             await self._write_reports(connection, write, reports)
+        more_heard = False
+        if time.monotonic() - self._noted_at >= BATCH_SECONDS:
+            self._woken.clear()
+            said, acks = self._roll.take(time.monotonic(), MOST_ROWS, LOOK_SECONDS)
+            self._tell_of_drops()
+            more_heard = len(said) == MOST_ROWS or len(acks) == MOST_ROWS
+            if said or acks:
+                await self._write_heard(connection, write, said, acks)
+                self._noted_at = float("-inf") if more_heard else time.monotonic()
         if counts := self._next_counts():
-            await self._write_counts(connection, write, counts)
-        more_heard = len(said) == MOST_ROWS or len(acks) == MOST_ROWS
+            writing = self._write_counts(connection, write, counts)
+            await self._or_lose(connection, "counts", writing)
+        if self._book.is_due():
+            await self._or_lose(connection, "minutes", write(self._book.flush(connection)))
         return more_heard or bool(self._pending or self._counts)
 
     async def _write_heard(
@@ -176,7 +202,7 @@ class Ledger:
             names = {each.id for each in said} | {ack.instance for ack in acks}
             may = await write(self._room.admit(connection, names))
             if may != names:
-                left = [_only(may, said, acks)]
+                left = [only(may, said, acks)]
             while left:
                 try:
                     await write(ledger_sql.write_heard(connection, *left[-1]))
@@ -185,31 +211,29 @@ class Ledger:
                     if not refusals.is_of_content(connection, error):
                         raise
                     self._halve(left, error)
-            self._written()
+            self._trouble.over()
         except Exception as error:
-            if not self._is_refused(connection, error):
+            if not self._trouble.is_refused(connection, error):
                 for one in left:
                     self._roll.give_back(*one)
                 raise
 
-    def _halve(self, left: list[tuple[list[Said], list[Ack]]], error: Exception) -> None:
+    def _halve(self, left: list[Notes], error: Exception) -> None:
         said, acks = left.pop()
         if len(said) + len(acks) == 1:
             self._roll.dropped += 1
             log.warning("ledger.note_refused", **refusals.described(error))
-        elif said and acks:
-            left += [([], acks), (said, [])]
         else:
-            some, more = len(said) // 2, len(acks) // 2
-            left += [(said[some:], acks[more:]), (said[:some], acks[:more])]
+            left += halved(said, acks)
 
     async def _write_reports(
         self, connection: Connection, write: Write, reports: Sequence[Told]
     ) -> None:
         """One report that can't be written must not keep others from it: then, one by one."""
         try:
-            duplicates = await write(told.write_reports(connection, reports))
+            duplicates = await write(told.write_reports(connection, reports, self._book))
         except Exception as error:
+            self._book.failed()
             some = refusals.is_of_some(connection, error)
             if some and len(reports) == 1:
                 reports[0].refuse()
@@ -217,29 +241,33 @@ class Ledger:
                 log.warning("ledger.report_refused", instance=name, **refusals.described(error))
                 return
             self._pending.put_back(reports, one_by_one=some)
-            if self._is_refused(connection, error):
+            if self._trouble.is_refused(connection, error):
                 self._pending.refuse_all()
             elif not some:
                 raise
         else:
-            self._written()
+            self._trouble.over()
             for each, duplicate in zip(reports, duplicates, strict=True):
                 each.answer(duplicate)
 
     async def _write_counts(
         self, connection: Connection, write: Write, counts: dict[str, Counts]
     ) -> None:
+        may = await write(self._room.admit(connection, counts.keys()))
+        kept = {caller: of for caller, of in counts.items() if caller in may}
+        await write(told.write_counts(connection, kept, self._wall()))
+
+    async def _or_lose(self, connection: Connection, what: str, writing: Awaitable[None]) -> None:
+        """Counts that the database does not take are lost rather than counted twice."""
         try:
-            may = await write(self._room.admit(connection, counts.keys()))
-            kept = {caller: of for caller, of in counts.items() if caller in may}
-            await write(told.write_counts(connection, kept, self._wall()))
-            self._written()
+            await writing
+            self._trouble.over()
         except Exception as error:
-            if self._is_refused(connection, error):
+            if self._trouble.is_refused(connection, error):
                 return
             if not refusals.is_of_some(connection, error):
                 raise
-            log.warning("ledger.counts_refused", **refusals.described(error))
+            log.warning(f"ledger.{what}_refused", **refusals.described(error))
 
     def _next_counts(self) -> dict[str, Counts]:
         """The next few callers' counts, once in 5 s what has come together by then."""
@@ -255,39 +283,15 @@ class Ledger:
             weight += told.weight_of(of)
         return few
 
-    def _is_refused(self, connection: Connection, error: Exception) -> bool:
-        """Whether the database is there and takes nothing: then what was to be written is dropped,
-        and later notes may fare better."""
-        if not refusals.is_of_all(connection, error):
-            return False
-        if not self._refused:
-            log.warning("ledger.refused", **refusals.described(error))
-        self._refused = True
-        return True
-
-    def _written(self) -> None:
-        if self._refused or self._told_of_loss or self._told_of_drops:
-            log.info("ledger.written_again")
-        self._refused = self._told_of_loss = self._told_of_drops = self._second_try = False
-
     def _lost(self, error: Exception) -> None:
-        """One broken connection is not a lost database: reports wait for a second try."""
-        if not self._second_try:
-            self._second_try = True
+        """Reports wait for a second try."""
+        if not self._trouble.is_loss(error):
             self._wake()
             return
-        if not self._told_of_loss:
-            log.warning("ledger.database_lost", **refusals.described(error))
-        self._away = self._told_of_loss = True
+        self._away = True
         self._pending.refuse_all()
 
     def _tell_of_drops(self) -> None:
         dropped = self._roll.dropped + self._tally.left_out
         self._roll.dropped = self._tally.left_out = 0
-        if dropped and not self._told_of_drops:
-            log.warning("ledger.notes_dropped", notes=dropped)
-            self._told_of_drops = True
-
-
-def _only(names: Set[str], said: list[Said], acks: list[Ack]) -> tuple[list[Said], list[Ack]]:
-    return [one for one in said if one.id in names], [ack for ack in acks if ack.instance in names]
+        self._trouble.dropped(dropped)

@@ -51,20 +51,26 @@ ACKNOWLEDGED = """
     ON CONFLICT (epoch, version, instance) DO UPDATE SET acknowledged_at = EXCLUDED.acknowledged_at
     WHERE EXCLUDED.acknowledged_at < a.acknowledged_at
 """
+# A conflict locks the row, and writes nothing to it.
 LOCK_ROWS = """
     INSERT INTO core_instance AS i (id, service, reported, checks)
     SELECT id, service, '{}', '{}' FROM unnest(%s::text[], %s::text[]) AS named (id, service)
     ORDER BY id COLLATE "C"
-    ON CONFLICT (id) DO UPDATE SET service = i.service
-    RETURNING id, service, boot, started_at, seq, reported_at, heard_at, applied_epoch,
-              applied_version, applied_at, config_version, reported::text, checks::text
+    ON CONFLICT (id) DO UPDATE SET service = i.service WHERE false
+"""
+READ_ROWS = """
+    SELECT id, service, boot, started_at, seq, reported_at, heard_at, applied_epoch,
+           applied_version, applied_at, config_version, reported::text, checks::text,
+           resilience::text
+    FROM core_instance WHERE id = ANY(%s)
 """
 STORE_ROW = """
     UPDATE core_instance SET
         boot = %s, started_at = %s, seq = %s, reported_at = %s, heard_at = %s::timestamptz,
         first_heard_at = coalesce(first_heard_at, %s::timestamptz),
         applied_epoch = %s, applied_version = %s, applied_at = %s, config_version = %s,
-        reported = %s::jsonb, checks = %s::jsonb
+        reported = coalesce(%s::jsonb, reported), checks = coalesce(%s::jsonb, checks),
+        resilience = coalesce(%s::jsonb, resilience)
     WHERE id = %s
 """
 COUNTED = """
@@ -134,20 +140,25 @@ async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict
     Old and new ones in one statement: else this would hold the new and wait for the old.
     """
     ids = sorted(services)
-    cursor = await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
+    await connection.execute(LOCK_ROWS, (ids, [services[one] for one in ids]))
+    cursor = await connection.execute(READ_ROWS, (ids,))
     rows: dict[str, Row] = {}
     while some := await cursor.fetchmany(DOCUMENTS_AT_ONCE):
-        for *columns, reported, checks in some:
-            row = Row(*(*columns, orjson.loads(reported), orjson.loads(checks)))
+        for *columns, reported, checks, resilience in some:
+            documents = map(orjson.loads, (reported, checks, resilience))
+            row = Row(*columns, *documents)
             rows[row.id] = row
         await asyncio.sleep(0)
     return rows
 
 
-async def store_rows(connection: Connection, rows: Sequence[Row]) -> None:
-    """Write rows that :func:`lock_rows` holds."""
+async def store_rows(
+    connection: Connection, before: Mapping[str, Row], rows: Sequence[Row]
+) -> None:
+    """Write rows that :func:`lock_rows` holds, without documents that are as they were `before`."""
     for start in range(0, len(rows), DOCUMENTS_AT_ONCE):
-        some = [_values(row) for row in rows[start : start + DOCUMENTS_AT_ONCE]]
+        few = rows[start : start + DOCUMENTS_AT_ONCE]
+        some = [_values(before[row.id], row) for row in few]
         await connection.cursor().executemany(STORE_ROW, some)
         await asyncio.sleep(0)
 
@@ -164,12 +175,19 @@ async def known_instances(connection: Connection, ids: Sequence[str]) -> set[str
     return {row[0] for row in await cursor.fetchall()}
 
 
-def _values(row: Row) -> tuple[Any, ...]:
+def _values(before: Row, row: Row) -> tuple[Any, ...]:
     return (
         *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at, row.heard_at),
         *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
-        *(orjson.dumps(row.reported).decode(), orjson.dumps(row.checks).decode(), row.id),
+        _news(before.reported, row.reported),
+        _news(before.checks, row.checks),
+        _news(before.resilience, row.resilience),
+        row.id,
     )
+
+
+def _news(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    return None if now == before else orjson.dumps(now).decode()
 
 
 def _records(rows: Sequence[Said] | Sequence[Ack] | Sequence[Events]) -> str:

@@ -2,6 +2,16 @@
 
 from typing import Any
 
+from controlplane.dataplane.report_fields import (
+    COUNTERS,
+    LONGEST_NAME,
+    MODES,
+    MOST_BREAKERS,
+    MOST_BULKHEADS,
+    MOST_TRANSITIONS,
+    STATES,
+)
+
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
 _TIME = {"type": "string", "format": "date-time"}
@@ -47,6 +57,33 @@ _COUNTED = _object(
     good={**_COUNT, "description": "At most total."},
     total=_COUNT,
 )
+_RATE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+_STATE = {"enum": list(STATES)}
+_STEP = _object("n from to at", n=_COUNT, **{"from": _STATE}, to=_STATE, at=_TIME, cause=_TEXT)
+_BREAKER = _object(
+    "dependency state",
+    dependency={**_TEXT, "pattern": "^[a-z0-9-]{1,60}->[a-z0-9-]{1,60}$"},
+    state=_STATE,
+    mode={"enum": list(MODES)},
+    since={**_TIME, "description": "When it came to this state."},
+    failure_rate=_RATE,
+    slow_rate=_RATE,
+    calls=_COUNT,
+    counters={
+        **_object("", **dict.fromkeys(COUNTERS, _COUNT)),
+        "description": "Cumulative per boot.",
+    },
+    transitions={
+        **_list(_STEP),
+        "maxItems": MOST_TRANSITIONS,
+        "description": "Kept once for each boot, dependency and `n`, also from late reports.",
+    },
+)
+_BULKHEAD = _object(
+    "name in_flight limit",
+    name={**_TEXT, "minLength": 1, "maxLength": LONGEST_NAME},
+    **dict.fromkeys(("in_flight", "limit", "queued", "queue_limit", "rejected"), _COUNT),
+)
 _REPORT = _object(
     "service instance boot seq",
     service=_TEXT,
@@ -58,8 +95,13 @@ _REPORT = _object(
     applied_version=_COUNT,
     config_version=_COUNT,
     checks={**_list(_CHECKED), "description": "Cumulative per boot."},
-    breakers=_list({"type": "object"}),
-    bulkheads=_list({"type": "object"}),
+    breakers={
+        **_list(_BREAKER),
+        "maxItems": MOST_BREAKERS,
+        "description": "Each dependency named once; what is left out is as it was. One that nobody "
+        "has registered becomes known by this.",
+    },
+    bulkheads={**_list(_BULKHEAD), "maxItems": MOST_BULKHEADS},
     sli={
         **_list(_COUNTED),
         "description": "Events of SLOs, each named once; cumulative per boot. Those of the first "
@@ -73,6 +115,32 @@ _REPORTED = _object(
     snapshot_version={"type": ["integer", "null"]},
     config_version=_COUNT,
 )
+_OVERRIDE = _object(
+    "mode reason expires_at version",
+    mode={"enum": ["forced_open", "forced_closed", "disabled", "metrics_only", "reset"]},
+    reason=_TEXT,
+    expires_at=_TIME,
+    version={**_COUNT, "description": "Who applies this `config_version` or a later one obeys it."},
+)
+_CONFIG = _object(
+    "service version dependencies",
+    service=_TEXT,
+    version=_COUNT,
+    dependencies={
+        "type": "object",
+        "additionalProperties": _object(
+            "override", override={"oneOf": [_OVERRIDE, {"type": "null"}]}
+        ),
+    },
+)
+_SERVICE = {
+    "name": "service",
+    "in": "query",
+    "required": True,
+    "schema": _TEXT,
+    "description": "The service that calls: `core`.",
+}
+_KNOWN = _header("If-None-Match", "The ETag of the last answer.")
 _CONTEXT = _object("", context={"type": "object", "properties": {"targetingKey": _TEXT}})
 _FLAG = _object(
     "key value variant reason metadata",
@@ -159,10 +227,27 @@ def _paths() -> dict[str, Any]:
             "post": _operation(
                 "report",
                 "What an instance tells of itself (scope report:write): what it applies and "
-                "checks, and the events of SLOs that it counted. What it tells of breakers and "
-                "bulkheads is checked, not yet kept.",
-                _json("Taken in, or known already.", _REPORTED),
+                "checks, its breakers and bulkheads, and the events of SLOs that it counted. An "
+                "instance may report 5 times a second (20 at once), a token 500 times (2,000 at "
+                "once), at each process.",
+                {
+                    **_json("Taken in, or known already.", _REPORTED),
+                    "429": {"description": "Too often; try again after Retry-After."},
+                },
                 body=_REPORT,
+            )
+        },
+        "/api/v1/config": {
+            "get": _operation(
+                "config",
+                "Policies and overrides of a service's dependencies (scope breakers:read, "
+                "report:write or switches:read). The version is the highest among them; a service "
+                "without any is told so, at version 0. Tokens only.",
+                {
+                    **_json("All of them.", _CONFIG),
+                    "304": {"description": "The caller has this version, or a newer one."},
+                },
+                parameters=[_SERVICE, _WAIT, _KNOWN, _INSTANCE],
             )
         },
         "/ofrep/v1/evaluate/flags": {

@@ -93,12 +93,16 @@ class Refresher:
         self._rebuild_seconds = 0.0
         if not state.is_lagging(head) and state.lacks(head):
             lacks_copy = state.lacks_copy(head)
+            # They may be many; who waits for the copy need not wait for them.
+            many = state.copy is None or not lacks_copy
+            since = state.policies_since(head)
             contents = await database.read_contents(
                 connection,
                 entries=lacks_copy,
                 tokens=state.lacks_tokens(head),
-                # They may be many; who waits for the copy need not wait for them.
-                known=state.lacks_known(head) and (state.copy is None or not lacks_copy),
+                known=many and state.lacks_known(head),
+                causes=state.lacks_causes(head),
+                policies_since=since if many and state.lacks_policies(head) else None,
             )
             self._take(contents, asked_at)
             head = contents.head
@@ -133,6 +137,11 @@ class Refresher:
             state.install_tokens(head.revision, contents.tokens)
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
+        if contents.causes is not None:
+            state.install_causes(head.degradation, contents.causes)
+        # A new epoch may have begun since it was said from which version on they are wanted.
+        if contents.policies is not None and contents.since == state.policies_since(head):
+            state.take_policies(head, contents.policies)
         self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
 
     def _tell_of_epoch(self, copy: Copy) -> None:

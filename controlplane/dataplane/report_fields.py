@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from breakers import names
 from controlplane.core.errors import InvalidInput
 from controlplane.core.instances.rates import MOST_CALLS
 from controlplane.dataplane.names import TOKEN_PREFIX, is_part
@@ -14,7 +15,14 @@ from switches.keys import PATTERN
 LARGEST = 2**63 - 1
 MOST_ELEMENTS = 1000
 MOST_ERRORS = 20
-LONGEST_SLO = 200
+MOST_BREAKERS = 500
+MOST_BULKHEADS = 200
+MOST_TRANSITIONS = 100
+LONGEST_NAME = 200
+COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
+"""What a breaker counts."""
+STATES = ("closed", "open", "half_open")
+MODES = ("normal", "forced_open", "forced_closed", "disabled", "metrics_only")
 _SWITCH = re.compile(rf"(?:segment|feature|experiment):{PATTERN}|global:all", re.ASCII)
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -32,7 +40,7 @@ class Field(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list of objects, each with these fields; `key` names one that no two may share.
+    """A list of at most `most` objects with these fields; `key` names one that no two may share.
 
     `together` looks at the fields of one object side by side: it names one that is wrong, and why.
     """
@@ -41,11 +49,13 @@ class ListOf(NamedTuple):
     key: str | None = None
     required: bool = False
     together: Callable[[Mapping[str, Any]], tuple[str, str] | None] | None = None
+    most: int = MOST_ELEMENTS
 
 
 class Counts(NamedTuple):
-    """An object whose values are counts."""
+    """An object that has counts of these names."""
 
+    names: tuple[str, ...]
     required: bool = False
 
 
@@ -66,27 +76,27 @@ def _object(
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, field in fields.items():
-        given, where = value.get(name), f"{path}{name}"
-        if len(errors) >= MOST_ERRORS:
-            break
+        given = value.get(name)
         if given is None:
             if field.required:
-                errors[where] = ["Is required."]
-        elif isinstance(field, ListOf):
-            result[name] = _list(field, given, where, errors)
-        elif isinstance(field, Counts):
-            result[name] = _counts(given, where, errors)
-        else:
+                errors[path + name] = ["Is required."]
+        elif isinstance(field, Field):
             try:
                 result[name] = field.check(given)
             except ValueError as error:
-                errors[where] = [str(error)]
+                errors[path + name] = [str(error)]
+        elif isinstance(field, ListOf):
+            result[name] = _list(field, given, path + name, errors)
+        else:
+            result[name] = _counts(field, given, path + name, errors)
+        if len(errors) >= MOST_ERRORS:
+            break
     return result
 
 
 def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or len(given) > MOST_ELEMENTS:
-        errors[path] = [f"Must be a list of at most {MOST_ELEMENTS} objects."]
+    if not isinstance(given, list) or len(given) > of.most:
+        errors[path] = [f"Must be a list of at most {of.most} objects."]
         return []
     result, keys = [], set()
     for index, element in enumerate(given):
@@ -107,16 +117,19 @@ def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> li
     return result
 
 
-def _counts(given: Any, path: str, errors: dict[str, list[str]]) -> dict[str, int]:
-    if not isinstance(given, dict) or len(given) > MOST_ELEMENTS:
+def _counts(of: Counts, given: Any, path: str, errors: dict[str, list[str]]) -> dict[str, int]:
+    """All of them, 0 where it is not said; other names are left alone, as everywhere."""
+    if not isinstance(given, dict):
         errors[path] = ["Must be an object of counts."]
         return {}
-    for name, number in given.items():
-        try:
-            _whole(number)
-        except ValueError as error:
-            errors[f"{path}.{name}"[:200]] = [str(error)]
-    return given
+    result: dict[str, int] = {}
+    for name in of.names:
+        number = given.get(name, 0)
+        if type(number) is int and 0 <= number <= MOST_CALLS:  # As _count; there are very many.
+            result[name] = number
+        else:
+            errors[f"{path}.{name}"] = [_NO_COUNT]
+    return result
 
 
 def _part(value: Any) -> str:
@@ -155,27 +168,38 @@ def _whole(value: Any) -> int:
     return value
 
 
+_NO_COUNT = "Must be a whole number from 0 to 2^53, which every JSON reader can hold."
+
+
 def _count(value: Any) -> int:
-    if _whole(value) > MOST_CALLS:
-        raise ValueError("Must be a whole number from 0 to 2^53, which every JSON reader can hold.")
-    return int(value)
-
-
-def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= LARGEST:
-        raise ValueError("Must be a number, 0 or more.")
+    if type(value) is not int or not 0 <= value <= MOST_CALLS:
+        raise ValueError(_NO_COUNT)
     return value
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= 1000:
-        raise ValueError("Must be a text of 1 to 1000 characters.")
+def _rate(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ValueError("Must be a share from 0 to 1.")
+    return float(value)
+
+
+def _cause(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > 1000 or "\x00" in value:
+        raise ValueError("Must be a text of at most 1000 characters.")
     return value
 
 
-def _slo(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_SLO or "\x00" in value:
-        raise ValueError(f"Must be a name of 1 to {LONGEST_SLO} characters.")
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME or "\x00" in value:
+        raise ValueError(f"Must be a name of 1 to {LONGEST_NAME} characters.")
+    return value
+
+
+def _dependency(value: Any) -> str:
+    if not isinstance(value, str) or names.parts(value) is None:
+        raise ValueError(
+            "Must be caller->callee, each of 1 to 60 lower-case letters, digits and hyphens."
+        )
     return value
 
 
@@ -201,14 +225,14 @@ def _one_of(*allowed: str) -> Check:
     return check
 
 
-_state = _one_of("closed", "open", "half_open")
-_mode = _one_of("normal", "forced_open", "forced_closed", "disabled", "metrics_only")
+_state = _one_of(*STATES)
+_mode = _one_of(*MODES)
 _TRANSITION: Mapping[str, Field | ListOf | Counts] = {
     "n": Field(_whole, required=True),
     "from": Field(_state, required=True),
     "to": Field(_state, required=True),
     "at": Field(_moment, required=True),
-    "cause": Field(_text),
+    "cause": Field(_cause),
 }
 REPORT: Mapping[str, Field | ListOf | Counts] = {
     "service": Field(_service, required=True),
@@ -229,30 +253,34 @@ REPORT: Mapping[str, Field | ListOf | Counts] = {
     ),
     "breakers": ListOf(
         {
-            "dependency": Field(_text, required=True),
+            "dependency": Field(_dependency, required=True),
             "state": Field(_state, required=True),
             "mode": Field(_mode),
             "since": Field(_moment),
-            "failure_rate": Field(_number),
-            "slow_rate": Field(_number),
-            "calls": Field(_whole),
-            "counters": Counts(),
-            "transitions": ListOf(_TRANSITION),
-        }
+            "failure_rate": Field(_rate),
+            "slow_rate": Field(_rate),
+            "calls": Field(_count),
+            "counters": Counts(COUNTERS),
+            "transitions": ListOf(_TRANSITION, most=MOST_TRANSITIONS),
+        },
+        key="dependency",
+        most=MOST_BREAKERS,
     ),
     "bulkheads": ListOf(
         {
-            "name": Field(_text, required=True),
-            "in_flight": Field(_whole, required=True),
-            "limit": Field(_whole, required=True),
-            "queued": Field(_whole),
-            "queue_limit": Field(_whole),
-            "rejected": Field(_whole),
-        }
+            "name": Field(_name, required=True),
+            "in_flight": Field(_count, required=True),
+            "limit": Field(_count, required=True),
+            "queued": Field(_count),
+            "queue_limit": Field(_count),
+            "rejected": Field(_count),
+        },
+        key="name",
+        most=MOST_BULKHEADS,
     ),
     "sli": ListOf(
         {
-            "slo": Field(_slo, required=True),
+            "slo": Field(_name, required=True),
             "good": Field(_whole, required=True),
             "total": Field(_whole, required=True),
         },

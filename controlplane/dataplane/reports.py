@@ -10,8 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from controlplane.core.instances import rates
-from controlplane.dataplane import boots, sli
+from controlplane.dataplane import boots, resilience, sli
 from controlplane.dataplane.report_fields import read
+from controlplane.dataplane.resilience import Step
 from controlplane.dataplane.sli import Events
 
 MOST_SWITCHES = 1000
@@ -26,7 +27,8 @@ STILL_REPORTS = timedelta(seconds=30)
 class Report:
     """One report that has the right shape.
 
-    `checks`: switch id → (allowed, blocked); `sli`: SLO → (good, total).
+    `checks`: switch id → (allowed, blocked); `sli`: SLO → (good, total); `breakers` and `bulkheads`
+    as they are kept, by dependency and by name; `steps` of breakers from state to state.
     """
 
     service: str
@@ -39,6 +41,9 @@ class Report:
     config_version: int | None = None
     checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     sli: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    breakers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    bulkheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    steps: Sequence[Step] = ()
 
     @property
     def id(self) -> str:
@@ -48,7 +53,8 @@ class Report:
     @property
     def size(self) -> int:
         """What it costs to read and merge, as a number of checks."""
-        return len(self.checks) + len(self.sli)
+        of_breakers = 2 * len(self.breakers) + len(self.steps) + len(self.bulkheads)
+        return len(self.checks) + len(self.sli) + of_breakers
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +80,16 @@ class Row:
     config_version: int | None = None
     reported: Mapping[str, Any] = field(default_factory=dict)
     checks: Mapping[str, rates.Entry] = field(default_factory=dict)
+    resilience: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse(document: Mapping[str, Any]) -> Report:
     """The report in a JSON object; raises :class:`InvalidInput`, naming each wrong field.
 
-    `breakers` and `bulkheads` must have their shapes, and are not kept yet. Fields nobody knows are
-    left alone: a newer client may have more to tell.
+    Fields nobody knows are left alone: a newer client may have more to tell.
     """
     fields = read(document)
+    breakers = fields.get("breakers") or ()
     return Report(
         service=fields["service"],
         instance=fields["instance"],
@@ -97,6 +104,9 @@ def parse(document: Mapping[str, Any]) -> Report:
             for each in fields.get("checks") or ()
         },
         sli={each["slo"]: (each["good"], each["total"]) for each in fields.get("sli") or ()},
+        breakers=resilience.breakers(breakers),
+        bulkheads=resilience.bulkheads(fields.get("bulkheads") or ()),
+        steps=resilience.steps(breakers),
     )
 
 
@@ -142,6 +152,7 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
             "seqs": bits & ((1 << (REMEMBERED + 1)) - 1),
         },
         checks=_counted(row.checks, before, report.checks, at, since),
+        resilience=resilience.kept(row.resilience if row.boot == report.boot else {}, report),
     )
     if report.applied_version == row.applied_version and row.applied_epoch is not None:
         epoch = row.applied_epoch

@@ -37,6 +37,7 @@ ROUTES = {
         ("POST",), handlers.check, _SWITCHES, reads_body=True, for_browsers=True
     ),
     "/api/v1/report": Route(("POST",), handlers.report, ("report:write",), reads_body=True),
+    "/api/v1/config": Route(_READING, handlers.config, handlers.CONFIG_SCOPES),
     "/api/v1/degradation": Route(
         _READING, handlers.degradation, ("switches:read", "breakers:read"), for_browsers=True
     ),

@@ -16,7 +16,10 @@ from uuid import UUID
 import orjson
 
 from controlplane.core.canonical import timestamp
+from controlplane.dataplane import saved_parts
 from controlplane.dataplane.credentials import Credential, TokenTable
+from controlplane.dataplane.policies import Policies
+from controlplane.dataplane.saved_parts import Away
 from switches.snapshot import SCHEMA, Entry, Publication, render
 
 KIND = b"switchgear-copy"
@@ -34,7 +37,8 @@ class Saved:
 
     `known` are the ids of all switches ever registered, `registrations` the number that goes with
     them; `revision` is that of `tokens`. `confirmed_at` is when, by the clock of the database, all
-    this was last known to be what the database holds.
+    this was last known to be what the database holds. `policies`, of the publication's epoch, and
+    what is `away` are None in a copy from before they were kept.
     """
 
     publication: Publication
@@ -45,6 +49,8 @@ class Saved:
     registrations: int
     left_epochs: frozenset[UUID]
     confirmed_at: datetime
+    policies: Policies | None = None
+    away: Away | None = None
 
 
 def signing_key(secret_key: str) -> bytes:
@@ -84,7 +90,17 @@ def _newer_parts(present: Saved, news: Saved, left: frozenset[UUID]) -> Saved:
         known=known.known,
         registrations=known.registrations,
         left_epochs=left - {served.publication.epoch},
+        policies=max(present, news, key=_policies_version).policies,
+        away=max(present, news, key=_away_revision).away,
     )
+
+
+def _policies_version(saved: Saved) -> int:
+    return -1 if saved.policies is None else saved.policies.version
+
+
+def _away_revision(saved: Saved) -> int:
+    return -1 if saved.away is None else saved.away.revision
 
 
 def sign(saved: Saved, key: bytes) -> bytes:
@@ -126,6 +142,7 @@ def _text(saved: Saved) -> bytes:
         "revision": _count(saved.revision),
         "snapshot": orjson.Fragment(render(saved.publication, saved.entries)),
         "tokens": [_element(prefix, saved.tokens[prefix]) for prefix in sorted(saved.tokens)],
+        **saved_parts.document(saved.policies, saved.away),
     }
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
@@ -165,6 +182,8 @@ def _parse(document: Any) -> Saved:
         registrations=_count(document["registrations"]),
         left_epochs=left_epochs,
         confirmed_at=_moment(document["confirmed_at"]),
+        policies=saved_parts.policies_in(document, publication.epoch),
+        away=saved_parts.away_in(document),
     )
 
 

@@ -6,16 +6,19 @@ Written by the refresher alone, on the event loop; read by requests, and by Djan
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
+from controlplane.core.degradation.levels import Cause
 from controlplane.dataplane.credentials import TokenTable
 from controlplane.dataplane.head import Head
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.listeners import Listeners
+from controlplane.dataplane.policies import Policies, Policy
 from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.throttle import Throttle
 
 EXACT_SECONDS = 0.25
 
@@ -39,6 +42,10 @@ class State:
         self.revision = 0
         self.known: frozenset[str] = frozenset()
         self.registrations = -1
+        self.policies: Policies | None = None
+        self.causes: tuple[Cause, ...] = ()
+        self.degradation = -1
+        """The revision of `causes`: what else is known to be away, as the database told it."""
         self.left_epochs: frozenset[UUID] = frozenset()
         self.used_tokens: set[int] = set()
         self.database_reachable = False
@@ -53,6 +60,7 @@ class State:
         self._ahead = time.time() - monotonic()
         self._has_clock = False
         self.ledger = Ledger(self.wall)
+        self.throttle = Throttle(monotonic)
 
     def now(self) -> float:
         """Seconds on the monotonic clock."""
@@ -107,7 +115,8 @@ class State:
         # The same number given twice: a restored backup has come as far as the lost changes had.
         given_twice = theirs.version == ours.version and theirs != ours
         fewer = head.revision < self.revision or head.registrations < self.registrations
-        return theirs.version < ours.version or given_twice or fewer
+        older = head.degradation < self.degradation or self._is_before_policies(head)
+        return theirs.version < ours.version or given_twice or fewer or older
 
     def lacks_copy(self, head: Head) -> bool:
         """Also one of this version that was kept on disk: it does not know who is in a drill."""
@@ -120,16 +129,28 @@ class State:
     def lacks_known(self, head: Head) -> bool:
         return self.registrations != head.registrations
 
+    def lacks_causes(self, head: Head) -> bool:
+        return self.degradation != head.degradation
+
+    def lacks_policies(self, head: Head) -> bool:
+        return self.policies_since(head) != head.policies
+
+    def policies_since(self, head: Head) -> int:
+        """The version of the policies that are known in the epoch of `head`; -1 without any."""
+        known = self.policies
+        return -1 if known is None or known.epoch != head.publication.epoch else known.version
+
     def lacks(self, head: Head) -> bool:
         """Whether anything of what `head` numbers is still to be read."""
-        return self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
+        numbered = self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
+        return numbered or self.lacks_causes(head) or self.lacks_policies(head)
 
     def install_copy(self, copy: Copy, confirmed_at: float) -> None:
         """Serve `copy` from now on; the caller has made sure that it is not a lagging one."""
         if self.copy is not None and self.copy.publication.epoch != copy.publication.epoch:
             self.left_epochs |= {self.copy.publication.epoch}
             # Their numbers mean nothing in another epoch: to be read anew, even if they are equal.
-            self.revision, self.registrations = 0, -1
+            self.revision, self.registrations, self.degradation = 0, -1, -1
         self._confirmed_at = confirmed_at
         self.copy = copy
         self._tell(len(copy.body))
@@ -145,6 +166,23 @@ class State:
         self.known = known
         self._tell()
 
+    def install_causes(self, revision: int, causes: tuple[Cause, ...]) -> None:
+        self.degradation = revision
+        self.causes = causes
+        self._tell()
+
+    def install_policies(self, policies: Policies) -> None:
+        self.policies = policies
+        self._tell()
+
+    def take_policies(self, head: Head, changed: Iterable[Policy]) -> None:
+        """Those that `head` numbers: all of them, or what has changed since those known."""
+        known, epoch = self.policies, head.publication.epoch
+        if known is None or known.epoch != epoch:
+            self.install_policies(Policies.of(epoch, head.policies, changed))
+        else:
+            self.install_policies(known.after(head.policies, changed))
+
     def confirm(self, at: float) -> None:
         """The copy was the database's at `at`, on the monotonic clock."""
         self._confirmed_at = at
@@ -152,6 +190,11 @@ class State:
 
     def redis_answers(self, answers: bool) -> None:
         self.redis_reachable = answers
+
+    def _is_before_policies(self, head: Head) -> bool:
+        known = self.policies
+        same_epoch = known is not None and known.epoch == head.publication.epoch
+        return same_epoch and head.policies < self.policies_since(head)
 
     def _tell(self, bytes_each: int = 1) -> None:
         self.changed.set()

@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.dataplane import ledger_sql, reports
+from controlplane.dataplane.book import Book
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.ledger_sql import Ack
 from controlplane.dataplane.pending import ROW_WEIGHT, Told
 from controlplane.dataplane.reports import Report, Row
+from controlplane.dataplane.resilience import News
 from controlplane.dataplane.sli import Events
 from controlplane.dataplane.tally import Counts
 
@@ -54,13 +56,15 @@ def weight_of(counts: Counts) -> int:
     return ROW_WEIGHT + len(counts.switches)
 
 
-async def write_reports(connection: Connection, told: Sequence[Told]) -> list[bool]:
+async def write_reports(connection: Connection, told: Sequence[Told], book: Book) -> list[bool]:
     """Merge reports into their rows, in one transaction; for each whether it is a duplicate."""
     services = {each.report.id: each.report.service for each in told}
     duplicates: list[bool] = []
     acks: list[Ack] = []
     events: list[Events] = []
+    news = News()
     turns = _Turns()
+    ids = await book.learn(connection, [each.report for each in told])
     async with connection.transaction():
         before = await ledger_sql.lock_rows(connection, services)
         rows = dict(before)
@@ -70,12 +74,15 @@ async def write_reports(connection: Connection, told: Sequence[Told]) -> list[bo
             duplicates.append(duplicate)
             acks += _new_acks(row, merged)
             events += reports.events(row, merged, each.report)
+            news.add(row, merged, each.report, each.at)
             rows[row.id] = merged
             await turns.after(each.weight)
         changed = [row for name, row in rows.items() if row is not before[name]]
-        await ledger_sql.store_rows(connection, changed)
+        await ledger_sql.store_rows(connection, before, changed)
         await ledger_sql.write_acks(connection, acks)
         await ledger_sql.write_events(connection, events)
+        tripped = await book.write(connection, news, ids)
+    book.written(news, ids, tripped)
     return duplicates
 
 
@@ -84,11 +91,12 @@ async def write_counts(connection: Connection, counts: Mapping[str, Counts], now
     services = {caller: of.service for caller, of in counts.items()}
     turns = _Turns()
     async with connection.transaction():
-        rows = await ledger_sql.lock_rows(connection, services)
+        before = await ledger_sql.lock_rows(connection, services)
+        rows = dict(before)
         for caller, of in counts.items():
             rows[caller] = reports.asked(rows[caller], of.switches, now, of.since)
             await turns.after(weight_of(of))
-        await ledger_sql.store_rows(connection, [*rows.values()])
+        await ledger_sql.store_rows(connection, before, [*rows.values()])
 
 
 def _new_acks(before: Row, after: Row) -> list[Ack]:

@@ -5,17 +5,18 @@ from controlplane.dataplane.credentials import authenticate
 from controlplane.dataplane.state import State
 
 SCOPE = "switches:read"
-"""What a token needs for every path that holds requests."""
+"""What a token needs for every path that holds requests, unless it says otherwise."""
 
 
 class Visitor:
-    """The caller of a request that may take long."""
+    """The caller of a request that may take long; any of `scopes` will do."""
 
-    __slots__ = ("_call", "_ends_at", "_name", "_state", "_table")
+    __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
 
-    def __init__(self, state: State, call: Call) -> None:
+    def __init__(self, state: State, call: Call, *scopes: str) -> None:
         self._state = state
         self._call = call
+        self._scopes = scopes or (SCOPE,)
         self._name = call.headers.get(b"switchgear-instance")
         self._table = state.tokens
         self._ends_at = None if call.credential is None else call.credential.expires_at
@@ -24,7 +25,7 @@ class Visitor:
         """Raises what is wrong with the credential by now."""
         state, expired = self._state, self._ends_at is not None
         if expired or state.tokens is not self._table:
-            authenticate(state.tokens, self._call.headers, SCOPE, clock=state.unix)
+            authenticate(state.tokens, self._call.headers, *self._scopes, clock=state.unix)
             self._table = state.tokens
 
     def patience(self, longest: float) -> float:

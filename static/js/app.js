@@ -153,7 +153,7 @@ function reveal() {
 /* --- keyboard: single keys, which can be turned off, and never while somebody types */
 
 const OFF = "switchgear.shortcuts.off";
-const GO = { s: "/", r: "/ramps/", p: "/approvals/", a: "/audit/" };
+const GO = { s: "/", b: "/breakers/", m: "/breakers/map/", r: "/ramps/", p: "/approvals/", a: "/audit/" };
 const toggle = document.querySelector("[data-shortcuts-on]");
 let afterG = 0;
 
@@ -173,6 +173,7 @@ const KEYS = {
     if (link) link.click();
     else if (document.body.dataset.mayOperate !== undefined) location.assign("/switches/engage/");
   },
+  f: () => document.getElementById("do-override")?.click(),
   a: () => {
     const forms = [...document.querySelectorAll("form[data-abort]")];
     if (forms.length === 1) forms[0].requestSubmit();

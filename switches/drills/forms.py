@@ -4,9 +4,9 @@ from typing import Any
 
 from django import forms
 
+from controlplane.core.reasons import MAX_CHARACTERS
 from switches.drills import live
 from switches.forms import RuleForm
-from switches.reasons import MAX_CHARACTERS
 
 
 class BeginForm(RuleForm):

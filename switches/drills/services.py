@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from controlplane.core import durations
+from controlplane.core import durations, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.jobs import control
 from controlplane.core.people.roles import POWERS_OF, Power
-from switches import publication, reasons
+from switches import publication
 from switches.drills import live, moves, patterns
 from switches.drills.job import planned, stopped
 from switches.models import Drill, DrillMark, DrillSchedule, Publication, Scope, Switch

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from controlplane.core import durations
+from controlplane.core import durations, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
 from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer
-from switches import publication, reasons, risk
+from switches import publication, risk
 from switches.models import Ramp
 from switches.ramps import live, words
 

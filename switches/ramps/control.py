@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
@@ -15,7 +16,6 @@ from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.kinds import Intervention
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.people.roles import Role
-from switches import reasons
 from switches.models import Ramp
 from switches.ramps import live, looking, moves, scene, words
 from switches.ramps.looking import Look

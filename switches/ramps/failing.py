@@ -9,6 +9,7 @@ from django.db.models import F
 from controlplane.core.jobs import endings
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.live.notes import changed
 from switches.ramps import telling
 
 TRY_AGAIN = timedelta(seconds=10)
@@ -20,6 +21,7 @@ def tried_enough(turn: Turn, step: JobStep, error: str) -> bool:
     """Count a try to go on; True if it was the last one. Raises :class:`LeaseLost`."""
     JobStep.objects.filter(pk=step.pk).update(attempts=F("attempts") + 1, error=error)
     turn.change(error=error, attempts=turn.job.attempts + 1)
+    changed("ramps", str(turn.job.pk))
     return step.attempts + 1 >= MOST_ATTEMPTS
 
 
@@ -37,6 +39,7 @@ def no_way_back(turn: Turn, why: str, error: str, now: datetime) -> None:
         outcome=said,
         compensation_failed_at=now,
     )
+    changed("ramps", str(turn.job.pk))
     if endings.is_called(job, endings.NOT_COMPENSATED):
         return
     with transaction.atomic():

@@ -15,6 +15,7 @@ from controlplane.core.escalation import services as escalation
 from controlplane.core.gates import services as gates
 from controlplane.core.jobs import control, endings
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.live.notes import changed
 from switches.models import Ramp, Switch
 
 EVERYTHING = 100  # per cent
@@ -64,6 +65,7 @@ def close(ramp: Ramp, job: Job, step_state: str, said: str, actor: Actor, now: d
     ramp.live, ramp.blind_since = False, None
     ramp.save(update_fields=["live", "blind_since"])
     escalation.close(subject=endings.subject(job), now=now)
+    changed("ramps", str(ramp.pk))
     leave(ramp, job.step_index, actor, now, said)
     if job.compensated_at is not None:
         kind, why = Approval.Kind.RELEASE, "The ramp was taken back."

@@ -18,6 +18,7 @@ from controlplane.core.gates import services as gates
 from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.live.notes import changed
 from switches.models import Ramp
 from switches.ramps import asking, clocks, live, moves, words
 from switches.ramps.decide import Decision, Next, Seen, Standing, decide
@@ -87,6 +88,7 @@ def keep(looks: Sequence[Look], now: datetime) -> None:
                 [look.turn.job.fence for look in looks],
             ],
         )
+    changed("ramps", *(str(look.ramp.pk) for look in looks))
 
 
 def _judged(

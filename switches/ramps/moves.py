@@ -15,6 +15,7 @@ from controlplane.core.gates.questions import FAIL, Question
 from controlplane.core.jobs import effects
 from controlplane.core.jobs.kinds import Probe, no_probe
 from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.live.notes import changed
 from switches.models import Episode, OnExpiry, Ramp
 from switches.ramps import asking, live, telling, words
 from switches.ramps.scene import Scene
@@ -96,6 +97,7 @@ def hold(
     scene.ramp.blind_since = blind_since
     scene.ramp.save(update_fields=["blind_since"])
     scene.remember(HELD_FOR, held_for)
+    changed("ramps", str(scene.ramp.pk))
     manual = any(gate["type"] == "manual" for gate in scene.ramp.plan[scene.index]["gates"])
     if is_new:
         tell(scene, "ramp.held", why, WATCH, now, severity="warning")
@@ -154,6 +156,7 @@ def tell(
     """
     if to is None:
         to = telling.way(scene, action, severity, said, actor, now)
+    changed("ramps", str(scene.ramp.pk))
     return changes.tell(
         action,
         scene.switch,

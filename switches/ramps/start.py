@@ -11,6 +11,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalation import services as escalation
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
+from controlplane.core.live.notes import changed
 from switches import facts
 from switches.models import Episode, Publication, Ramp, Switch
 from switches.ramps import moves, plan, words
@@ -63,6 +64,7 @@ def ask(
         after={"ramp": ramp.pk, "episode": episode.pk, "plan": shares},
         now=now,
     )
+    changed("ramps", str(ramp.pk))
     return ramp
 
 

@@ -1,6 +1,6 @@
 """How little a reason says to the next person, and why one thinks so. Pure.
 
-The house refuses reasons that say nothing (`switches.reasons`); this ranks the ones it took. Every
+The house refuses reasons that say nothing (`core.reasons`); this ranks the ones it took. Every
 weakness is something that whoever reads the report can see for themselves. A script without capital
 letters is not blamed for naming nothing: there, one can't tell.
 """
@@ -8,7 +8,7 @@ letters is not blamed for naming nothing: there, one can't tell.
 import re
 from dataclasses import dataclass
 
-from switches import reasons
+from controlplane.core import reasons
 
 SHORT_COLUMNS = 28
 LISTED_FROM = 50

@@ -5,9 +5,9 @@ from typing import Any
 
 from django import forms
 
+from controlplane.core.reasons import MAX_CHARACTERS
 from switches.forms import RuleForm
 from switches.models import Rule
-from switches.reasons import MAX_CHARACTERS
 from switches.rules import judge
 
 KINDS = (

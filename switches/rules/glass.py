@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from controlplane.core import durations
+from controlplane.core import durations, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import InvalidInput
 from controlplane.core.outbox import services as outbox
-from switches import facts, reasons
+from switches import facts
 from switches.models import Episode, Switch
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
-from switches import reasons
 from switches.models import Rule
 from switches.rules import judge
 from switches.rules.glass import TWO_PERSON

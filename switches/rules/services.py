@@ -6,13 +6,14 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.people.roles import Role
-from switches import facts, publication, reasons
+from switches import facts, publication
 from switches.models import Episode, OnExpiry, Rule
 from switches.rules import guard, judge
 from switches.rules.proposal import FIELDS, Proposal, checked

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
@@ -11,7 +12,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
-from switches import publication, reasons, risk
+from switches import publication, risk
 from switches.models import Episode, Publication, Ramp, Scope, Switch
 from switches.ramps import live, start, words
 from switches.ramps import plan as plans

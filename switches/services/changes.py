@@ -11,6 +11,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalation import services as escalation
+from controlplane.core.live.notes import changed
 from controlplane.core.outbox import services as outbox
 from switches import facts, publication
 from switches.models import Episode, Publication, Switch
@@ -41,7 +42,8 @@ def tell(
     more: Mapping[str, Any] = MappingProxyType({}),
     in_words: Mapping[str, Any] = MappingProxyType({}),
 ) -> AuditEntry:
-    """Write the audit row and the messages. Last in the transaction: it takes the audit lock.
+    """Write the audit row and the messages, and have open pages told. Last in the transaction: it
+    takes the audit lock.
 
     `to` are the only destinations, where the routes are not to decide. `more` is told as well, in
     both; `in_words` in the messages only.
@@ -65,6 +67,7 @@ def tell(
         now=now,
         to=to,
     )
+    changed("switches", switch.pk)
     return entry
 
 

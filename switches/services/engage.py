@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import canonical
+from controlplane.core import canonical, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, InvalidInput
-from switches import facts, publication, reasons, reminders
+from switches import facts, publication, reminders
 from switches.drills import live as drills
 from switches.expiry import Expiry, FieldErrors, plan_expiry
 from switches.models import Episode, OnExpiry, State, Switch

@@ -5,12 +5,13 @@ from datetime import datetime
 
 from django.db import transaction
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people.roles import Power
 from controlplane.core.wake import wake
-from switches import publication, reasons
+from switches import publication
 from switches.models import Publication
 
 ADVICE = "Say what was restored, and as of when: “backup of 02:00 UTC restored, INC-7”."

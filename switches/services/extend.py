@@ -5,10 +5,11 @@ from datetime import datetime
 
 from django.db import transaction
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.escalation import services as escalation
-from switches import facts, publication, reasons, reminders
+from switches import facts, publication, reminders
 from switches.expiry import FieldErrors, plan_extension
 from switches.models import Episode, State
 from switches.rules import glass

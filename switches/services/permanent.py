@@ -2,12 +2,13 @@
 
 from datetime import datetime
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation import services as escalation
-from switches import facts, publication, reasons, risk
+from switches import facts, publication, risk
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, State, Switch
 from switches.rules import glass

@@ -9,10 +9,11 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor, system
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalation import services as escalation
-from switches import facts, publication, reasons
+from switches import facts, publication
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, Switch
 from switches.services import changes, digests, turns

@@ -10,6 +10,7 @@ from django.db.models import F
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.live.notes import changed
 from switches import publication
 from switches.keys import KEY
 from switches.models import Episode, Publication, Scope, Switch
@@ -69,6 +70,7 @@ def describe(
         for field, value in changes.items():
             setattr(switch, field, value)
         switch.save(update_fields=list(changes))
+        changed("switches", switch.pk)
         audit.record(
             actor=actor,
             action="registration.changed",

@@ -7,13 +7,14 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.jobs.models import Job
 from controlplane.core.people.roles import Power, Role
-from switches import publication, reasons
+from switches import publication
 from switches.models import Publication, Ramp, Scope, Switch
 from switches.ramps import live, start
 from switches.ramps import plan as plans

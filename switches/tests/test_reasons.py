@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switches.reasons import (
+from controlplane.core.reasons import (
     MAX_CHARACTERS,
     MIN_COLUMNS,
     RELEASE_ADVICE,

@@ -6,12 +6,12 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
+from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
-from switches import reasons
 from switches.models import Episode, Trip
 from switches.services.undo import UNDO_WITHIN
 from switches.trips import asking, history, locks, telling, words

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.core import canonical
+from controlplane.core import canonical, reasons
 from controlplane.core.errors import InvalidInput
-from switches import reasons
 from switches.services.register import identify
 from switches.trips import words
 

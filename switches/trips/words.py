@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from controlplane.core import canonical, durations
-from switches import reasons
+from controlplane.core import canonical, durations, reasons
 
 LONGEST_TEXTS = (4000, 1000, 200, 40)
 PERMANENT = "permanent"

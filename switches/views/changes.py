@@ -16,6 +16,7 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
+from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
 from switches.expiry import LONGEST
 from switches.forms import (
@@ -26,7 +27,6 @@ from switches.forms import (
     RuleForm,
 )
 from switches.models import Switch
-from switches.reasons import MIN_COLUMNS
 
 # Carries out what the form asks and says in a sentence what is so now.
 CarryOut = Callable[[Actor, datetime], str]

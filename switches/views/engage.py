@@ -16,6 +16,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.jobs.models import Job
 from controlplane.core.people import approvers
+from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
 from switches import services
 from switches.blast import Blast, blast
@@ -24,7 +25,6 @@ from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Ramp, Scope
 from switches.ramps import live
-from switches.reasons import MIN_COLUMNS
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal

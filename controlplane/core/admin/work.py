@@ -1,9 +1,18 @@
-"""Jobs and gates: looked at here, intervened in on the pages of jobs and ramps."""
+"""Jobs, gates and what apps tell each other: looked at here, intervened in on their pages."""
 
 from django.contrib import admin
 
 from controlplane.core.admin.site import ReadOnly
-from controlplane.core.models import EventCount, ExternalVerdict, Gate, Job, JobEffect, JobStep
+from controlplane.core.models import (
+    Degradation,
+    EventCount,
+    ExternalVerdict,
+    Gate,
+    Job,
+    JobEffect,
+    JobStep,
+    TripRequest,
+)
 
 
 @admin.register(Job)
@@ -55,4 +64,17 @@ class ExternalVerdictAdmin(ReadOnly):
 class EventCountAdmin(ReadOnly):
     list_display = ("id", "slo", "instance", "began_at", "ended_at", "good", "total")
     search_fields = ("=slo", "=instance")
+    ordering = ("-id",)
+
+
+@admin.register(Degradation)
+class DegradationAdmin(ReadOnly):
+    list_display = ("id", "revision", "level", "since")
+
+
+@admin.register(TripRequest)
+class TripRequestAdmin(ReadOnly):
+    list_display = ("id", "switch", "source", "fingerprint", "requested_at", "tripped", "why")
+    list_filter = ("tripped",)
+    search_fields = ("=switch", "=fingerprint", "=key")
     ordering = ("-id",)

@@ -31,6 +31,12 @@ KNOWN_ACTIONS = (
     "target.created", "target.changed", "target.removed", "route.created", "route.removed",
     "outbox.retried", "session.started", "session.failed", "session.ended", "user.created",
     "user.changed", "user.password_set", "token.created", "token.revoked", "audit.anchored",
+    "ramp.requested", "ramp.started", "ramp.advanced", "ramp.held", "ramp.compensated",
+    "ramp.aborted", "gate.reported", "drill.begun", "drill.passed", "drill.failed", "drill.missed",
+    "job.cancelled",
+    "dependency.registered", "dependency.changed", "dependency.removed", "service.registered",
+    "service.changed", "service.away", "override.set", "override.replaced", "override.removed",
+    "override.expired", "outage.acted", "outage.over", "degradation.changed",
 )  # fmt: skip
 
 

@@ -31,3 +31,15 @@ def changed(topic: str, *ids: str) -> None:
     """
     for text in note(topic, ids):
         publish_on_commit(LIVE_CHANNEL, text)
+
+
+def read(text: bytes) -> tuple[str, list[str]] | None:
+    """The topic and the ids of a note as it came; None if it is not one of ours."""
+    try:
+        said = orjson.loads(text)
+        topic, ids = said["topic"], said["ids"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+    if not isinstance(topic, str) or not isinstance(ids, list):
+        return None
+    return topic, [one for one in ids if isinstance(one, str)]

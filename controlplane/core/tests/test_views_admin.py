@@ -23,7 +23,7 @@ HISTORY = (
 )
 
 
-@pytest.mark.parametrize("label", ["core", "switches"])
+@pytest.mark.parametrize("label", ["core", "switches", "breakers"])
 def test_every_model_is_there(label):
     for model in apps.get_app_config(label).get_models():
         assert admin.site.is_registered(model), model

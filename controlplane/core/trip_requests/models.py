@@ -4,7 +4,8 @@ from django.db import models
 
 
 class TripRequest(models.Model):
-    """Somebody of the house asks that a switch be stopped: once for each `key`.
+    """Somebody of the house asks that a switch be stopped, or says that what it asked for `is_over`:
+    once for each `key`.
 
     `tripped` and `why` are the answer, given at `decided_at`.
     """
@@ -15,7 +16,8 @@ class TripRequest(models.Model):
     fingerprint = models.CharField(max_length=200)
     reason = models.TextField()
     evidence = models.JSONField(default=dict)
-    expires_in = models.CharField(max_length=20)
+    expires_in = models.CharField(max_length=20, blank=True)
+    is_over = models.BooleanField(default=False)
     requested_at = models.DateTimeField()
     decided_at = models.DateTimeField(null=True, blank=True)
     tripped = models.BooleanField(null=True, blank=True)

@@ -33,22 +33,38 @@ def ask(
 
     It is decided within seconds, by the policies for machines: what they refuse is an answer.
     """
-    rows = TripRequest.objects.bulk_create(
-        [
-            TripRequest(
-                key=key,
-                switch=switch,
-                source=source,
-                fingerprint=fingerprint,
-                reason=reason,
-                evidence=dict(evidence),
-                expires_in=expires_in,
-                requested_at=now,
-            )
-        ],
-        ignore_conflicts=True,
+    request = TripRequest(
+        key=key,
+        switch=switch,
+        source=source,
+        fingerprint=fingerprint,
+        reason=reason,
+        evidence=dict(evidence),
+        expires_in=expires_in,
+        requested_at=now,
     )
-    return bool(rows and TripRequest.objects.filter(key=key, requested_at=now).exists())
+    return _keep(request)
+
+
+def say_over(*, key: str, switch: str, source: str, fingerprint: str, now: datetime) -> bool:
+    """What was asked for under `fingerprint` is over: the next time may ask anew. Nothing is
+    released. In the caller's transaction; False if `key` has said so before."""
+    request = TripRequest(
+        key=key,
+        switch=switch,
+        source=source,
+        fingerprint=fingerprint,
+        is_over=True,
+        requested_at=now,
+    )
+    return _keep(request)
+
+
+def _keep(request: TripRequest) -> bool:
+    if TripRequest.objects.filter(key=request.key).exists():
+        return False
+    TripRequest.objects.bulk_create([request], ignore_conflicts=True)
+    return True
 
 
 def answer_open(decide: Decide, now: datetime) -> int:

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import orjson
 from hypothesis import strategies as st
 
+from controlplane.core.degradation.levels import Cause
 from controlplane.dataplane.credentials import Credential
 from controlplane.dataplane.disk import Disk, Saved, signing_key
+from controlplane.dataplane.policies import Policies, Policy
+from controlplane.dataplane.saved_parts import Away
 from switches.snapshot import Entry, Publication
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
@@ -37,6 +41,10 @@ CREDENTIAL = Credential(
     scopes=frozenset({"switches:read", "report:write"}),
     expires_at=(NOON + timedelta(days=90, microseconds=1)).timestamp(),
 )
+POLICY = Policy("core", "oracle", 7, b'{"override":null,"retry":{"cap_seconds":0.5}}')
+CAUSE = Cause(
+    2, "core->oracle", "Oracle 응답 없음", since="x", fails=("Search",), works=("Reading",)
+)
 SAVED = Saved(
     publication=Publication(EPOCH, 17, NOON),
     entries=(ENTRY,),
@@ -46,6 +54,8 @@ SAVED = Saved(
     registrations=2,
     left_epochs=frozenset({OTHER_EPOCH}),
     confirmed_at=NOON + timedelta(seconds=1),
+    policies=Policies.of(EPOCH, 9, [POLICY]),
+    away=Away(3, (CAUSE,)),
 )
 
 
@@ -59,6 +69,8 @@ def version(number: int, epoch: UUID = EPOCH, **changes: Any) -> Saved:
     at = NOON + timedelta(seconds=number)
     publication = Publication(epoch, number, NOON)
     begun = replace(SAVED, publication=publication, left_epochs=frozenset(), confirmed_at=at)
+    if SAVED.policies is not None:
+        begun = replace(begun, policies=replace(SAVED.policies, epoch=epoch))
     return replace(begun, **changes)
 
 
@@ -94,7 +106,41 @@ credentials = st.builds(
     scopes=st.frozensets(st.sampled_from(["switches:read", "report:write", "metrics:read"])),
     expires_at=st.none() | _moments.map(datetime.timestamp),
 )
-saved_copies = st.builds(
+_slugs = st.from_regex(r"[a-z0-9-]{1,60}", fullmatch=True)
+_documents = st.dictionaries(
+    _texts, st.none() | _counts | st.floats(allow_nan=False, allow_infinity=False) | _texts
+)
+_policies = st.builds(
+    Policy,
+    caller=_slugs,
+    callee=_slugs,
+    version=_counts,
+    text=st.just(b"")
+    | _documents.map(lambda found: orjson.dumps(found, option=orjson.OPT_SORT_KEYS)),
+)
+_causes = st.builds(
+    Cause,
+    level=st.sampled_from([1, 2, 3]),
+    what=_texts,
+    text=_texts,
+    since=_texts,
+    fails=st.lists(_texts, max_size=2).map(tuple),
+    works=st.lists(_texts, max_size=2).map(tuple),
+)
+
+
+@st.composite
+def _with_policies(draw: st.DrawFn) -> Saved:
+    saved = draw(_before_policies)
+    found = draw(st.lists(_policies, max_size=4))
+    return replace(
+        saved,
+        policies=Policies.of(saved.publication.epoch, draw(_counts), found),
+        away=draw(st.none() | st.builds(Away, _counts, st.lists(_causes, max_size=2).map(tuple))),
+    )
+
+
+_before_policies = st.builds(
     Saved,
     publication=st.builds(
         Publication,
@@ -114,3 +160,4 @@ saved_copies = st.builds(
     left_epochs=st.sampled_from([frozenset(), frozenset({OTHER_EPOCH})]),
     confirmed_at=_moments,
 )
+saved_copies = _before_policies | _with_policies()

@@ -1,9 +1,16 @@
 """The level of degradation, and the page of a data plane that runs alone."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from controlplane.core.degradation import judge
+from controlplane.core.degradation.levels import Cause, judge, plain
+from controlplane.core.degradation.models import Degradation
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credential, plane
+from controlplane.dataplane.tests.test_following import until
 
 
 @pytest.mark.parametrize(
@@ -24,7 +31,7 @@ def test_everything_there_is_normal() -> None:
 
     answer = ask(served, "GET", "/api/v1/degradation", BEARER)
 
-    assert answer.json() == {"level": 0, "name": "normal", "causes": []}
+    assert answer.json() == {"level": 0, "name": "normal", "causes": [], "effects": []}
 
 
 def test_a_database_that_is_away_is_an_emergency_with_its_cause() -> None:
@@ -66,3 +73,83 @@ def test_the_page_of_a_plane_with_nothing_to_serve_says_so() -> None:
     served.state.copy = None
 
     assert "nothing to serve yet" in ask(served, "GET", "/").text
+
+
+ORACLE = Cause(
+    2,
+    "core->oracle",
+    "core->oracle is open in 3 of 4 instances <INC-7>.",
+    since="2026-11-21T12:00:00.000000Z",
+    fails=("Analysis",),
+    works=("Dashboards",),
+)
+
+
+def test_what_the_database_told_of_last_is_told_beside_our_own_stores() -> None:
+    served = plane()
+    served.state.install_causes(4, (ORACLE,))
+    served.state.database_reachable = True
+
+    answer = ask(served, "GET", "/api/v1/degradation", BEARER).json()
+
+    assert (answer["level"], answer["name"], answer["causes"]) == (2, "critical", [ORACLE.text])
+    assert answer["effects"] == [
+        {
+            "level": 2,
+            "what": "core->oracle",
+            "since": ORACLE.since,
+            "fails": ["Analysis"],
+            "works": ["Dashboards"],
+        }
+    ]
+    served.state.database_reachable = False
+    answer = ask(served, "GET", "/api/v1/degradation", BEARER).json()
+    assert (answer["level"], len(answer["causes"])) == (3, 2)
+
+
+def test_the_page_says_the_level_what_fails_and_what_works_as_plain_text() -> None:
+    served = plane()
+    served.state.database_reachable = True
+    assert "Nothing is known to be away" in ask(served, "GET", "/").text
+
+    served.state.install_causes(4, (ORACLE,))
+
+    page = ask(served, "GET", "/").text
+    assert "Level 2: critical" in page
+    assert "open in 3 of 4 instances &lt;INC-7&gt;." in page
+    assert "Does not work: Analysis." in page
+    assert "Works: Dashboards." in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_causes_arrive_with_their_revision_and_survive_a_restart_without_database(
+    idle: Following, tmp_path: Path
+) -> None:
+    idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
+    idle.start()
+    # A newer program may say more of a cause.
+    told = [{**one, "severity": "odd"} for one in plain([ORACLE])]
+    Degradation.objects.update(revision=5, level=2, causes=told)
+    until(lambda: idle.state.causes == (ORACLE,), 3)
+    until(lambda: b"Dashboards" in kept(tmp_path), 5)
+
+    Degradation.objects.update(revision=6, level=0, causes=[])
+    until(lambda: idle.state.causes == (), 3)
+    Degradation.objects.update(revision=7, level=2, causes=told)
+    until(lambda: idle.state.causes == (ORACLE,), 3)
+    until(lambda: b'"revision":7' in kept(tmp_path), 5)
+    idle.stop()
+    idle.database.cut()
+    idle.plane = Plane()
+    idle.start()
+
+    answer = ask(idle.plane, "GET", "/").text
+    assert "Level 3: emergency" in answer
+    assert "core-&gt;oracle is open" in answer
+
+
+def kept(folder: Path) -> bytes:
+    try:
+        return (folder / "current").read_bytes()
+    except FileNotFoundError:  # Not yet, or just now between two renames.
+        return b""

@@ -170,7 +170,7 @@ def test_unchanged_version_is_rendered_once(following: Following) -> None:
     served = following.state.copy
 
     for _ in range(20):
-        wake._publish("snapshot")
+        wake._publish(WAKE_CHANNEL, "snapshot")
         time.sleep(0.02)
     make_token()
     until(lambda: known(following) == {b"reader0001"}, 3)

@@ -5,12 +5,15 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from uuid import uuid4
 
 import pytest
 
+from breakers.models import BreakerState, Transition
 from controlplane.core.errors import InvalidInput, Unavailable
 from controlplane.core.models import Instance
 from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.report_fields import MOST_BREAKERS
 from controlplane.dataplane.reports import Report
 from controlplane.dataplane.tally import MOST_SWITCHES, Tally
 from controlplane.dataplane.tests.conftest import Following
@@ -93,6 +96,40 @@ def test_large_reports_are_stored_or_refused_soon_and_stop_nobody(idle: Followin
     assert outcomes["accepted"] == 300
     assert max(rounds, default=0) < 5.5
     assert Instance.objects.filter(seq=2).count() == 150
+    assert stop < LONGEST_STOP
+
+
+def test_reports_of_very_many_breakers_are_read_and_stored_and_stop_nobody(
+    idle: Following,
+) -> None:
+    ledger = Ledger(Clock().wall)
+    step = {"n": 1, "from": "closed", "to": "open", "at": "2026-11-21T11:00:00Z"}
+    breakers = [
+        {"dependency": f"core->s{number:03}", "state": "open", "transitions": [step]}
+        for number in range(MOST_BREAKERS)
+    ]
+    documents = [
+        {
+            "service": "core",
+            "instance": f"i{number}",
+            "boot": str(uuid4()),
+            "seq": 1,
+            "breakers": breakers,
+        }
+        for number in range(20)
+    ]
+
+    async def sent() -> None:
+        async def send(document: dict[str, object]) -> None:
+            await ledger.report(await ledger.read(document), COPY)
+
+        await asyncio.gather(*map(send, documents))
+
+    with writing(idle, ledger):
+        stop = longest_stop(idle, sent)
+
+    print(f"20 reports of {MOST_BREAKERS} breakers: longest stop {stop * 1000:.0f} ms")
+    assert BreakerState.objects.count() == Transition.objects.count() == 20 * MOST_BREAKERS
     assert stop < LONGEST_STOP
 
 

@@ -11,6 +11,7 @@ import pytest
 from controlplane.dataplane import rehearsal
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.keeper import Keeper
+from controlplane.dataplane.policies import Policies
 from controlplane.dataplane.rehearsal import Rehearsal
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tests.exchange import Exchange
@@ -264,6 +265,8 @@ def test_disk_keeps_the_normal_document_only() -> None:
     served = rehearsing("feature:search")
     served.state.confirm(served.state.now())
     served.state.install_known(1, frozenset())
+    served.state.install_causes(0, ())
+    served.state.install_policies(Policies.of(EPOCH, 0, ()))
 
     saved = Keeper._present(_keeper(served))
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
 from controlplane.dataplane import reports
+from controlplane.dataplane.report_fields import COUNTERS
 from controlplane.dataplane.reports import Row, merge, parse
 from controlplane.dataplane.tests.served import EPOCH
 
@@ -125,14 +126,27 @@ def test_names_in_any_script_are_names() -> None:
         ("checks.0.switch", "checks[0].switch", ["global:x", "segment:" + "x" * 121, "Segment:a"]),
         ("checks.0.allowed", "checks[0].allowed", [-1, 0.5, "1", None, True, 2**53 + 1]),
         ("checks.0.blocked", "checks[0].blocked", [-1, [], None]),
+        ("breakers", "breakers", [{}, 7, [{}] * 501]),
         ("breakers.0.dependency", "breakers[0].dependency", ["", 7, None, "x" * 1001]),
+        ("breakers.0.dependency", "breakers[0].dependency", ["core", "core->", "Core->oracle"]),
+        (
+            "breakers.0.dependency",
+            "breakers[0].dependency",
+            ["a->b->c", "a -> b", "x" * 61 + "->b"],
+        ),
         ("breakers.0.state", "breakers[0].state", ["ajar", None, 7, []]),
         ("breakers.0.mode", "breakers[0].mode", ["odd", {}]),
-        ("breakers.0.failure_rate", "breakers[0].failure_rate", [-0.1, "0.6", True]),
+        ("breakers.0.failure_rate", "breakers[0].failure_rate", [-0.1, "0.6", True, 1.01, 60]),
+        ("breakers.0.slow_rate", "breakers[0].slow_rate", [-1, 1e300]),
+        ("breakers.0.calls", "breakers[0].calls", [-1, 2**53 + 1]),
         ("breakers.0.counters", "breakers[0].counters", [[], "x"]),
-        ("breakers.0.counters.failure", "breakers[0].counters.failure", [-1, "x", None]),
+        ("breakers.0.counters.failure", "breakers[0].counters.failure", [-1, "x", None, 2**53 + 1]),
+        ("breakers.0.transitions", "breakers[0].transitions", ["x", [{}] * 101]),
         ("breakers.0.transitions.0.n", "breakers[0].transitions[0].n", ["1", None]),
         ("breakers.0.transitions.0.at", "breakers[0].transitions[0].at", ["now", None]),
+        ("breakers.0.transitions.0.cause", "breakers[0].transitions[0].cause", [7, "a\x00b"]),
+        ("bulkheads", "bulkheads", [[{}] * 201]),
+        ("bulkheads.0.name", "bulkheads[0].name", ["", "a\x00b", "x" * 201]),
         ("bulkheads.0.in_flight", "bulkheads[0].in_flight", [-1, None]),
         ("sli.0.total", "sli[0].total", ["1001", None]),
     ],
@@ -148,6 +162,22 @@ def test_an_element_that_is_no_object_is_named() -> None:
 
 def test_a_switch_named_twice_is_named() -> None:
     assert set(wrong("checks", WHOLE["checks"] * 2)) == {"checks[1].switch"}
+
+
+@pytest.mark.parametrize(("field", "key"), [("breakers", "dependency"), ("bulkheads", "name")])
+def test_a_breaker_or_bulkhead_named_twice_is_named(field: str, key: str) -> None:
+    assert set(wrong(field, WHOLE[field] * 2)) == {f"{field}[1].{key}"}
+
+
+def test_a_counter_that_nobody_knows_is_left_alone() -> None:
+    document = deepcopy(WHOLE)
+    document["breakers"][0]["counters"]["hedged"] = "many"
+    document["breakers"][0]["failure_rate"] = None
+
+    (found,) = parse(document).breakers.values()
+
+    assert set(found["counters"]) == set(COUNTERS)
+    assert (found["counters"]["failure"], found["failure_rate"]) == (12, None)
 
 
 def test_a_body_full_of_errors_names_a_few() -> None:

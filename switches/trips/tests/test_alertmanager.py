@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core import canonical
-from switches import reasons
+from controlplane.core import canonical, reasons
 from switches.trips import alertmanager, words
 
 

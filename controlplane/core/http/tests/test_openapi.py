@@ -61,6 +61,7 @@ def test_every_operation_names_its_problems_and_its_credentials(document):
 
 DATA_PLANE_ONLY = {
     "/api/v1/snapshot/stream",
+    "/api/v1/config",
     "/api/v1/report",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from controlplane.core.outbox.wordings.breakers import BREAKERS
 from controlplane.core.outbox.wordings.decisions import DECISIONS
 from controlplane.core.outbox.wordings.drills import DRILLS
 from controlplane.core.outbox.wordings.jobs import JOBS
@@ -42,6 +43,7 @@ WORDINGS: Mapping[str, Wording] = {
     **DECISIONS,
     **UPKEEP,
     **DRILLS,
+    **BREAKERS,
 }
 
 DIGESTIBLE = ("episode.expires_soon", "escalation.")

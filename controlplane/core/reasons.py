@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
-from switches import reason_words as words
+from controlplane.core import reason_words as words
 
 MIN_COLUMNS = 10
 MAX_CHARACTERS = 2000

@@ -1,0 +1,74 @@
+"""How breakers stand, and what they went through."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from breakers import finding, resources, standing
+from breakers.api.bodies import BreakerFilters, HistoryFilters
+from breakers.api.registry import READ, narrowed
+from breakers.api.shapes import ONE_DEPENDENCY, BreakerRowShape, TransitionShape
+from breakers.models import Dependency, Minute, Transition
+from breakers.services import registry
+from controlplane.core.clock import db_now
+from controlplane.core.http.views import ListView
+
+USUAL_MINUTES = 60
+
+
+class BreakerListShape(serializers.ListSerializer[Any]):
+    """Many are looked at together."""
+
+    def to_representation(self, data: Any) -> Any:
+        now = db_now()
+        return resources.breakers(standing.of(list(data), now), now)
+
+
+class ListedBreakerShape(BreakerRowShape):
+    class Meta:
+        list_serializer_class = BreakerListShape
+
+
+class BreakerList(ListView[Dependency]):
+    """Per dependency: the worst state, instances by state, what is forced and who obeys."""
+
+    queryset = Dependency.objects.registered()
+    serializer_class = ListedBreakerShape
+    filters = BreakerFilters
+    ordering = "id"
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
+        rows = narrowed(rows, filters)
+        if "state" in filters:
+            rows = finding.in_state(rows, filters["state"], db_now())
+        return rows
+
+
+class HistoryView(ListView[Transition]):
+    """A dependency's transitions, those told last first, and its last minutes."""
+
+    queryset = Transition.objects.all()
+    serializer_class = TransitionShape
+    path_parameters = ONE_DEPENDENCY
+    filters = HistoryFilters
+    ordering = "-id"
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    def chosen(self, rows: QuerySet[Transition], filters: dict[str, Any]) -> QuerySet[Transition]:
+        self._dependency = registry.find(self.kwargs["caller"], self.kwargs["callee"])
+        self._minutes = filters.get("minutes", USUAL_MINUTES)
+        return rows.filter(dependency=self._dependency)
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        response = super().list(request, *args, **kwargs)
+        first = db_now() - timedelta(minutes=self._minutes)
+        rows = Minute.objects.filter(dependency=self._dependency, minute__gte=first)
+        response.data["minutes"] = [resources.minute(row) for row in rows.order_by("minute")]
+        return response

@@ -1,0 +1,102 @@
+"""What may be said in a request. What it must mean is checked by the services, once."""
+
+from rest_framework import serializers
+
+from breakers.api.shapes import (
+    STATES,
+    BreakerSection,
+    BulkheadSection,
+    FallbackSection,
+    RetrySection,
+    Routes,
+)
+from breakers.models import Override, Service
+from breakers.parameters import CRITICALITIES
+from controlplane.core.http.fields import Filters, MutationBody, Text
+
+
+class DependencyBody(MutationBody):
+    """A whole policy: what is left out has its default, a section left out says nothing."""
+
+    protocol = Text(required=False)
+    timeout_ms = serializers.JSONField(required=False, help_text="Milliseconds, of one try.")
+    routes = Routes(required=False)
+    criticality = Text(required=False, help_text=f"One of {', '.join(CRITICALITIES)}.")
+    mode = Text(required=False, help_text="`sync` or `async`.")
+    notes = Text(required=False)
+    breaker = BreakerSection(required=False)
+    retry = RetrySection(required=False)
+    bulkhead = BulkheadSection(required=False)
+    fallback = FallbackSection(required=False)
+    runbook_url = Text(required=False)
+    owner = Text(required=False)
+    managed_by = Text(required=False)
+    on_outage = serializers.JSONField(
+        required=False,
+        help_text='`{"action": "trip", "switch": "segment:x", "open_share": 0.5, "for_seconds": '
+        '30, "expires_in": "1h"}`, or `"fallback"` without a switch.',
+    )
+    reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
+
+
+class NewDependencyBody(DependencyBody):
+    caller = Text()
+    callee = Text()
+
+
+class RemovalBody(MutationBody):
+    reason = Text(required=False, max_length=2000)
+
+
+class OverrideBody(MutationBody):
+    mode = Text(help_text=f"One of {', '.join(Override.Mode.values)}.")
+    reason = Text(help_text="What you saw and where: at least 10 columns, and not vague.")
+    expires_in = Text(required=False, help_text="`90s` to `30d`; a reset needs none.")
+
+
+class ServiceBody(MutationBody):
+    name = Text(required=False)
+    kind = Text(required=False, help_text=f"One of {', '.join(Service.Kind.values)}.")
+    owner = Text(required=False)
+    runbook_url = Text(required=False)
+    notes = Text(required=False)
+    level = serializers.JSONField(required=False, help_text="1, 2 or 3.")
+    loses = serializers.JSONField(required=False, help_text="A list of texts.")
+    keeps = serializers.JSONField(required=False, help_text="A list of texts.")
+    used_by = serializers.JSONField(required=False, help_text="A list of slugs.")
+    failure_mode = Text(required=False)
+    fallback = Text(required=False)
+    impact = Text(required=False)
+    retry = serializers.JSONField(required=False)
+    probe_url = Text(required=False, help_text="tcp://host:port, http://… or https://….")
+
+
+class NewServiceBody(ServiceBody):
+    slug = Text()
+
+
+class DependencyFilters(Filters):
+    caller = serializers.CharField(required=False, max_length=60)
+    callee = serializers.CharField(required=False, max_length=60)
+    criticality = serializers.ChoiceField(CRITICALITIES, required=False)
+    q = serializers.CharField(
+        required=False, max_length=200, help_text="In caller, callee or owner."
+    )
+
+
+class BreakerFilters(DependencyFilters):
+    state = serializers.ChoiceField(STATES, required=False)
+
+
+class ServiceFilters(Filters):
+    kind = serializers.ChoiceField(Service.Kind.values, required=False)
+    q = serializers.CharField(required=False, max_length=200, help_text="In slug, name or owner.")
+
+
+class HistoryFilters(Filters):
+    minutes = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=1440,
+        help_text="So many of the last minutes are told as well; 60.",
+    )

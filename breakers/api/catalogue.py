@@ -1,0 +1,92 @@
+"""Services, stores and event channels over HTTP."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from breakers import resources
+from breakers.api.bodies import NewServiceBody, ServiceBody, ServiceFilters
+from breakers.api.registry import READ, WRITE
+from breakers.api.shapes import ONE_SERVICE, ChannelShape, ServiceShape
+from breakers.models import Channel, Service
+from breakers.services import catalogue
+from controlplane.core.actors import Actor
+from controlplane.core.errors import NotFound
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+
+
+class ListedServiceShape(ServiceShape):
+    def to_representation(self, row: Service) -> dict[str, Any]:
+        return resources.service(row)
+
+
+class ListedChannelShape(ChannelShape):
+    def to_representation(self, row: Channel) -> dict[str, Any]:
+        return resources.channel(row)
+
+
+class ServiceList(ListView[Service]):
+    """Every service, worker, client, store and foreign service that is registered, by slug."""
+
+    queryset = Service.objects.all()
+    serializer_class = ListedServiceShape
+    filters = ServiceFilters
+    ordering = "slug"
+    read_scope = READ
+    write_scope = WRITE
+
+    def chosen(self, rows: QuerySet[Service], filters: dict[str, Any]) -> QuerySet[Service]:
+        if "kind" in filters:
+            rows = rows.filter(kind=filters["kind"])
+        if "q" in filters:
+            text = filters["q"]
+            rows = rows.filter(
+                Q(slug__icontains=text) | Q(name__icontains=text) | Q(owner__icontains=text)
+            )
+        return rows
+
+    @extend_schema(request=NewServiceBody, responses={201: ServiceShape})
+    @mutation(NewServiceBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Register a service that is not registered yet."""
+        slug = body.pop("slug")
+        actor.require(WRITE)
+        catalogue.require_new(slug)
+        row = catalogue.put_service(slug=slug, fields=body, actor=actor, now=now)
+        return Done(resources.service(row), status=201)
+
+
+class ServiceDetail(ApiView):
+    path_parameters = ONE_SERVICE
+    read_scope = READ
+    write_scope = WRITE
+
+    @extend_schema(responses=ServiceShape)
+    def get(self, request: Request, slug: str) -> Response:
+        """One service, and what is lost without it."""
+        row = Service.objects.filter(pk=slug.replace("\x00", "")).first()
+        if row is None:
+            raise NotFound("There is no such service; it may be registered with PUT.")
+        return Response(resources.service(row))
+
+    @extend_schema(request=ServiceBody, responses={200: ServiceShape, 201: ServiceShape})
+    @mutation(ServiceBody)
+    def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, slug: str) -> Done:
+        """Register it, or have it say exactly this."""
+        is_new = not catalogue.is_known(slug)
+        row = catalogue.put_service(slug=slug, fields=body, actor=actor, now=now)
+        return Done(resources.service(row), status=201 if is_new else 200)
+
+
+class ChannelList(ListView[Channel]):
+    """The ways events and live updates take: streams with their consumers, and sockets."""
+
+    queryset = Channel.objects.all()
+    serializer_class = ListedChannelShape
+    ordering = "name"
+    read_scope = READ
+    http_method_names = ["get", "head"]

@@ -1,0 +1,150 @@
+"""Registering dependencies, and forcing their breakers."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from breakers import resources
+from breakers.api.bodies import (
+    DependencyBody,
+    DependencyFilters,
+    NewDependencyBody,
+    OverrideBody,
+    RemovalBody,
+)
+from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, OverriddenShape, PutShape
+from breakers.models import Dependency
+from breakers.services import overrides, registry
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+
+READ, WRITE = "breakers:read", "breakers:write"
+
+
+class DependencyListShape(serializers.ListSerializer[Any]):
+    """Many are looked at together."""
+
+    def to_representation(self, data: Any) -> Any:
+        return resources.dependencies(list(data), db_now())
+
+
+class ListedDependencyShape(DependencyShape):
+    class Meta:
+        list_serializer_class = DependencyListShape
+
+
+class DependencyList(ListView[Dependency]):
+    """Every dependency that is registered, or known by reports."""
+
+    queryset = Dependency.objects.registered()
+    serializer_class = ListedDependencyShape
+    filters = DependencyFilters
+    ordering = "id"
+    read_scope = READ
+    write_scope = WRITE
+
+    def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
+        return narrowed(rows, filters)
+
+    @extend_schema(request=NewDependencyBody, responses={201: PutShape})
+    @mutation(NewDependencyBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Register a dependency that is not registered yet."""
+        caller, callee = body.pop("caller"), body.pop("callee")
+        actor.require(WRITE)
+        registry.require_names(caller, callee)
+        registry.require_new(caller, callee)
+        return _put(caller, callee, body, actor, now)
+
+
+class DependencyDetail(ApiView):
+    path_parameters = ONE_DEPENDENCY
+    read_scope = READ
+    write_scope = WRITE
+
+    @extend_schema(responses=DependencyShape)
+    def get(self, request: Request, caller: str, callee: str) -> Response:
+        """One dependency, its policy and what is forced upon it."""
+        return Response(_shown(registry.find(caller, callee), db_now()))
+
+    @extend_schema(request=DependencyBody, responses={200: PutShape, 201: PutShape})
+    @mutation(DependencyBody)
+    def put(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
+    ) -> Done:
+        """Register it, or have its policy say exactly this. Services are told at once."""
+        return _put(caller, callee, body, actor, now)
+
+    @extend_schema(request=RemovalBody, responses=PutShape)
+    @mutation(RemovalBody)
+    def delete(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
+    ) -> Done:
+        """Take it out; what is forced upon it ends. Services go by their defaults again."""
+        removed = registry.remove(
+            caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
+        )
+        return Done(_shown(removed, now))
+
+
+class OverrideView(ApiView):
+    path_parameters = ONE_DEPENDENCY
+    write_scope = WRITE
+
+    @extend_schema(request=OverrideBody, responses=OverriddenShape)
+    @mutation(OverrideBody)
+    def put(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
+    ) -> Done:
+        """Force a mode upon every instance's breaker, until it expires.
+
+        `applied` of `acknowledged` grows as instances report that they go by it; ask again.
+        """
+        fields = {"expires_in": None, **body}
+        override = overrides.put(caller=caller, callee=callee, actor=actor, now=now, **fields)
+        return Done(resources.overridden(override.dependency, override, now))
+
+    @extend_schema(request=RemovalBody, responses=OverriddenShape)
+    @mutation(RemovalBody)
+    def delete(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
+    ) -> Done:
+        """Let the breakers be: each begins anew, closed, with an empty window."""
+        ended = overrides.remove(
+            caller=caller, callee=callee, reason=body.get("reason", ""), actor=actor, now=now
+        )
+        dependency = registry.find(caller, callee)
+        return Done(resources.overridden(dependency, ended, now, version=dependency.version))
+
+
+def narrowed(rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
+    """The dependencies that pass the filters that registry and board have in common."""
+    for column in ("caller", "callee", "criticality"):
+        if column in filters:
+            rows = rows.filter(**{column: filters[column]})
+    if "q" in filters:
+        text = filters["q"]
+        rows = rows.filter(
+            Q(caller__icontains=text) | Q(callee__icontains=text) | Q(owner__icontains=text)
+        )
+    return rows
+
+
+def _put(caller: str, callee: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+    reason = body.pop("reason", "")
+    dependency = registry.put(
+        caller=caller, callee=callee, fields=body, reason=reason, actor=actor, now=now
+    )
+    status = 201 if dependency.registered_at == now else 200
+    return Done(_shown(dependency, now), status=status)
+
+
+def _shown(dependency: Dependency, now: datetime) -> dict[str, Any]:
+    (found,) = resources.dependencies([dependency], now)
+    return found

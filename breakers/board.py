@@ -1,0 +1,189 @@
+"""The board of breakers: what is asked for, found and put in order, the worst first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from breakers import standing
+from breakers.history import Spark, spark
+from breakers.models import Dependency, Minute
+from breakers.models.registry import Criticality
+from breakers.standing import Standing
+from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+
+PAGE_SIZE = 50
+OVERRIDDEN = "overridden"
+STATES = (standing.OPEN, standing.HALF_OPEN, OVERRIDDEN, standing.CLOSED, standing.UNKNOWN)
+SPARK_MINUTES = 60
+MOST_CALLERS = 40
+
+# A breaker that is not closed is rare, and has an index of its own: only those are counted, over
+# instances that are not gone. Heat counts up from the worst: what is open or half-open by a fresh
+# word, then by a stale one where no other is left, then what somebody has forced.
+_HOT = """
+    WITH hot AS (
+        SELECT s.dependency_id,
+               bool_or(i.reported_at >= %(fresh)s AND s.state = 'open') AS is_open,
+               bool_or(i.reported_at >= %(fresh)s AND s.state = 'half_open') AS half_open,
+               bool_or(s.state = 'open') AS was_open
+        FROM breakers_breakerstate s
+        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        WHERE i.reported_at >= %(gone)s AND s.state <> 'closed'
+        GROUP BY s.dependency_id
+    ), seen AS (
+        SELECT hot.*, EXISTS (
+            SELECT FROM breakers_breakerstate s
+            JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+            WHERE s.dependency_id = hot.dependency_id AND i.reported_at >= %(fresh)s) AS heard
+        FROM hot
+    ), judged AS (
+        SELECT d.id, d.caller, d.callee, d.criticality, d.owner, o.id IS NOT NULL AS overridden,
+               CASE WHEN seen.is_open OR NOT seen.heard AND seen.was_open THEN 'open'
+                    WHEN seen.half_open OR NOT seen.heard THEN 'half_open'
+                    ELSE 'calm' END AS state,
+               CASE WHEN seen.is_open THEN 0 WHEN seen.half_open THEN 1
+                    WHEN NOT seen.heard AND seen.was_open THEN 2
+                    WHEN NOT seen.heard THEN 3
+                    WHEN o.id IS NOT NULL THEN 4 ELSE 5 END AS heat,
+               CASE d.criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
+                    WHEN 'medium' THEN 2 ELSE 3 END AS weight
+        FROM breakers_dependency d
+        LEFT JOIN seen ON seen.dependency_id = d.id
+        LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
+        WHERE d.removed_at IS NULL
+    ), counted AS (
+        SELECT count(*) FILTER (WHERE state = 'open') AS open,
+               count(*) FILTER (WHERE state = 'half_open') AS half_open,
+               count(*) FILTER (WHERE overridden) AS overridden,
+               count(*) FILTER (WHERE state = 'open' AND criticality IN ('critical', 'high'))
+                   AS grave,
+               count(*) AS known
+        FROM judged
+    )
+    SELECT counted.*, EXISTS (SELECT {reporting}), ARRAY(
+        SELECT id FROM judged WHERE true {narrowed}
+        ORDER BY heat, weight, caller, callee
+        LIMIT %(most)s OFFSET %(start)s)
+    FROM counted
+"""
+_REPORTING = """s.dependency_id FROM breakers_breakerstate s
+    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+    WHERE i.reported_at >= %(gone)s"""
+_NARROWED: Mapping[str, str] = {
+    standing.OPEN: "AND state = 'open'",
+    standing.HALF_OPEN: "AND state = 'half_open'",
+    OVERRIDDEN: "AND overridden",
+    standing.CLOSED: f"AND state = 'calm' AND id IN (SELECT {_REPORTING})",
+    standing.UNKNOWN: f"AND state = 'calm' AND id NOT IN (SELECT {_REPORTING})",
+    "criticality": "AND criticality = %(criticality)s",
+    "caller": "AND caller = %(caller)s",
+    "q": "AND position(%(q)s IN caller || '->' || callee || ' ' || lower(owner)) > 0",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the board is narrowed to; empty means all. `state` may also be `overridden`."""
+
+    state: str = ""
+    criticality: str = ""
+    caller: str = ""
+    q: str = ""
+    page: int = 1
+
+    @property
+    def narrowed(self) -> bool:
+        return bool(self.state or self.criticality or self.caller or self.q)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many dependencies stand how; `grave` are open ones that are critical or high, and
+    `is_heard` is whether any instance reports a breaker at all."""
+
+    open: int
+    half_open: int
+    overridden: int
+    grave: int
+    known: int
+    is_heard: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A dependency as the board shows it, with its last hour."""
+
+    standing: Standing
+    spark: Spark
+
+
+@dataclass(frozen=True)
+class Found:
+    rows: Sequence[Row] = field(default_factory=list)
+    more: bool = False
+    tally: Tally = field(default_factory=lambda: Tally(0, 0, 0, 0, 0, False))
+
+
+def wanted(given: Any) -> Wanted:
+    """Read the filters of a URL; what makes no sense there narrows nothing."""
+    state, criticality = given.get("state", ""), given.get("criticality", "")
+    page = given.get("page", "")
+    return Wanted(
+        state=state if state in STATES else "",
+        criticality=criticality if criticality in Criticality.values else "",
+        caller=given.get("caller", "").replace("\x00", "").strip()[:60],
+        q=given.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
+        page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
+    )
+
+
+def find(asked: Wanted, now: datetime) -> Found:
+    """One page of the board, and how many stand how in all; five queries whatever the number."""
+    tally, ids = _look(asked, now)
+    known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
+    stand = standing.of([known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now)
+    sparks = _sparks([one.dependency.pk for one in stand], now)
+    rows = [Row(one, sparks[one.dependency.pk]) for one in stand]
+    return Found(rows, len(ids) > PAGE_SIZE, tally)
+
+
+def callers() -> list[str]:
+    """Who there is to narrow the board to; one more than `MOST_CALLERS` if they are too many for a
+    list to choose from."""
+    return list(
+        Dependency.objects.registered()
+        .order_by("caller")
+        .values_list("caller", flat=True)
+        .distinct()[: MOST_CALLERS + 1]
+    )
+
+
+def _look(asked: Wanted, now: datetime) -> tuple[Tally, list[int]]:
+    clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(asked, name)]
+    if asked.state:
+        clauses.append(_NARROWED[asked.state])
+    values: dict[str, Any] = {
+        "fresh": now - HEARD_WITHIN,
+        "gone": now - GONE_AFTER,
+        "criticality": asked.criticality,
+        "caller": asked.caller,
+        "q": asked.q.replace(" ", ""),
+        "most": PAGE_SIZE + 1,
+        "start": (asked.page - 1) * PAGE_SIZE,
+    }
+    with connection.cursor() as cursor:
+        statement = _HOT.format(reporting=_REPORTING, narrowed=" ".join(clauses))
+        cursor.execute(statement, values)
+        *counts, ids = cursor.fetchone()
+    return Tally(*counts), ids
+
+
+def _sparks(ids: Sequence[int], now: datetime) -> dict[int, Spark]:
+    first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
+    found: dict[int, list[Minute]] = {pk: [] for pk in ids}
+    for minute in Minute.objects.filter(dependency__in=ids, minute__gte=first).order_by("minute"):
+        found[minute.dependency_id].append(minute)
+    return {pk: spark(minutes, first, SPARK_MINUTES) for pk, minutes in found.items()}

@@ -1,0 +1,193 @@
+"""The files of a configuration folder, put together: what each service, dependency and channel is
+to be. Pure: texts in, values out.
+
+A file that is not there leaves alone what it would say. One that is there says all of it: a
+dependency that `breaker.yaml` does not name has no breaker by policy.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from breakers import names
+from controlplane.core.errors import InvalidInput
+
+Entries = dict[str, dict[str, Any]]
+
+SERVICES, TIMEOUT, BREAKER = "services.yaml", "timeout.yaml", "breaker.yaml"
+RETRY, BULKHEAD, FALLBACK, SLO = "retry.yaml", "bulkhead.yaml", "fallback.yaml", "slo.yaml"
+FILES = (SERVICES, TIMEOUT, BREAKER, RETRY, BULKHEAD, FALLBACK, SLO)
+"""In the order they are read."""
+PARTS = {
+    SERVICES: ("services", "channels", "stages"),
+    TIMEOUT: ("dependencies",),
+    BREAKER: ("breakers", "ownership"),
+    RETRY: ("retries", "workers"),
+    BULKHEAD: ("bulkheads", "tiers"),
+    FALLBACK: ("fallbacks", "outages", "chains"),
+}
+"""What each file is made of. `stages` and `chains` only hold what is used elsewhere in the file."""
+SAYS = {
+    TIMEOUT: (
+        "protocol", "timeout_ms", "routes", "criticality", "mode", "runbook_url", "notes",
+    ),
+    BREAKER: ("breaker", "owner", "managed_by"),
+    RETRY: ("retry",),
+    BULKHEAD: ("bulkhead",),
+    FALLBACK: ("fallback", "on_outage"),
+}  # fmt: skip
+"""Which fields of a dependency each file is about."""
+SECTIONS = (
+    (BREAKER, "breakers", "breaker"),
+    (RETRY, "retries", "retry"),
+    (BULKHEAD, "bulkheads", "bulkhead"),
+    (FALLBACK, "fallbacks", "fallback"),
+    (FALLBACK, "outages", "on_outage"),
+)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the files say. `dependencies` are by name, each with the fields the files that are
+    there speak of; `retries` are those of workers, by slug; `remarks` are for whoever loads."""
+
+    services: Entries = field(default_factory=dict)
+    channels: Entries = field(default_factory=dict)
+    dependencies: Entries = field(default_factory=dict)
+    retries: Entries = field(default_factory=dict)
+    files: frozenset[str] = frozenset()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def silent_on(self) -> frozenset[str]:
+        """Fields of dependencies that no file here is about."""
+        missing = SAYS.keys() - self.files
+        return frozenset(name for file in missing for name in SAYS[file])
+
+
+def read(texts: Mapping[str, str]) -> Configuration:
+    """Put the files together. Raises :class:`InvalidInput`, which names file and key."""
+    errors: dict[str, list[str]] = {}
+    files = {name: _file(name, texts[name], errors) for name in FILES if name in texts}
+    if not files:
+        errors["folder"] = [f"None of {', '.join(FILES)} is there."]
+    dependencies = _dependencies(files, errors)
+    found = Configuration(
+        services=_entries(files, SERVICES, "services", errors),
+        channels=_entries(files, SERVICES, "channels", errors),
+        dependencies=dependencies,
+        retries=_entries(files, RETRY, "workers", errors),
+        files=frozenset(files),
+        remarks=tuple(_remarks(files)),
+    )
+    if errors:
+        raise InvalidInput(errors)
+    return found
+
+
+def where(name: str, path: str) -> str:
+    """File and key of a dependency's field, for people: `breaker.yaml: core->oracle:
+    window_size`."""
+    top, _, rest = path.partition(".")
+    file = next((file for file, fields in SAYS.items() if top in fields), TIMEOUT)
+    in_section = any(top == section for _, _, section in SECTIONS)
+    return f"{file}: {name}: {rest or top if in_section else path}"
+
+
+def _dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Entries:
+    """Each dependency's fields out of all files; those it does not appear in say nothing of it."""
+    found = _entries(files, TIMEOUT, "dependencies", errors)
+    closed = TIMEOUT in files
+    allowed = {*SAYS[TIMEOUT]}
+    for name, entry in found.items():
+        if names.parts(name) is None:
+            _note(errors, f"{TIMEOUT}: {name}", "Must be caller->callee, two slugs.")
+        for key in entry.keys() - allowed:
+            _note(errors, f"{TIMEOUT}: {name}: {key}", "Unknown, or not of this file.")
+    tiers = _entries(files, BULKHEAD, "tiers", errors)
+
+    def of(file: str, part: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        for name, entry in _entries(files, file, part, errors).items():
+            if (closed and name not in found) or names.parts(name) is None:
+                _note(errors, f"{file}: {part}: {name}", f"There is no such one in {TIMEOUT}.")
+            else:
+                yield found.setdefault(name, {}), entry
+
+    for file, part, section in SECTIONS:
+        for fields, entry in of(file, part):
+            fields[section] = entry
+            if section == "bulkhead" and str(entry.get("tier")) in tiers:
+                fields[section] = {**tiers[str(entry["tier"])], **entry}
+    for fields, entry in of(BREAKER, "ownership"):
+        fields.update(entry)
+    return found
+
+
+def _entries(
+    files: Mapping[str, Any], file: str, part: str, errors: dict[str, list[str]]
+) -> Entries:
+    """A part of a file: names, each with an object."""
+    given = files.get(file, {}).get(part)
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        _note(errors, f"{file}: {part}", "Must be names with what each says.")
+        return {}
+    found: Entries = {}
+    for name, entry in given.items():
+        if not isinstance(name, str) or not isinstance(entry, dict | None):
+            _note(errors, f"{file}: {part}: {name}", "Must be a name with what it says.")
+        elif wrong := [key for key in entry or {} if not isinstance(key, str)]:
+            _note(errors, f"{file}: {part}: {name}: {wrong[0]}", "Quote this key.")
+        else:
+            found[name] = dict(entry or {})
+    return found
+
+
+def _remarks(files: Mapping[str, Any]) -> Iterator[str]:
+    if SLO in files:
+        said = ", ".join(map(str, files[SLO])) or "nothing"
+        yield f"{SLO} is well-formed ({said}); nothing in this console reads it yet."
+
+
+def _file(name: str, text: str, errors: dict[str, list[str]]) -> dict[str, Any]:
+    try:
+        found = yaml.load(text, Loader=_Loader)  # noqa: S506 - it is a SafeLoader
+    except yaml.YAMLError as error:
+        _note(errors, name, " ".join(str(error).split()))
+        return {}
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        _note(errors, name, "Must be keys with values.")
+        return {}
+    for key in found.keys() - {*PARTS.get(name, found)}:
+        _note(errors, f"{name}: {key}", f"Unknown; there are {', '.join(PARTS[name])}.")
+    return found
+
+
+def _note(errors: dict[str, list[str]], where: str, said: str) -> None:
+    errors.setdefault(where, []).append(said)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without objects, and without keys that stand twice: the first would be lost silently."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} is there twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+    loader.flatten_mapping(node)
+    return loader.construct_mapping(node, deep=True)
+
+
+_construct: Callable[[_Loader, yaml.MappingNode], dict[Any, Any]] = _mapping
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct)

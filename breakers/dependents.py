@@ -1,0 +1,39 @@
+"""Who else is hit by a switch: the services that check it, and whoever calls those."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from breakers import names
+from breakers.models import Dependency
+from controlplane.core.instances.queries import EVERY_CALL, callers
+
+MOST_SERVICES = 50
+MOST_CALLERS = 50
+TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by its token's.
+WORST_FIRST = ("critical", "high", "medium", "low")
+
+
+def of_switch(switch_id: str, now: datetime) -> Mapping[str, Any]:
+    """`dependents`: each service that checked the switch within the last hour, with what calls it,
+    the most critical first."""
+    found, _ = callers(None if switch_id == EVERY_CALL else switch_id, now, most=None)
+    checking = {one.service for one in found if not one.id.startswith(TOKEN)}
+    services = sorted(one for one in checking if names.is_slug(one))[:MOST_SERVICES]
+    calling: dict[str, list[Dependency]] = defaultdict(list)
+    for one in Dependency.objects.registered().filter(callee__in=services).order_by("caller"):
+        calling[one.callee].append(one)
+    return {"dependents": [_service(one, calling[one]) for one in services]}
+
+
+def _service(slug: str, calling: list[Dependency]) -> dict[str, Any]:
+    calling.sort(key=lambda one: (WORST_FIRST.index(one.criticality), one.caller))
+    return {
+        "service": slug,
+        "callers_total": len(calling),
+        "callers": [
+            {"service": one.caller, "dependency": one.name, "criticality": one.criticality}
+            for one in calling[:MOST_CALLERS]
+        ],
+    }

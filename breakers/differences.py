@@ -1,0 +1,160 @@
+"""A policy as lines for people, and what is different between two of them. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from breakers.parameters import ALIASES, PARAMETERS
+from breakers.policy import editable, hop_text
+from controlplane.core.audit.differences import Change as Shown
+from controlplane.core.audit.differences import changes
+
+__all__ = ["Line", "Section", "Shown", "difference", "policy_rows", "told"]
+
+HELP = {one.path: one for one in PARAMETERS}
+SECTIONS = {
+    "": "Call",
+    "breaker": "Breaker",
+    "retry": "Retry",
+    "bulkhead": "Bulkhead",
+    "fallback": "Fallback",
+}
+UNSHOWN = frozenset({"override", "routes"})
+"""What the page shows apart."""
+UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts")
+"""A name that ends so says what is counted; the value need not."""
+FIRST_NAMES = {"provider": 0, "model": 1}
+SAID_BESIDE = frozenset({"by", "set_at", "reason", "version"})
+"""What a row of the trail says of an override beside its figures."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A parameter with its value as text; `is_default` where nobody has chosen it."""
+
+    path: str
+    name: str
+    value: str
+    help: str
+    is_default: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a policy. `is_set` is False where the policy says nothing of it."""
+
+    name: str
+    title: str
+    is_set: bool
+    lines: Sequence[Line]
+
+    @property
+    def chosen(self) -> Sequence[Line]:
+        return [line for line in self.lines if not line.is_default]
+
+    @property
+    def defaults(self) -> Sequence[Line]:
+        return [line for line in self.lines if line.is_default]
+
+
+def policy_rows(document: Mapping[str, Any]) -> list[Section]:
+    """The whole policy by section, each parameter a line."""
+    found = []
+    for name, title in SECTIONS.items():
+        part = document if not name else document.get(name)
+        values = part if isinstance(part, Mapping) else {}
+        lines = [
+            _line(f"{name}.{key}" if name else key, key, value)
+            for key, value in values.items()
+            if _is_line(name, key)
+        ]
+        found.append(Section(name, title, bool(values), lines))
+    return found
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Shown]:
+    """What changes from one policy to the other, parameter by parameter; only what differs. Other
+    words for the same parameter don't count."""
+    found = changes(json.dumps(_plain(before)), json.dumps(_plain(after)))
+    return [change for change in found if change.changed]
+
+
+def told(before: str, after: str) -> list[Shown]:
+    """The same of a row of the audit trail."""
+    old, new = json.loads(before), json.loads(after)
+    if not isinstance(old, dict | None) or not isinstance(new, dict | None):
+        return changes(before, after)
+    found = changes(json.dumps(flat(old or {})), json.dumps(flat(new or {})))
+    found = [change for change in found if change.field.replace(" ", "_") not in SAID_BESIDE]
+    return [change for change in found if change.changed and (change.before or change.after)]
+
+
+def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
+    return flat(editable(document))
+
+
+def flat(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested objects as one level: `breaker.window_size`; lists as text."""
+    found: dict[str, Any] = {}
+    for key, value in document.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{path}.") or {path: "{}"}
+        elif isinstance(value, list):
+            found[path] = as_text(value)
+        else:
+            found[path] = value
+    return found
+
+
+def as_text(value: Any) -> str:
+    """A value as people read it."""
+    if value is None or value == "" or value == []:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_route(one) if _is_route(one) else hop(one) for one in value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return hop(value)
+
+
+def hop(value: Any) -> str:
+    """One hop of a chain; the database keeps the order of an object's names no longer than it
+    likes, so they get one here."""
+    if not isinstance(value, Mapping):
+        return hop_text(value)
+    names = sorted(value, key=lambda name: (FIRST_NAMES.get(name, len(FIRST_NAMES)), name))
+    return hop_text({name: value[name] for name in names})
+
+
+def _is_line(section: str, key: str) -> bool:
+    if section:
+        return not (section == "breaker" and key in ALIASES)
+    return key not in UNSHOWN and key not in SECTIONS
+
+
+def _line(path: str, key: str, value: Any) -> Line:
+    known = HELP.get(path)
+    default = known.default if known else None
+    if isinstance(default, tuple):
+        default = list(default)
+    text = as_text(value)
+    unit = known.unit if known and text != "–" and not key.endswith(UNITS) else ""
+    return Line(
+        path=path,
+        name=key.replace("_", " "),
+        value=f"{text} {unit}".strip(),
+        help=known.help if known else "",
+        is_default=known is not None and value == default,
+    )
+
+
+def _is_route(value: Any) -> bool:
+    return isinstance(value, Mapping) and "pattern" in value and "timeout_ms" in value
+
+
+def _route(value: Mapping[str, Any]) -> str:
+    return f"{value['pattern']} {value['timeout_ms']} ms"

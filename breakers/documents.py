@@ -1,0 +1,60 @@
+"""A policy's document taken apart, compared with another, and as services are told it. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One value that is not the same: its path (`breaker.open_seconds`), before and after; None
+    where there is none."""
+
+    path: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: {shown(self.before)} → {shown(self.after)}"
+
+
+def flat(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value with its path. Lists stay whole, but for those of objects."""
+    for name, value in document.items():
+        below = f"{path}.{name}" if path else name
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, below)
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            yield from flat({str(place): one for place, one in enumerate(value)}, below)
+        else:
+            yield below, value
+
+
+def differences(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> list[Difference]:
+    """What differs, in the order of `after`, then what only `before` has."""
+    was, becomes = dict(flat(before or {})), dict(flat(after or {}))
+    return [
+        Difference(path, was.get(path), becomes.get(path))
+        for path in dict.fromkeys([*becomes, *was])
+        if not _same(was.get(path), becomes.get(path))
+    ]
+
+
+def shown(value: Any) -> str:
+    """A value for people: what is not there is a dash."""
+    if value is None or value == "" or value == [] or value == {}:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(shown, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {shown(one)}" for name, one in value.items())
+    return str(value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """A text that is empty and one that is not there are the same."""
+    return one == other or (one in (None, "", [], {}) and other in (None, "", [], {}))

@@ -1,0 +1,41 @@
+"""Instances that fall silent: nobody tells of it, so open pages are told by looking."""
+
+from datetime import datetime, timedelta
+
+from django.db import connection
+
+from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+from controlplane.core.live import notes
+from controlplane.core.models import Tick
+
+TICK = "breakers.watch"
+LOOKS_BACK = timedelta(minutes=1)
+"""At most, after a pause: whoever was away longer reads everything anew."""
+
+_FADED = """
+    SELECT DISTINCT d.caller || '->' || d.callee
+    FROM core_instance i
+    JOIN breakers_breakerstate s ON s.instance = i.id AND s.boot = i.boot
+    JOIN breakers_dependency d ON d.id = s.dependency_id
+    WHERE (i.reported_at >= %(stale_from)s AND i.reported_at < %(stale)s)
+       OR (i.reported_at >= %(gone_from)s AND i.reported_at < %(gone)s)
+"""
+
+
+def tell(now: datetime) -> int:
+    """Tell of dependencies with an instance that has turned stale, or is gone, since the last
+    turn; returns how many. Telling twice costs a look."""
+    last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
+    passed = LOOKS_BACK if last is None else min(max(now - last, timedelta()), LOOKS_BACK)
+    stale, gone = now - HEARD_WITHIN, now - GONE_AFTER
+    given = {
+        "stale": stale,
+        "stale_from": stale - passed,
+        "gone": gone,
+        "gone_from": gone - passed,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_FADED, given)
+        found = [name for (name,) in cursor]
+    notes.changed("breakers", *found)
+    return len(found)

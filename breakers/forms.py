@@ -1,0 +1,251 @@
+"""What the screens of breakers ask of people. The rules are the services' and the policy's; forms
+put fields into their words, and keep what was typed."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+
+from breakers.models import Override
+from breakers.parameters import PARAMETERS, SECTIONS, Parameter
+from breakers.policy import OUTAGE_ACTIONS
+from breakers.values import Errors, put
+from controlplane.core.reasons import MAX_CHARACTERS
+
+HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}
+OTHER = "other"
+OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
+LONG_TEXT = 300  # characters: what may be longer gets a field of several lines
+LONGEST_VALUE = 20_000  # characters of one field: far beyond what any parameter may be
+
+
+class RuleForm(forms.Form):
+    """A form that a service has the last word on."""
+
+    renamed: Mapping[str, str] = {}
+
+    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
+        """Show a rule's complaints beside the fields they are about."""
+        for field, texts in errors.items():
+            name = self.renamed.get(field, field)
+            self.add_error(name if name in self.fields else None, list(texts))
+
+    def given(self, name: str) -> str:
+        return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
+
+
+class OverrideForm(RuleForm):
+    """Mode, reason and how long: one of the usual times, or as it is written."""
+
+    renamed = {"expires_in": "how_long"}
+
+    mode = forms.ChoiceField(
+        choices=Override.Mode.choices, error_messages={"required": "Choose what to force."}
+    )
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    how_long = forms.ChoiceField(
+        choices=[*HOW_LONG.items(), (OTHER, "other")], initial="1h", required=False
+    )
+    other = forms.CharField(max_length=20, required=False)
+
+    def asked(self) -> dict[str, Any]:
+        """The service's arguments."""
+        how_long = self.given("how_long") or "1h"
+        return {
+            "mode": self.given("mode"),
+            "reason": self.given("reason"),
+            "expires_in": self.given("other") if how_long == OTHER else how_long,
+        }
+
+
+class WhyForm(RuleForm):
+    reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter as the form shows it; `text` is its value as typed or as it stands."""
+
+    parameter: Parameter
+    text: str
+    errors: Sequence[str]
+
+    @property
+    def id(self) -> str:
+        return f"id_{self.parameter.path.replace('.', '-')}"
+
+    @property
+    def is_long(self) -> bool:
+        kind, most = self.parameter.kind, self.parameter.most or 0
+        return kind in {"words", "chain"} or (kind == "text" and most > LONG_TEXT)
+
+    @property
+    def default_text(self) -> str:
+        return typed(self.parameter, self.parameter.default)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the form; `is_on` where the policy says something of it."""
+
+    name: str
+    is_on: bool
+    fields: Sequence[Field]
+    errors: Sequence[str]
+
+
+def texts_of(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
+    """The form as it begins: what stands in the policy, as one would type it."""
+    found = {}
+    for parameter in PARAMETERS:
+        part = document.get(parameter.section) if parameter.section else document
+        value = part.get(parameter.name) if isinstance(part, Mapping) else None
+        if isinstance(part, Mapping) and parameter.name in part:
+            found[parameter.path] = typed(parameter, value)
+        else:
+            found[parameter.path] = typed(parameter, parameter.default)
+    for section in SECTIONS:
+        found[f"has.{section}"] = "on" if document.get(section) else ""
+    found["routes"] = "\n".join(
+        " ".join(filter(None, (one["pattern"], str(one["timeout_ms"]), one.get("reason", ""))))
+        for one in document.get("routes") or []
+    )
+    for name in OUTAGE_FIELDS:
+        found[f"on_outage.{name}"] = str(on_outage.get(name, ""))
+    return found
+
+
+def texts_posted(data: Mapping[str, Any]) -> dict[str, str]:
+    names = [one.path for one in PARAMETERS]
+    names += [f"has.{section}" for section in SECTIONS]
+    names += ["routes", *(f"on_outage.{name}" for name in OUTAGE_FIELDS)]
+    return {
+        name: str(data.get(name, "")).replace("\r\n", "\n").replace("\x00", "")[:LONGEST_VALUE]
+        for name in names
+    }
+
+
+def asked(texts: Mapping[str, str]) -> tuple[dict[str, Any], Errors]:
+    """The fields that :func:`breakers.services.registry.put` takes, and what can't be read."""
+    errors: Errors = {}
+    fields: dict[str, Any] = {}
+    for parameter in PARAMETERS:
+        section = parameter.section
+        if section and not texts.get(f"has.{section}"):
+            continue
+        place = fields.setdefault(section, {}) if section else fields
+        place[parameter.name] = _read(parameter, texts.get(parameter.path, "").strip(), errors)
+    fields["routes"] = [*_routes(texts.get("routes", ""), errors)]
+    fields["on_outage"] = _outage(texts, errors)
+    return fields, errors
+
+
+def parts(texts: Mapping[str, str], errors: Errors) -> list[Part]:
+    found = []
+    for section in ("", *SECTIONS):
+        fields = [
+            Field(one, texts.get(one.path, ""), about(one.path, errors))
+            for one in PARAMETERS
+            if one.section == section
+        ]
+        is_on = not section or bool(texts.get(f"has.{section}"))
+        found.append(Part(section, is_on, fields, errors.get(section, []) if section else []))
+    return found
+
+
+def unplaced(errors: Errors) -> list[str]:
+    """Complaints that stand beside no field."""
+    known = {one.path for one in PARAMETERS}
+    return [
+        f"{path}: {' '.join(said)}"
+        for path, said in errors.items()
+        if path not in known
+        and path not in SECTIONS
+        and not any(path.startswith(f"{one}.") for one in (*known, "routes", "on_outage"))
+        and path not in {"routes", "on_outage"}
+    ]
+
+
+def typed(parameter: Parameter, value: Any) -> str:
+    """A value as one would type it."""
+    if value is None:
+        return ""
+    if parameter.kind == "words":
+        return ", ".join(str(one) for one in value)
+    if parameter.kind == "chain":
+        return "\n".join(
+            one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in value
+        )
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _read(parameter: Parameter, text: str, errors: Errors) -> Any:
+    """The value of a field; nothing typed is the default. Raises nothing: complaints are noted."""
+    if not text:
+        return None
+    try:
+        match parameter.kind:
+            case "whole":
+                return int(text.replace(" ", ""))
+            case "number":
+                return float(text.replace(" ", ""))
+            case "words":
+                return [word for word in text.replace(",", " ").split() if word]
+            case "chain":
+                return [
+                    json.loads(line) if line.startswith("{") else line
+                    for line in (line.strip() for line in text.split("\n"))
+                    if line
+                ]
+            case _:
+                return text
+    except ValueError:
+        said = {
+            "whole": "Write a whole number.",
+            "number": "Write a number.",
+            "chain": "A line that begins with { has to be JSON.",
+        }
+        put(errors, parameter.path, said[parameter.kind])
+        return None
+
+
+def _routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
+    """A line each: pattern, milliseconds, and why if one likes."""
+    for number, line in enumerate(filter(None, (line.strip() for line in text.split("\n"))), 1):
+        pattern, _, rest = line.partition(" ")
+        milliseconds, _, reason = rest.strip().partition(" ")
+        if not milliseconds.isdecimal():
+            put(errors, "routes", f"Line {number}: write the pattern, then milliseconds.")
+            continue
+        route = {"pattern": pattern, "timeout_ms": int(milliseconds)}
+        yield {**route, "reason": reason.strip()} if reason.strip() else route
+
+
+def _outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
+    given = {name: texts.get(f"on_outage.{name}", "").strip() for name in OUTAGE_FIELDS}
+    if given["action"] not in OUTAGE_ACTIONS:
+        return {}
+    found: dict[str, Any] = {"action": given["action"]}
+    for name in ("open_share", "for_seconds"):
+        if given[name]:
+            try:
+                found[name] = float(given[name])
+            except ValueError:
+                put(errors, f"on_outage.{name}", "Write a number.")
+    if given["expires_in"]:
+        found["expires_in"] = given["expires_in"]
+    if given["switch"] and given["action"] == "trip":
+        found["switch"] = given["switch"]
+    return found
+
+
+def about(path: str, errors: Errors) -> list[str]:
+    """Complaints of the field and of its entries (`retry.never.3`)."""
+    return [
+        text
+        for place, texts in errors.items()
+        if place == path or place.startswith(f"{path}.")
+        for text in texts
+    ]

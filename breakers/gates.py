@@ -1,0 +1,140 @@
+"""Answers to the gates of ramps: is a dependency's breaker closed wherever it is known?"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from breakers import names
+from controlplane.core.canonical import timestamp
+from controlplane.core.gates import services as gates
+from controlplane.core.gates.models import Gate
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, Answer
+from controlplane.core.instances.queries import HEARD_WITHIN
+
+TYPE = "breaker"
+SAID_AGAIN_AFTER = timedelta(seconds=15)
+"""An answer that stays the same is written anew this often: whoever asked takes it for a minute."""
+MOST_NAMED = 5
+
+# However many gates ask, each dependency is looked at once.
+_SEEN = """
+    SELECT d.caller || '->' || d.callee, count(*),
+           count(*) FILTER (WHERE s.state = 'open'),
+           count(*) FILTER (WHERE s.state = 'half_open'),
+           count(*) FILTER (WHERE s.mode <> 'normal'),
+           min(i.reported_at),
+           (array_agg(i.id ORDER BY i.id) FILTER (WHERE s.state = 'open'))[1:%(most)s]
+    FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS asked (caller, callee)
+    JOIN breakers_dependency d ON d.caller = asked.caller AND d.callee = asked.callee
+    JOIN breakers_breakerstate s ON s.dependency_id = d.id
+    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+    WHERE i.reported_at >= %(fresh)s
+    GROUP BY d.id
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The breakers of a dependency in instances that are fresh: how many there are, in which state,
+    and how many are `blinded` by a mode that an operator has forced. `oldest` is the earliest of
+    their last reports."""
+
+    instances: int
+    open: int
+    half_open: int
+    blinded: int
+    oldest: datetime
+    open_in: tuple[str, ...] = ()
+
+
+def answer_open(now: datetime) -> int:
+    """Answer every open question about a breaker; returns how many answers were written."""
+    questions = gates.open_questions(TYPE)
+    if not questions:
+        return 0
+    seen = look({_dependency(one) for one in questions}, now)
+    return sum(_answered(one, seen.get(_dependency(one)), now) for one in questions)
+
+
+def look(wanted: Collection[str], now: datetime) -> dict[str, Seen]:
+    """The fresh breakers of these dependencies, by name (`core->oracle`), in one query. One that
+    nobody has reported lately is not among them."""
+    pairs = sorted({pair for name in wanted if (pair := names.parts(name))})
+    if not pairs:
+        return {}
+    given: dict[str, Any] = {
+        "callers": [caller for caller, _ in pairs],
+        "callees": [callee for _, callee in pairs],
+        "fresh": now - HEARD_WITHIN,
+        "most": MOST_NAMED,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SEEN, given)
+        rows = cursor.fetchall()
+    return {name: _seen(*figures) for name, *figures in rows}
+
+
+def judge(name: str, seen: Seen | None, since: datetime) -> Answer:
+    """Fails while a fresh breaker is open; passes once all of them are closed in normal mode, by
+    reports since the question was asked. Anything else is no data, and says why."""
+    if seen is None:
+        why = f"no instance has reported {name} within {HEARD_WITHIN.seconds} s"
+        return Answer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
+    evidence = _evidence(name, seen)
+    if seen.open:
+        why = f"it is open in {seen.open:,} of {_instances(seen.instances)}"
+        return Answer(FAIL, {**evidence, "open_in": [*seen.open_in], "why": why})
+    if seen.blinded:
+        why = f"an override blinds {seen.blinded:,} of {_instances(seen.instances)}"
+    elif seen.half_open:
+        why = f"it is half-open in {seen.half_open:,} of {_instances(seen.instances)}"
+    elif seen.oldest < since:
+        why = f"not all of {_instances(seen.instances)} have reported since the step began"
+    else:
+        return Answer(PASS, evidence)
+    return Answer(NO_DATA, {**evidence, "why": why})
+
+
+def _seen(*columns: Any) -> Seen:
+    instances, is_open, half_open, blinded, oldest, open_in = columns
+    return Seen(instances, is_open, half_open, blinded, oldest, tuple(open_in or ()))
+
+
+def _evidence(name: str, seen: Seen) -> dict[str, Any]:
+    return {
+        "dependency": name,
+        "instances": seen.instances,
+        "closed": seen.instances - seen.open - seen.half_open,
+        "open": seen.open,
+        "half_open": seen.half_open,
+        "blinded": seen.blinded,
+    }
+
+
+def _answered(gate: Gate, seen: Seen | None, now: datetime) -> bool:
+    given = judge(_dependency(gate), seen, gate.since)
+    if _stands(gate, given, now):
+        return False
+    evidence: Mapping[str, Any] = {**given.evidence, "looked_at": timestamp(now)}
+    return gates.answer(
+        key=gate.key, verdict=given.verdict, evidence=evidence, observed_at=now, now=now
+    )
+
+
+def _stands(gate: Gate, given: Answer, now: datetime) -> bool:
+    """Whether the same was said a moment ago: thousands of ramps may ask, each second."""
+    said = {name: value for name, value in gate.evidence.items() if name != "looked_at"}
+    if gate.observed_at is None or (gate.verdict, said) != (given.verdict, dict(given.evidence)):
+        return False
+    return gate.since <= gate.observed_at and now - SAID_AGAIN_AFTER < gate.observed_at <= now
+
+
+def _dependency(gate: Gate) -> str:
+    return str(gate.spec.get("dependency", ""))[:200]
+
+
+def _instances(count: int) -> str:
+    return f"{count:,} instance{'' if count == 1 else 's'}"

@@ -1,0 +1,155 @@
+"""What a dependency's breakers did over time, as figures to draw. Pure but for the rows it takes.
+
+Minutes are rows of :class:`breakers.models.Minute`, or anything with their fields.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+WORST = ("unknown", "closed", "half_open", "open")
+"""What a minute's `worst` stands for, by its number."""
+COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
+MINUTE = timedelta(minutes=1)
+
+
+class Counted(Protocol):
+    minute: datetime
+    worst: int
+    success: int
+    failure: int
+    timeout: int
+    slow: int
+    rejected: int
+    fallback: int
+    retry: int
+
+
+@dataclass(frozen=True)
+class Band:
+    """The same state for `length` minutes, from minute `start` on."""
+
+    start: int
+    length: int
+    state: str
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length
+
+
+@dataclass(frozen=True)
+class Spark:
+    """An hour at a glance: the share of failures minute by minute, in pieces without gaps.
+
+    `pieces` are the points (minute, share 0 to 1) of minutes in a row that had calls; `troubled`
+    are the bands in which a breaker was not closed. `worst_share` is the highest, None if there
+    was no call at all.
+    """
+
+    length: int
+    pieces: Sequence[Sequence[tuple[int, float]]]
+    troubled: Sequence[Band]
+    worst_share: float | None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.pieces and not self.troubled
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Counters over some time."""
+
+    success: int = 0
+    failure: int = 0
+    timeout: int = 0
+    slow: int = 0
+    rejected: int = 0
+    fallback: int = 0
+    retry: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Tries that reached the callee or ran out of time: rejected ones were never made."""
+        return self.success + self.failure + self.timeout
+
+    @property
+    def failure_share(self) -> float | None:
+        return (self.failure + self.timeout) / self.calls if self.calls else None
+
+    @property
+    def amplification(self) -> float | None:
+        """Tries for each call that was made at all; 1 is no retry."""
+        first = self.calls - self.retry
+        return self.calls / first if first > 0 else None
+
+    def share(self, name: str) -> float | None:
+        """Of one counter among all that was tried or turned away."""
+        whole = self.calls + self.rejected
+        count: int = getattr(self, name)
+        return count / whole if whole else None
+
+
+def spark(minutes: Iterable[Counted], first: datetime, length: int) -> Spark:
+    """The last `length` minutes from `first` on; minutes outside of it are left out."""
+    pieces: list[list[tuple[int, float]]] = []
+    found = {_place(one, first): one for one in minutes}
+    for place in range(length):
+        one = found.get(place)
+        share = None if one is None else sums([one]).failure_share
+        if share is None:
+            continue
+        if pieces and pieces[-1][-1][0] == place - 1:
+            pieces[-1].append((place, share))
+        else:
+            pieces.append([(place, share)])
+    shares = [share for piece in pieces for _, share in piece]
+    troubled = [
+        band for band in bands(found.values(), first, length) if band.state in {"open", "half_open"}
+    ]
+    return Spark(length, pieces, troubled, max(shares, default=None))
+
+
+def bands(minutes: Iterable[Counted], first: datetime, length: int) -> list[Band]:
+    """The worst state of each minute, joined where it stayed the same, without a gap: what nobody
+    reported is `unknown`."""
+    worst = {_place(one, first): one.worst for one in minutes}
+    found: list[Band] = []
+    for place in range(length):
+        number = worst.get(place, 0)
+        state = WORST[number] if 0 <= number < len(WORST) else WORST[0]
+        if found and found[-1].state == state:
+            found[-1] = Band(found[-1].start, found[-1].length + 1, state)
+        else:
+            found.append(Band(place, 1, state))
+    return found
+
+
+def coarser(found: Sequence[Band], step: int) -> list[Band]:
+    """The same in pieces of `step` minutes, each as bad as its worst minute: a day that flaps is
+    not a thousand bands."""
+    pieces: list[Band] = []
+    for start in range(0, found[-1].end if found else 0, step):
+        pieces.append(Band(start, step, WORST[0]))
+    for band in found:
+        for place in range(band.start // step, (band.end - 1) // step + 1):
+            if WORST.index(band.state) > WORST.index(pieces[place].state):
+                pieces[place] = Band(place * step, step, band.state)
+    joined: list[Band] = []
+    for piece in pieces:
+        if joined and joined[-1].state == piece.state:
+            joined[-1] = Band(joined[-1].start, joined[-1].length + step, piece.state)
+        else:
+            joined.append(piece)
+    return joined
+
+
+def sums(minutes: Iterable[Counted]) -> Sums:
+    rows = list(minutes)
+    return Sums(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
+
+
+def _place(one: Counted, first: datetime) -> int:
+    return (one.minute - first) // MINUTE

@@ -1,0 +1,59 @@
+"""`manage.py breakers status`: how every dependency stands, at the server's shell."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from breakers import resources, standing
+from breakers.models import Dependency
+from breakers.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from controlplane.core.clock import db_now
+from controlplane.core.shell import ShellCommand
+
+WORST_FIRST = (OPEN, HALF_OPEN, UNKNOWN, CLOSED)
+AT_ONCE = 500
+
+
+class Command(ShellCommand):
+    help = "Say how the breakers of every dependency stand."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="command", required=True)
+        status = commands.add_parser("status", help="one line for each dependency, the worst first")
+        status.add_argument("--json", action="store_true", help="as GET /api/v1/breakers/ has it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        rows = _rows()
+        if options["json"]:
+            self.line(json.dumps({"results": rows}, ensure_ascii=False, indent=2))
+            return
+        if not rows:
+            self.line("No dependency is known. Load some: manage.py config load config")
+        width = max((len(row["name"]) for row in rows), default=0)
+        for row in sorted(rows, key=lambda row: (WORST_FIRST.index(row["state"]), row["name"])):
+            self.line(f"{row['name']:{width}}  {_told(row)}")
+
+
+def _rows() -> list[dict[str, Any]]:
+    now = db_now()
+    found, last = [], 0
+    known = Dependency.objects.registered().order_by("id")
+    while page := list(known.filter(pk__gt=last)[:AT_ONCE]):
+        found += resources.breakers(standing.of(page, now), now)
+        last = page[-1].pk
+    return found
+
+
+def _told(row: dict[str, Any]) -> str:
+    counts = " ".join(f"{count} {state}" for state, count in row["counts"].items() if count)
+    stale = f", {row['stale']} stale" if row["stale"] else ""
+    rate = f"{row['failure_rate']:.1%}" if row["failure_rate"] is not None else "-"
+    said = f"{row['state']:9}  {row['criticality']:8}  {counts or 'no instances'}{stale}"
+    said += f"  failures {rate}"
+    if override := row["override"]:
+        obeyed = override["acknowledged"]
+        said += (
+            f"  {override['mode']} until {override['expires_at']} by {override['set_by']}"
+            f" ({obeyed['applied']} of {obeyed['instances']} apply it)"
+        )
+    return said

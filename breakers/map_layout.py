@@ -1,0 +1,287 @@
+"""Where the boxes and lines of the dependency map lie. Pure.
+
+Callers stand left of what they call: layers are the generations of the graph with each cycle taken
+as one. A line that skips a layer passes it at a place of its own, so that it crosses no box. The
+order within a layer is that of the neighbours' mean place, swept to and fro, the best one kept.
+"""
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import networkx as nx
+
+Edge = tuple[str, str]
+Point = tuple[float, float]
+Spot = str | tuple[str, str, int]
+"""A service, or the place where a line (caller, callee) passes a layer."""
+
+BOX_WIDTH, BOX_HEIGHT = 160, 48
+LAYER_GAP, ROW_GAP = 84, 22
+PASS_HEIGHT = 14
+MARGIN = 14
+SWEEPS = 6
+LOOP_WIDTH = 44
+
+
+@dataclass(frozen=True)
+class Box:
+    """A service's place: upper left corner, layer and row counted from 0."""
+
+    x: float
+    y: float
+    layer: int
+    row: int
+
+    @property
+    def middle(self) -> float:
+        return self.y + BOX_HEIGHT / 2
+
+
+@dataclass(frozen=True)
+class Route:
+    """A line's path in SVG's words, and the point where its mark belongs."""
+
+    path: str
+    mark: Point
+
+
+@dataclass(frozen=True)
+class Layout:
+    width: float
+    height: float
+    boxes: Mapping[str, Box]
+    routes: Mapping[Edge, Route]
+
+
+def arrange(services: Iterable[str], edges: Iterable[Edge]) -> Layout:
+    """Lay out a graph; the same one always alike."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(sorted(set(services)))
+    graph.add_edges_from(sorted(set(edges)))
+    layers = _layers(graph)
+    rows, links = _spots(graph, layers)
+    rows = _untangled(rows, links)
+    middles = _placed(rows, links)
+    boxes = {
+        spot: Box(_left(layer), middles[spot] - BOX_HEIGHT / 2, layer, row)
+        for layer, spots in enumerate(rows)
+        for row, spot in enumerate(one for one in spots if isinstance(one, str))
+        if isinstance(spot, str)
+    }
+    height = max((box.y + BOX_HEIGHT for box in boxes.values()), default=0) + MARGIN
+    has_loop = any(layers[a] == layers[b] == len(rows) - 1 for a, b in graph.edges)
+    width = _left(len(rows)) - LAYER_GAP + MARGIN + (LOOP_WIDTH if has_loop else 0)
+    routes = _routes(graph, layers, boxes, middles)
+    lowest = max((middle for middle in middles.values()), default=0) + MARGIN
+    return Layout(max(width, 2 * MARGIN), max(height, lowest), boxes, routes)
+
+
+def _layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
+    """The layer of each service. Who is called by nobody stands right before what it calls."""
+    whole = nx.condensation(graph)
+    found = {
+        group: layer
+        for layer, groups in enumerate(nx.topological_generations(whole))
+        for group in groups
+    }
+    for group in whole:
+        if whole.in_degree(group) == 0 and whole.out_degree(group):
+            found[group] = min(found[after] for after in whole.successors(group)) - 1
+    return {name: found[whole.graph["mapping"][name]] for name in graph}
+
+
+def _spots(
+    graph: "nx.DiGraph[str]", layers: Mapping[str, int]
+) -> tuple[list[list[Spot]], list[tuple[Spot, Spot]]]:
+    """What lies in each layer, and the links from one layer to the next."""
+    rows: list[list[Spot]] = [[] for _ in range(max(layers.values(), default=-1) + 1)]
+    for name in graph:
+        rows[layers[name]].append(name)
+    links: list[tuple[Spot, Spot]] = []
+    for caller, callee in graph.edges:
+        chain = _chain(caller, callee, layers)
+        for layer, spot in enumerate(chain[1:-1], start=layers[caller] + 1):
+            rows[layer].append(spot)
+        if layers[caller] < layers[callee]:
+            links += pairwise(chain)
+    return rows, links
+
+
+def _chain(caller: str, callee: str, layers: Mapping[str, int]) -> list[Spot]:
+    between = range(layers[caller] + 1, layers[callee])
+    return [caller, *((caller, callee, layer) for layer in between), callee]
+
+
+def _untangled(rows: list[list[Spot]], links: Sequence[tuple[Spot, Spot]]) -> list[list[Spot]]:
+    before, after = _neighbours(links)
+    best, fewest = rows, _crossings(rows, after)
+    present = rows
+    for sweep in range(SWEEPS):
+        forward = sweep % 2 == 0
+        order = range(1, len(rows)) if forward else range(len(rows) - 2, -1, -1)
+        present = [list(row) for row in present]
+        for layer in order:
+            beside = present[layer - 1 if forward else layer + 1]
+            place = {spot: at for at, spot in enumerate(beside)}
+            near = before if forward else after
+            present[layer] = _by_mean(present[layer], near, place)
+        crossings = _crossings(present, after)
+        if crossings < fewest:
+            best, fewest = present, crossings
+    return best
+
+
+def _by_mean(
+    row: list[Spot], near: Mapping[Spot, list[Spot]], place: Mapping[Spot, int]
+) -> list[Spot]:
+    def mean(at: int) -> float:
+        places = [place[spot] for spot in near.get(row[at], ()) if spot in place]
+        return sum(places) / len(places) if places else at
+
+    return [row[at] for at in sorted(range(len(row)), key=lambda at: (mean(at), at))]
+
+
+def _crossings(rows: Sequence[Sequence[Spot]], after: Mapping[Spot, list[Spot]]) -> int:
+    """How many pairs of links cross between neighbouring layers."""
+    count = 0
+    for row, beside in pairwise(rows):
+        place = {spot: at for at, spot in enumerate(beside)}
+        seen: list[int] = []
+        for spot in row:
+            targets = sorted(place[one] for one in after.get(spot, ()))
+            count += sum(len(seen) - bisect_right(seen, target) for target in targets)
+            for target in targets:
+                insort(seen, target)
+    return count
+
+
+def _placed(
+    rows: Sequence[Sequence[Spot]], links: Sequence[tuple[Spot, Spot]]
+) -> dict[Spot, float]:
+    """The middle of each spot from above: near its neighbours' mean, apart from the next."""
+    before, after = _neighbours(links)
+    middles: dict[Spot, float] = {}
+    for row in rows:
+        total = sum(_size(spot) for spot in row)
+        middles |= _apart(row, dict.fromkeys(row, 0.0), -total / 2)
+    for sweep in range(SWEEPS):
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            wished = {}
+            for spot in row:
+                near = [*before.get(spot, ()), *after.get(spot, ())]
+                places = [middles[one] for one in near]
+                wished[spot] = sum(places) / len(places) if places else middles[spot]
+            middles |= _apart(row, wished, None)
+    top = min((middle - _size(spot) / 2 for spot, middle in middles.items()), default=0)
+    return {spot: round(middle - top + MARGIN, 1) for spot, middle in middles.items()}
+
+
+def _apart(
+    row: Sequence[Spot], wished: Mapping[Spot, float], start: float | None
+) -> dict[Spot, float]:
+    """The wished places in the row's order, pushed down where they would overlap, then moved back
+    together by the mean of what was pushed."""
+    found: dict[Spot, float] = {}
+    least = start
+    for spot in row:
+        half = _size(spot) / 2
+        place = wished[spot] if start is None else least + half  # type: ignore[operator]
+        if least is not None:
+            place = max(place, least + half)
+        found[spot] = place
+        least = place + half
+    if start is not None or not found:
+        return found
+    pushed = sum(found[spot] - wished[spot] for spot in row) / len(found)
+    return {spot: place - pushed for spot, place in found.items()}
+
+
+def _size(spot: Spot) -> float:
+    return (BOX_HEIGHT if isinstance(spot, str) else PASS_HEIGHT) + ROW_GAP
+
+
+def _neighbours(
+    links: Sequence[tuple[Spot, Spot]],
+) -> tuple[dict[Spot, list[Spot]], dict[Spot, list[Spot]]]:
+    before: dict[Spot, list[Spot]] = {}
+    after: dict[Spot, list[Spot]] = {}
+    for one, other in links:
+        after.setdefault(one, []).append(other)
+        before.setdefault(other, []).append(one)
+    return before, after
+
+
+def _left(layer: int) -> float:
+    return MARGIN + layer * (BOX_WIDTH + LAYER_GAP)
+
+
+def _routes(
+    graph: "nx.DiGraph[str]",
+    layers: Mapping[str, int],
+    boxes: Mapping[str, Box],
+    middles: Mapping[Spot, float],
+) -> dict[Edge, Route]:
+    chains: dict[Edge, list[Spot]] = {
+        (caller, callee): _chain(caller, callee, layers) for caller, callee in graph.edges
+    }
+    begins = _ports(chains, boxes, middles, end=0)
+    ends = _ports(chains, boxes, middles, end=-1)
+    routes = {}
+    for edge, chain in chains.items():
+        caller, callee = edge
+        if layers[caller] >= layers[callee]:
+            routes[edge] = _loop(boxes[caller], begins[edge], ends[edge])
+            continue
+        points: list[Point] = [(boxes[caller].x + BOX_WIDTH, begins[edge])]
+        for layer, spot in enumerate(chain[1:-1], start=layers[caller] + 1):
+            left = _left(layer)
+            points += [(left, middles[spot]), (left + BOX_WIDTH, middles[spot])]
+        points.append((boxes[callee].x, ends[edge]))
+        routes[edge] = _line(points)
+    return routes
+
+
+def _ports(
+    chains: Mapping[Edge, Sequence[Spot]],
+    boxes: Mapping[str, Box],
+    middles: Mapping[Spot, float],
+    *,
+    end: int,
+) -> dict[Edge, float]:
+    """Where each line leaves (end 0) or reaches (end -1) its box, in the order of where it goes."""
+    by_box: dict[str, list[Edge]] = {}
+    for edge in chains:
+        by_box.setdefault(edge[end], []).append(edge)
+    found = {}
+    for name, lines in by_box.items():
+        towards = 1 if end == 0 else -2
+        lines.sort(key=lambda edge: (middles[chains[edge][towards]], edge))
+        for number, edge in enumerate(lines, start=1):
+            found[edge] = round(boxes[name].y + BOX_HEIGHT * number / (len(lines) + 1), 1)
+    return found
+
+
+def _line(points: Sequence[Point]) -> Route:
+    """Curves from layer to layer, straight through the layers between."""
+    (x, y), *rest = points
+    parts = [f"M{x:g} {y:g}"]
+    mark = points[0]
+    for number, (to_x, to_y) in enumerate(rest):
+        if number % 2:
+            parts.append(f"H{to_x:g}")
+        else:
+            half = (x + to_x) / 2
+            parts.append(f"C{half:g} {y:g} {half:g} {to_y:g} {to_x:g} {to_y:g}")
+            mark = (half, round((y + to_y) / 2, 1))
+        x, y = to_x, to_y
+    return Route(" ".join(parts), mark)
+
+
+def _loop(box: Box, begin: float, end: float) -> Route:
+    """Within a layer, as in a cycle: out on the right and back."""
+    right = box.x + BOX_WIDTH
+    out = right + LOOP_WIDTH
+    path = f"M{right:g} {begin:g} C{out:g} {begin:g} {out:g} {end:g} {right:g} {end:g}"
+    return Route(path, (right + 0.75 * LOOP_WIDTH, round((begin + end) / 2, 1)))

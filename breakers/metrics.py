@@ -1,0 +1,109 @@
+"""What Prometheus is told of breakers, overrides and the level of degradation."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from breakers.alarms import rules
+from breakers.models import Alarm, Override, Probe
+from breakers.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from controlplane.core import metrics
+from controlplane.core.degradation import services as degradation
+from controlplane.core.instances.queries import HEARD_WITHIN
+
+PAIR = ("caller", "callee")
+CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}
+
+_STANDING = """
+    SELECT d.caller, d.callee, d.trips_total, d.fallback_total,
+           CASE WHEN seen.open THEN 'open' WHEN seen.half_open THEN 'half_open'
+                WHEN seen.dependency_id IS NOT NULL THEN 'closed' ELSE 'unknown' END
+    FROM breakers_dependency d LEFT JOIN (
+        SELECT s.dependency_id, bool_or(s.state = 'open') AS open,
+               bool_or(s.state = 'half_open') AS half_open
+        FROM breakers_breakerstate s
+        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        WHERE i.reported_at >= %(fresh)s
+        GROUP BY s.dependency_id
+    ) seen ON seen.dependency_id = d.id
+    WHERE d.removed_at IS NULL OR seen.dependency_id IS NOT NULL
+    ORDER BY d.caller, d.callee
+"""
+
+
+@metrics.from_database
+def breakers(now: datetime) -> Iterator[Metric]:
+    """A state only where an instance has reported lately: what nobody tells of is not closed."""
+    state = GaugeMetricFamily(
+        "switchgear_circuit_breaker_state",
+        "0 closed, 1 open, 2 half-open: the worst of the instances that report.",
+        labels=PAIR,
+    )
+    trips = CounterMetricFamily(
+        "switchgear_circuit_breaker_trips", "How often breakers opened.", labels=PAIR
+    )
+    fallbacks = CounterMetricFamily(
+        "switchgear_circuit_breaker_fallback", "How often calls fell back.", labels=PAIR
+    )
+    counts = dict.fromkeys((*CODES, UNKNOWN), 0)
+    for caller, callee, opened, fell_back, worst in _rows(now):
+        counts[worst] += 1
+        trips.add_metric([caller, callee], opened)
+        fallbacks.add_metric([caller, callee], fell_back)
+        if worst in CODES:
+            state.add_metric([caller, callee], CODES[worst])
+    yield from (state, trips, fallbacks)
+    yield _by(
+        "switchgear_dependencies",
+        "Dependencies by the worst state of their breakers; unknown if nobody reports.",
+        "state",
+        counts,
+    )
+
+
+@metrics.from_database
+def forced(now: datetime) -> Iterator[Metric]:
+    """Every mode has its series, so that it goes back to 0."""
+    live = Override.objects.filter(ended_at__isnull=True).order_by().values_list("mode")
+    counts = {str(mode): 0 for mode in Override.Mode.values} | dict(live.annotate(Count("pk")))
+    yield _by("switchgear_breaker_overrides", "Overrides that stand.", "mode", counts)
+
+
+@metrics.from_database
+def alarms(now: datetime) -> Iterator[Metric]:
+    live = Alarm.objects.filter(closed_at__isnull=True).order_by().values_list("rule")
+    counts = dict.fromkeys(rules.ALL, 0) | dict(live.annotate(Count("pk")))
+    yield _by("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
+
+
+@metrics.from_database
+def standing(now: datetime) -> Iterator[Metric]:
+    yield metrics.gauge(
+        "switchgear_degradation_level",
+        "0 normal, 1 degraded, 2 critical, 3 emergency.",
+        degradation.current().level,
+    )
+    there = {
+        slug: int(not is_away)
+        for slug, is_away in Probe.objects.filter(since__isnull=False)
+        .order_by("pk")
+        .values_list("pk", "is_away")
+    }
+    yield _by("switchgear_probe_up", "1 while the service answers its probe.", "service", there)
+
+
+def _rows(now: datetime) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, {"fresh": now - HEARD_WITHIN})
+        return list(cursor.fetchall())
+
+
+def _by(name: str, help_text: str, label: str, values: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(name, help_text, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family

@@ -1,0 +1,1 @@
+"""Outages: what open breakers of a dependency do by themselves, where its policy says so."""

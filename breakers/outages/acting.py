@@ -1,0 +1,151 @@
+"""What an outage does: it asks that a switch be stopped, or forces every instance to fall back.
+
+Called once for each outage, in the transaction that notes it. Whatever refuses is told, and not
+tried again: a person decides then.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from breakers import telling
+from breakers.models import Alarm, Dependency, Override
+from breakers.outages.decide import TRIP, Policy, Seen
+from breakers.services import overrides
+from controlplane.core.actors import system
+from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import DomainError
+from controlplane.core.outbox import services as outbox
+from controlplane.core.trip_requests import services as trip_requests
+
+POLICY = system("outage-policy")
+SOURCE = "provider-outage"
+ACTED, OVER = "outage.acted", "outage.over"
+
+
+def act(dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, now: datetime) -> None:
+    """Do what the policy says; `alarm.evidence` keeps what that was."""
+    said = (
+        f"Breakers of {dependency.name} are open in {seen.open + seen.half_open} of "
+        f"{seen.instances} instances, for {policy.for_seconds} s and more."
+    )
+    alarm.evidence |= {"said": said.rstrip("."), "action": policy.action, "switch": policy.switch}
+    if policy.action == TRIP:
+        done, why = _trip(dependency, policy, seen, alarm, said, now)
+    else:
+        done, why = _fall_back(dependency, policy, said, now)
+    alarm.evidence |= {"done": done, "why": why}
+    _tell(dependency, policy, alarm, said, now)
+
+
+def end(dependency: Dependency, alarm: Alarm, now: datetime) -> None:
+    """It is over: what it asked for may be asked for again. Nothing is released by itself."""
+    if not alarm.evidence.get("acted"):
+        return
+    action, switch = alarm.evidence.get("action"), alarm.evidence.get("switch")
+    if action == TRIP:
+        trip_requests.say_over(
+            key=f"{_key(alarm)}:over",
+            switch=str(switch),
+            source=SOURCE,
+            fingerprint=_fingerprint(dependency),
+            now=now,
+        )
+    stands = f"{switch} stays as it is until somebody releases it." if action == TRIP else ""
+    outbox.announce(
+        event=OVER,
+        event_key=f"{OVER}:{alarm.pk}",
+        subject=telling.of(dependency),
+        facts={
+            **telling.facts(dependency),
+            "since_at": timestamp(alarm.since),
+            "said": stands,
+        },
+        now=now,
+    )
+    audit.record(
+        actor=POLICY,
+        action=OVER,
+        target=f"dependency:{dependency.name}",
+        before={"since": timestamp(alarm.since), "action": action},
+        now=now,
+    )
+
+
+def _trip(
+    dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, said: str, now: datetime
+) -> tuple[str, str]:
+    trip_requests.ask(
+        key=_key(alarm),
+        switch=policy.switch,
+        source=SOURCE,
+        fingerprint=_fingerprint(dependency),
+        reason=f"Outage of {dependency.callee}. {said}",
+        evidence={
+            "dependency": dependency.name,
+            "open": seen.open,
+            "half_open": seen.half_open,
+            "instances": seen.instances,
+            "since": timestamp(alarm.since),
+        },
+        expires_in=policy.expires_in,
+        now=now,
+    )
+    return f"asked to stop {policy.switch}", ""
+
+
+def _fall_back(dependency: Dependency, policy: Policy, said: str, now: datetime) -> tuple[str, str]:
+    """An operator's override stands: whoever set it knows better than a policy."""
+    live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
+    if live is not None:
+        by = f"{live.set_by_type}:{live.set_by_name}"
+        return "nothing is forced", f"It is {live.mode} already, by {by}."
+    try:
+        with transaction.atomic():
+            overrides.put(
+                caller=dependency.caller,
+                callee=dependency.callee,
+                mode=Override.Mode.FORCED_OPEN,
+                reason=f"Outage of {dependency.callee}, all instances fall back. {said}",
+                expires_in=policy.expires_in,
+                actor=POLICY,
+                now=now,
+            )
+    except DomainError as error:
+        return "nothing is forced", error.detail
+    return f"every instance falls back for {policy.expires_in}", ""
+
+
+def _tell(dependency: Dependency, policy: Policy, alarm: Alarm, said: str, now: datetime) -> None:
+    evidence: dict[str, Any] = alarm.evidence
+    outbox.announce(
+        event=ACTED,
+        event_key=f"{ACTED}:{alarm.pk}",
+        subject=telling.of(dependency),
+        facts={
+            **telling.facts(dependency),
+            "done": evidence["done"],
+            "why": evidence["why"],
+            "said": said,
+            "policy": f"{policy.action} at {policy.open_share:.0%} open",
+        },
+        now=now,
+    )
+    audit.record(
+        actor=POLICY,
+        action=ACTED,
+        target=f"dependency:{dependency.name}",
+        reason=said,
+        after={name: evidence[name] for name in ("action", "switch", "done", "why")},
+        now=now,
+    )
+
+
+def _key(alarm: Alarm) -> str:
+    return f"outage:{alarm.subject}:{timestamp(alarm.since)}"
+
+
+def _fingerprint(dependency: Dependency) -> str:
+    return f"breaker:{dependency.name}"

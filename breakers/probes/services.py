@@ -1,0 +1,127 @@
+"""Probing whatever is due: leased, asked without a transaction, noted, and told if it changed."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from breakers import telling
+from breakers.models import Probe, Service
+from breakers.probes import asking, judge
+from breakers.probes.asking import Result
+from controlplane.core.actors import system
+from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
+from controlplane.core.outbox import services as outbox
+
+EVERY = timedelta(seconds=10)
+EARLY = timedelta(seconds=2)
+"""A turn of the clockwork that comes a little early is on time."""
+LEASE = timedelta(seconds=30)
+MOST_AT_ONCE = 64
+PROBES = system("probes")
+AWAY, BACK = "probe.away", "probe.back"
+GRAVE_LEVEL = 2
+LONGEST_FAILURES = 1_000_000
+
+_CLAIM = """
+    UPDATE breakers_probe AS probe SET lease_until = %(until)s
+    FROM (
+        SELECT p.service_id, s.probe_url FROM breakers_probe p
+        JOIN breakers_service s ON s.slug = p.service_id
+        WHERE s.probe_url <> '' AND (p.lease_until IS NULL OR p.lease_until <= %(now)s)
+          AND (p.checked_at IS NULL OR p.checked_at <= %(due)s OR p.checked_at > %(now)s)
+        ORDER BY p.checked_at NULLS FIRST, p.service_id LIMIT %(most)s
+        FOR UPDATE OF p SKIP LOCKED
+    ) AS due
+    WHERE probe.service_id = due.service_id
+    RETURNING probe.service_id, due.probe_url
+"""
+
+
+def turn(now: datetime) -> int:
+    """Ask what is due, sixteen at a time; returns how many services went away or came back."""
+    _follow_registry()
+    urls = _claim(now)
+    if not urls:
+        return 0
+    results = asking.ask_all(urls)
+    return sum(_note(slug, result, now) for slug, result in sorted(results.items()))
+
+
+def _follow_registry() -> None:
+    """A row for each service that is to be asked, and none for the others."""
+    Probe.objects.filter(service__probe_url="").delete()
+    new = Service.objects.exclude(probe_url="").filter(probe=None)
+    rows = [Probe(service_id=slug) for slug in new.values_list("pk", flat=True)]
+    Probe.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def _claim(now: datetime) -> dict[str, str]:
+    given: dict[str, Any] = {
+        "now": now,
+        "until": now + LEASE,
+        "due": now - EVERY + EARLY,
+        "most": MOST_AT_ONCE,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, given)
+        return dict(cursor.fetchall())
+
+
+@transaction.atomic
+def _note(slug: str, result: Result, now: datetime) -> bool:
+    """Keep a result, if the lease that it was asked under still holds; whether it changed what is
+    known of the service."""
+    rows = Probe.objects.select_for_update(of=("self",)).select_related("service")
+    probe = rows.filter(pk=slug, lease_until=now + LEASE).first()
+    if probe is None:
+        return False
+    before = judge.Standing(probe.is_away, probe.failures, probe.since)
+    after = judge.after(before, result.answered, now)
+    probe.is_away, probe.since = after.is_away, after.since
+    probe.failures = min(after.failures, LONGEST_FAILURES)
+    probe.checked_at, probe.lease_until = now, None
+    probe.took_ms, probe.error = result.took_ms, result.error
+    probe.save()
+    if after.is_away == before.is_away or result.answered is None:
+        return False
+    _tell(probe, before, now)
+    return True
+
+
+def _tell(probe: Probe, before: judge.Standing, now: datetime) -> None:
+    service, event = probe.service, AWAY if probe.is_away else BACK
+    grave = probe.is_away and service.level >= GRAVE_LEVEL
+    outbox.announce(
+        event=event,
+        event_key=f"{event}:{service.pk}:{timestamp(now)}",
+        severity="critical" if grave else "",
+        subject=telling.thread("service", service.pk),
+        facts=_facts(probe, before),
+        now=now,
+    )
+    audit.record(
+        actor=PROBES,
+        action="service.away" if probe.is_away else "service.back",
+        target=f"service:{service.pk}",
+        reason=probe.error,
+        after={"failures": probe.failures, "level": service.level},
+        now=now,
+    )
+
+
+def _facts(probe: Probe, before: judge.Standing) -> Mapping[str, object]:
+    service = probe.service
+    return {
+        "service": service.pk,
+        "name": service.name,
+        "said": f"{service.probe_url}: {probe.error}" if probe.error else None,
+        "fails": "; ".join(service.loses) or None,
+        "works": "; ".join(service.keeps) or None,
+        "owner": service.owner or None,
+        "runbook": service.runbook_url or None,
+        "since_at": timestamp(before.since) if before.since else None,
+        "path": "/breakers/infrastructure/",
+    }

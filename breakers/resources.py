@@ -1,0 +1,162 @@
+"""What is registered and how it stands, as the API, live messages and messages show it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from breakers.models import Channel, Dependency, Minute, Override, Service, Transition
+from breakers.policy import checked
+from breakers.services import endings
+from breakers.services.overrides import Acknowledged, acknowledgements
+from breakers.standing import Standing
+from controlplane.core.canonical import timestamp
+
+UNREGISTERED = {**checked({}), "managed_by": ""}
+"""What is shown of a dependency that nobody has registered."""
+WORST = ("unknown", "closed", "half_open", "open")
+"""By `Minute.worst`."""
+
+
+def dependencies(rows: Sequence[Dependency], now: datetime) -> list[dict[str, Any]]:
+    """These dependencies with what is forced upon them; two queries whatever their number."""
+    live = Override.objects.filter(dependency__in=[row.pk for row in rows], ended_at__isnull=True)
+    by_dependency = {one.dependency_id: one for one in live}
+    forced = _forced([(row, by_dependency.get(row.pk)) for row in rows], now)
+    return [dependency(row, said) for row, said in zip(rows, forced, strict=True)]
+
+
+def dependency(row: Dependency, forced: dict[str, Any] | None) -> dict[str, Any]:
+    """One as `/dependencies/` shows it; `forced` is its override."""
+    return {
+        "name": row.name,
+        "caller": row.caller,
+        "callee": row.callee,
+        **UNREGISTERED,
+        **row.document,
+        "on_outage": row.on_outage or None,
+        "version": row.version,
+        "registered": row.removed_at is None and bool(row.document),
+        "registered_at": timestamp(row.registered_at),
+        "changed_at": timestamp(row.changed_at),
+        "removed_at": _when(row.removed_at),
+        "override": forced,
+    }
+
+
+def breakers(standings: Sequence[Standing], now: datetime) -> list[dict[str, Any]]:
+    """How these stand; one query for how far their overrides have got."""
+    forced = _forced([(one.dependency, one.override) for one in standings], now)
+    return [breaker(one, said) for one, said in zip(standings, forced, strict=True)]
+
+
+def breaker(standing: Standing, forced: dict[str, Any] | None) -> dict[str, Any]:
+    """A row of the board, as `/breakers/` and live messages show it."""
+    rate = standing.failure_rate
+    return {
+        "name": standing.dependency.name,
+        "caller": standing.dependency.caller,
+        "callee": standing.dependency.callee,
+        "state": standing.state,
+        "counts": standing.counts,
+        "instances": standing.instances,
+        "stale": standing.stale,
+        "failure_rate": None if rate is None else round(rate, 4),
+        "override": forced,
+        "criticality": standing.dependency.criticality,
+        "registered": bool(standing.dependency.document),
+        "last_transition_at": _when(standing.last_transition_at),
+    }
+
+
+def override(row: Override, said: Acknowledged | None) -> dict[str, Any]:
+    """What is forced, by whom and until when; `said` is how far it has got."""
+    shown = {
+        "mode": row.mode,
+        "reason": row.reason,
+        "set_by": endings.set_by(row),
+        "set_at": timestamp(row.set_at),
+        "expires_at": timestamp(row.expires_at),
+        "version": row.version,
+    }
+    return shown if said is None else {**shown, "acknowledged": acknowledged(said)}
+
+
+def acknowledged(said: Acknowledged) -> dict[str, Any]:
+    return {
+        "applied": said.applied,
+        "instances": said.instances,
+        "stragglers": list(said.stragglers),
+    }
+
+
+def overridden(
+    row: Dependency, one: Override, now: datetime, *, version: int | None = None
+) -> dict[str, Any]:
+    """An override that was just set or taken away, as the answer to that; `version` is the one
+    that tells of its end."""
+    told = one.version if version is None else version
+    (said,) = acknowledgements([(row.caller, told)], now)
+    return {
+        "name": row.name,
+        "caller": row.caller,
+        "callee": row.callee,
+        **override(one, said),
+        "version": told,
+        "ended_at": _when(one.ended_at),
+        "ended_by": one.ended_by or None,
+        "ended_why": one.ended_why or None,
+    }
+
+
+def transition(row: Transition) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "instance": row.instance,
+        "boot": str(row.boot),
+        "n": row.n,
+        "from": row.from_state,
+        "to": row.to_state,
+        "at": timestamp(row.at),
+        "received_at": timestamp(row.received_at),
+        "cause": row.cause,
+    }
+
+
+def minute(row: Minute) -> dict[str, Any]:
+    counted = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
+    return {
+        "minute": timestamp(row.minute),
+        "worst": WORST[row.worst],
+        "open": row.open,
+        "half_open": row.half_open,
+        "instances": row.instances,
+        "counters": {name: getattr(row, name) for name in counted},
+    }
+
+
+def service(row: Service) -> dict[str, Any]:
+    plain = (
+        "slug", "name", "kind", "owner", "runbook_url", "notes", "level", "loses", "keeps",
+        "used_by", "failure_mode", "fallback", "impact", "retry", "probe_url",
+    )  # fmt: skip
+    return {**{name: getattr(row, name) for name in plain}, "changed_at": timestamp(row.changed_at)}
+
+
+def channel(row: Channel) -> dict[str, Any]:
+    plain = (
+        "name", "kind", "stream", "producer", "consumer", "group", "protocol", "purpose", "reach",
+        "failure_mode", "fallback", "impact",
+    )  # fmt: skip
+    return {**{name: getattr(row, name) for name in plain}, "changed_at": timestamp(row.changed_at)}
+
+
+def _forced(
+    pairs: Sequence[tuple[Dependency, Override | None]], now: datetime
+) -> list[dict[str, Any] | None]:
+    live = [(row.caller, one.version) for row, one in pairs if one is not None]
+    said = iter(acknowledgements(live, now))
+    return [None if one is None else override(one, next(said)) for _, one in pairs]
+
+
+def _when(moment: datetime | None) -> str | None:
+    return None if moment is None else timestamp(moment)

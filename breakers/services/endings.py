@@ -1,0 +1,99 @@
+"""How an override ends: its row, the audit trail, the message."""
+
+from datetime import datetime
+from typing import Any
+
+from breakers.models import Dependency, Override
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
+from controlplane.core.outbox import services as outbox
+
+EXPIRED, REMOVED, REPLACED = "expired", "removed", "replaced"
+
+
+def live_locked(dependency: Dependency) -> Override | None:
+    """Its override, locked; the registry row has to be locked already."""
+    rows = Override.objects.select_for_update()
+    return rows.filter(dependency=dependency, ended_at__isnull=True).first()
+
+
+def end(override: Override, why: str, *, actor: Actor, now: datetime) -> None:
+    """Close the row. What services are told of it is numbered by the caller."""
+    # A clock that was set back must not make it end before it began.
+    override.ended_at = max(now, override.set_at)
+    override.ended_by, override.ended_why = actor.label, why
+    override.save(update_fields=["ended_at", "ended_by", "ended_why"])
+
+
+def tell(
+    override: Override,
+    dependency: Dependency,
+    *,
+    reason: str = "",
+    actor: Actor,
+    now: datetime,
+) -> None:
+    """Write of one that has ended: message and audit row. Last in the transaction."""
+    entry = audit.record(
+        actor=actor,
+        action=f"override.{override.ended_why}",
+        target=f"dependency:{dependency.name}",
+        reason=reason,
+        before=picture(override),
+        now=now,
+    )
+    outbox.announce(
+        event="override.ended",
+        event_key=f"audit:{entry.pk}",
+        severity="info",
+        subject=f"dependency:{dependency.name}",
+        facts={
+            **facts(override, dependency),
+            "why": override.ended_why,
+            "ended_by": actor.label,
+            "ended_at": timestamp(override.ended_at or now),
+            "justification": reason,
+        },
+        now=now,
+    )
+
+
+def with_its_dependency(dependency: Dependency, *, actor: Actor, now: datetime) -> None:
+    """End the override of a dependency that is taken out, if there is one."""
+    override = live_locked(dependency)
+    if override is not None:
+        end(override, REMOVED, actor=actor, now=now)
+        tell(override, dependency, reason="The dependency was removed.", actor=actor, now=now)
+
+
+def facts(override: Override, dependency: Dependency) -> dict[str, Any]:
+    """What every message about an override knows."""
+    return {
+        "dependency": dependency.name,
+        "caller": dependency.caller,
+        "callee": dependency.callee,
+        "criticality": dependency.criticality,
+        "mode": override.mode,
+        "by": set_by(override),
+        "reason": override.reason,
+        "set_at": timestamp(override.set_at),
+        "expires_at": timestamp(override.expires_at),
+        "path": f"/breakers/{dependency.caller}/{dependency.callee}/",
+    }
+
+
+def picture(override: Override) -> dict[str, Any]:
+    """What the audit trail keeps of it."""
+    return {
+        "mode": override.mode,
+        "reason": override.reason,
+        "by": set_by(override),
+        "set_at": timestamp(override.set_at),
+        "expires_at": timestamp(override.expires_at),
+        "version": override.version,
+    }
+
+
+def set_by(override: Override) -> str:
+    return f"{override.set_by_type}:{override.set_by_name}"

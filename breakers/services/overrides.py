@@ -1,0 +1,213 @@
+"""Forcing a mode upon the breakers of a dependency, for a while, and letting it go again."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+
+from breakers import publication
+from breakers.models import Override
+from breakers.services import endings, registry
+from controlplane.core import durations
+from controlplane.core.actors import Actor, system
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.instances.queries import HEARD_WITHIN
+from controlplane.core.live.notes import changed
+from controlplane.core.outbox import services as outbox
+from controlplane.core.reasons import problems_with, unreadable
+
+SHORTEST, LONGEST = timedelta(seconds=1), timedelta(days=30)
+RESET_LASTS = "5m"
+"""A reset happens once, and then stands as long as late instances may need to hear of it."""
+EXPIRY = system("overrides")
+STRAGGLERS_SHOWN = 20
+MOST_AT_ONCE = 200
+LOUD = (Override.Mode.FORCED_OPEN, Override.Mode.FORCED_CLOSED)
+APPLIED = """
+    SELECT wanted.place,
+           count(i.id) FILTER (WHERE i.config_version BETWEEN wanted.version AND r.version),
+           count(i.id),
+           (array_agg(i.id ORDER BY i.id) FILTER (
+               WHERE i.id IS NOT NULL
+                 AND coalesce(i.config_version, -1) NOT BETWEEN wanted.version AND r.version
+           ))[1:%(most)s]
+    FROM unnest(%(callers)s::text[], %(versions)s::bigint[])
+         WITH ORDINALITY AS wanted (caller, version, place)
+    CROSS JOIN breakers_registry r
+    LEFT JOIN core_instance i ON i.service = wanted.caller AND i.reported_at >= %(fresh)s
+    GROUP BY wanted.place ORDER BY wanted.place
+"""
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    """How many of the caller's instances that report say that they go by it; the first others."""
+
+    applied: int
+    instances: int
+    stragglers: tuple[str, ...]
+
+    @property
+    def by_all(self) -> bool:
+        return self.applied == self.instances
+
+
+def put(
+    *,
+    caller: str,
+    callee: str,
+    mode: str,
+    reason: str,
+    expires_in: str | None = None,
+    actor: Actor,
+    now: datetime,
+) -> Override:
+    """Force `mode` upon every instance's breaker; what was forced before is replaced.
+
+    `expires_in` is a duration, `90s` to `30d`; only a reset needs none. Raises :class:`Forbidden`,
+    :class:`NotFound` or :class:`InvalidInput`.
+    """
+    actor.require(registry.SCOPE)
+    lasts = _checked(mode, reason, expires_in)
+    with transaction.atomic():
+        head = publication.lock()
+        dependency = registry.find_locked(caller, callee)
+        replaced = endings.live_locked(dependency)
+        if replaced is not None:
+            endings.end(replaced, endings.REPLACED, actor=actor, now=now)
+        override = Override.objects.create(
+            dependency=dependency,
+            mode=mode,
+            reason=reason.strip(),
+            set_by_type=actor.type,
+            set_by_name=actor.name,
+            set_at=now,
+            expires_at=now + lasts,
+            version=publication.advance(head, now, dependency),
+        )
+        changed("breakers", dependency.name)
+        _tell_of_it(override, replaced, actor, now)
+        return override
+
+
+def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime) -> Override:
+    """Let the breakers be: each begins anew, closed, with an empty window.
+
+    Raises :class:`Forbidden`, or :class:`NotFound` if nothing is forced.
+    """
+    actor.require(registry.SCOPE)
+    if reason and (problems := unreadable(reason, called="reason")):
+        raise InvalidInput({"reason": problems})
+    with transaction.atomic():
+        head = publication.lock()
+        dependency = registry.find_locked(caller, callee)
+        override = endings.live_locked(dependency)
+        if override is None:
+            raise NotFound(f"Nothing is forced upon {dependency.name}.")
+        endings.end(override, endings.REMOVED, actor=actor, now=now)
+        publication.advance(head, now, dependency)
+        changed("breakers", dependency.name)
+        endings.tell(override, dependency, reason=reason.strip(), actor=actor, now=now)
+        return override
+
+
+def expire_due(now: datetime) -> int:
+    """End those whose time has come, each in a transaction of its own; returns how many."""
+    due = Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
+    return sum(
+        _expire(pk, now)
+        for pk in due.order_by("expires_at").values_list("pk", flat=True)[:MOST_AT_ONCE]
+    )
+
+
+def acknowledged(override: Override, now: datetime) -> Acknowledged:
+    """How far the override has got, by what instances say that they apply."""
+    (found,) = acknowledgements([(override.dependency.caller, override.version)], now)
+    return found
+
+
+def acknowledgements(told: Iterable[tuple[str, int]], now: datetime) -> list[Acknowledged]:
+    """The same of many callers and versions, in their order, by one query."""
+    pairs = list(told)
+    if not pairs:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            APPLIED,
+            {
+                "callers": [caller for caller, _ in pairs],
+                "versions": [version for _, version in pairs],
+                "fresh": now - HEARD_WITHIN,
+                "most": STRAGGLERS_SHOWN,
+            },
+        )
+        return [
+            Acknowledged(applied, instances, tuple(behind or ()))
+            for _, applied, instances, behind in cursor.fetchall()
+        ]
+
+
+def _checked(mode: str, reason: str, expires_in: str | None) -> timedelta:
+    errors: dict[str, list[str]] = {}
+    lasts = SHORTEST
+    if mode not in Override.Mode.values:
+        errors["mode"] = [f"Must be one of {', '.join(Override.Mode.values)}."]
+    if problems := problems_with(reason):
+        errors["reason"] = problems
+    if not expires_in and mode == Override.Mode.RESET:
+        expires_in = RESET_LASTS
+    try:
+        lasts = durations.parse(expires_in or "")
+        if not SHORTEST <= lasts <= LONGEST:
+            errors["expires_in"] = [f"At most {LONGEST.days} days: nobody remembers longer."]
+    except ValueError as error:
+        errors["expires_in"] = [str(error)]
+    if errors:
+        raise InvalidInput(errors)
+    return lasts
+
+
+def _expire(pk: int, now: datetime) -> bool:
+    with transaction.atomic():
+        head = publication.lock()
+        override = (
+            Override.objects.select_for_update(of=("self",))
+            .select_related("dependency")
+            .filter(pk=pk, ended_at__isnull=True, expires_at__lte=now)
+            .first()
+        )
+        if override is None:  # Somebody was faster.
+            return False
+        dependency = override.dependency
+        endings.end(override, endings.EXPIRED, actor=EXPIRY, now=now)
+        publication.advance(head, now, dependency)
+        changed("breakers", dependency.name)
+        endings.tell(override, dependency, actor=EXPIRY, now=now)
+        return True
+
+
+def _tell_of_it(override: Override, replaced: Override | None, actor: Actor, now: datetime) -> None:
+    dependency = override.dependency
+    entry = audit.record(
+        actor=actor,
+        action="override.replaced" if replaced else "override.set",
+        target=registry.target(dependency),
+        reason=override.reason,
+        before=endings.picture(replaced) if replaced else None,
+        after=endings.picture(override),
+        now=now,
+    )
+    outbox.announce(
+        event="override.set",
+        event_key=f"audit:{entry.pk}",
+        severity="warning" if override.mode in LOUD else "info",
+        subject=registry.target(dependency),
+        facts={
+            **endings.facts(override, dependency),
+            "lasts": durations.readable(override.expires_at - override.set_at),
+            "replaces": replaced.mode if replaced else "",
+        },
+        now=now,
+    )

@@ -1,0 +1,60 @@
+"""The ticks of breakers."""
+
+from datetime import datetime
+
+from breakers import conditions, fading, gates, minutes
+from breakers.alarms import services as alarms
+from breakers.outages import services as outages
+from breakers.probes import services as probes
+from breakers.services import overrides
+from controlplane.core import ticks
+
+AT_ONCE = 5000
+MOST_PURGED = 1_000_000
+
+
+@ticks.tick("breakers.gates", seconds=1, queue="breakers")
+def answer_gates(now: datetime) -> int:
+    return gates.answer_open(now)
+
+
+@ticks.tick("breakers.overrides", seconds=1, queue="breakers")
+def expire_overrides(now: datetime) -> int:
+    return overrides.expire_due(now)
+
+
+@ticks.tick("breakers.conditions", seconds=2, queue="breakers")
+def look_at_conditions(now: datetime) -> int:
+    """How far the installation has degraded, by open breakers and by probes."""
+    return int(conditions.look(now))
+
+
+@ticks.tick("breakers.outages", seconds=2, queue="breakers")
+def look_for_outages(now: datetime) -> int:
+    return outages.look(now)
+
+
+@ticks.tick(fading.TICK, seconds=5, queue="breakers")
+def tell_of_the_silent(now: datetime) -> int:
+    return fading.tell(now)
+
+
+@ticks.tick("breakers.sample", seconds=10, queue="housekeeping")
+def sample_breakers(now: datetime) -> int:
+    return minutes.sample(now)
+
+
+@ticks.tick("breakers.alarms", seconds=10, queue="breakers")
+def look_at_limits(now: datetime) -> int:
+    return alarms.look(now)
+
+
+@ticks.tick("breakers.probe", seconds=10, queue="housekeeping")
+def probe_services(now: datetime) -> int:
+    """It takes some seconds if many hang: no place in a queue that others are waiting in."""
+    return probes.turn(now)
+
+
+@ticks.tick("breakers.purge", seconds=3600, queue="housekeeping")
+def purge_history(now: datetime) -> int:
+    return minutes.purge(now, at_once=AT_ONCE, most=MOST_PURGED)

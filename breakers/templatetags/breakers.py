@@ -1,0 +1,192 @@
+"""What templates say about breakers: a state, a mode, a dependency by name, figures as read."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from breakers import differences
+from breakers.standing import Standing
+from controlplane.core import durations
+from controlplane.core.templatetags.screen import icon
+
+register = template.Library()
+
+# state → icon, word, tone
+STATES = {
+    "open": ("breaker-open", "Open", "engaged"),
+    "half_open": ("breaker-half", "Half-open", "pending"),
+    "closed": ("breaker-closed", "Closed", "released"),
+    "unknown": ("unknown", "Not reported", "quiet"),
+    "away": ("critical", "Away", "engaged"),
+    "there": ("check", "Answers", "released"),
+}
+# mode → word, what it does
+MODES = {
+    "forced_open": ("Forced open", "Every call is turned away at once and takes its fallback."),
+    "forced_closed": ("Forced closed", "Every call goes through, however many fail."),
+    "disabled": ("Disabled", "Every call goes through, and nothing is counted."),
+    "metrics_only": ("Metrics only", "Calls are counted, but the breaker never opens."),
+    "reset": ("Reset", "Counts begin anew: the breaker closes with an empty window."),
+    "normal": ("Normal", "The breaker decides by its policy."),
+}
+COUNTER_WORDS = {
+    "success": "Succeeded",
+    "failure": "Failed",
+    "timeout": "Timed out",
+    "slow": "Slow",
+    "rejected": "Turned away",
+    "fallback": "Fallbacks given",
+    "retry": "Retries",
+}
+FALLBACK_WORDS = {
+    "error": "An error",
+    "cache": "What the cache has",
+    "provider": "Another provider",
+    "default": "A default, marked partial",
+}
+KIND_ICONS = {
+    "service": "system",
+    "worker": "jobs",
+    "client": "monitor",
+    "store": "store",
+    "external": "global",
+}
+
+
+@register.simple_tag
+def breaker_state(state: str, detail: str = "") -> SafeString:
+    """A state as icon, word and colour."""
+    shown, word, tone = STATES.get(state, ("unknown", state, "quiet"))
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>',
+        tone,
+        icon(shown),
+        f"{word} {detail}".strip(),
+    )
+
+
+@register.filter
+def state_word(state: str) -> str:
+    return STATES.get(state, ("", state, ""))[1].lower()
+
+
+@register.filter
+def state_icon(state: str) -> str:
+    return STATES.get(state, ("unknown", "", ""))[0]
+
+
+@register.simple_tag
+def breaker_mode(mode: str) -> SafeString:
+    """A forced mode as icon, word and colour."""
+    word, _ = MODES.get(mode, (mode, ""))
+    return format_html(
+        '<span class="state state--ramping">{}<span>{}</span></span>', icon("override"), word
+    )
+
+
+@register.filter
+def mode_word(mode: str) -> str:
+    return MODES.get(mode, (mode, ""))[0]
+
+
+@register.filter
+def mode_does(mode: str) -> str:
+    return MODES.get(mode, ("", ""))[1]
+
+
+@register.simple_tag
+def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
+    """`core → oracle`, linked to its page."""
+    name = format_html(
+        '{}<span class="dep__arrow" aria-hidden="true"> → </span>'
+        '<span class="unseen"> to </span>{}',
+        caller,
+        callee,
+    )
+    if not link:
+        return format_html('<span class="dep">{}</span>', name)
+    url = reverse("dependency_page", args=[caller, callee])
+    return format_html('<a class="dep" href="{}">{}</a>', url, name)
+
+
+@register.filter
+def instances_words(standing: Standing) -> str:
+    """`2 open, 6 closed, 1 stale`."""
+    words = {"open": "open", "half_open": "half-open", "closed": "closed"}
+    said = [f"{standing.counts[state]:,} {word}" for state, word in words.items()]
+    found = [text for text in said if not text.startswith("0 ")]
+    if standing.stale:
+        found.append(f"{standing.stale:,} stale")
+    return ", ".join(found) or "none reports"
+
+
+@register.filter
+def ratio(share: float | None) -> str:
+    """A share of 0 to 1 as a percentage: `0 %`, `0.4 %`, `63 %`; a dash where it is not known."""
+    if share is None:
+        return "–"
+    value = 100 * share
+    if 0 < value < 0.1:
+        return "< 0.1 %"
+    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+@register.filter
+def times(factor: float | None) -> str:
+    """`× 1.04`."""
+    return "–" if factor is None else f"× {factor:.2f}".rstrip("0").rstrip(".")
+
+
+@register.filter
+def milliseconds(value: Any) -> str:
+    """A timeout as people read it: `30 s`, `250 ms`, `3 min`."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return "–"
+    if value < 1000 or value % 1000:
+        return f"{value:g} ms"
+    seconds = int(value // 1000)
+    return durations.readable(timedelta(seconds=seconds)) if seconds > 300 else f"{seconds} s"
+
+
+@register.filter
+def spaced(name: str) -> str:
+    """`open_seconds` as it is read: `open seconds`."""
+    return name.replace("_", " ")
+
+
+@register.filter
+def minutes_long(count: int) -> str:
+    """`5 min`, `2 h 10 min`."""
+    return durations.readable(timedelta(minutes=count))
+
+
+@register.filter
+def counter_word(name: str) -> str:
+    return COUNTER_WORDS.get(name, name)
+
+
+@register.filter
+def fallback_word(mode: str) -> str:
+    return FALLBACK_WORDS.get(mode, mode)
+
+
+@register.filter
+def hop_words(hop: Any) -> str:
+    """A hop of a chain, or any small object, in a line."""
+    return differences.hop(hop)
+
+
+@register.filter
+def kind_icon(kind: str) -> str:
+    return KIND_ICONS.get(kind, "unknown")
+
+
+@register.simple_tag
+def sprite(name: str) -> str:
+    """The address of an icon, for a drawing that places it by itself."""
+    return f"{static('icons.svg')}#{name}"

@@ -1,0 +1,144 @@
+"""Small drawings of breakers: bars, an hour, a day.
+
+They are silent for screen readers or carry one sentence: the figures stand beside them.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from breakers.history import Band, Spark
+from breakers.standing import Standing
+from breakers.templatetags.breakers import STATES, ratio
+from controlplane.core import durations
+
+register = template.Library()
+
+SPARK_WIDTH, SPARK_HEIGHT = 96, 26
+STRIP_HEIGHT = 28
+
+
+@register.simple_tag
+def criticality(name: str) -> SafeString:
+    """How much hangs on it: a word, and one to four bars beside it."""
+    level = {"critical": 4, "high": 3, "medium": 2, "low": 1}.get(name, 0)
+    bars = format_html_join(
+        "",
+        '<rect class="{}" x="{}" y="{}" width="2.6" height="{}" rx="0.6"></rect>',
+        (
+            ("is-on" if place <= level else "is-off", 4 * (place - 1), 12 - 3 * place, 3 * place)
+            for place in range(1, 5)
+        ),
+    )
+    return format_html(
+        '<span class="crit crit--{}"><svg class="crit__bars" viewBox="0 0 16 12" width="16" '
+        'height="12" aria-hidden="true" focusable="false">{}</svg>{}</span>',
+        name,
+        bars,
+        name,
+    )
+
+
+@register.simple_tag
+def instances_bar(standing: Standing) -> SafeString:
+    """Its instances by state, the worst first; those that are stale last."""
+    parts = [
+        *((state, standing.counts[state]) for state in ("open", "half_open", "closed")),
+        ("stale", standing.stale),
+    ]
+    return _stacked(parts)
+
+
+@register.simple_tag
+def sparkline(spark: Spark) -> SafeString:
+    """The last hour: failures as a line, on red where a breaker was open, amber where half-open."""
+    if spark.is_empty:
+        return format_html('<span class="small quiet">{}</span>', "no calls")
+    step = SPARK_WIDTH / spark.length
+    bands = format_html_join(
+        "",
+        '<rect class="spark__band spark__band--{}" x="{}" y="0" width="{}" height="{}"></rect>',
+        (
+            (band.state, _plain(band.start * step), _plain(band.length * step), SPARK_HEIGHT)
+            for band in spark.troubled
+        ),
+    )
+    worst = "no calls" if spark.worst_share is None else f"at most {ratio(spark.worst_share)}"
+    opened = sum(band.length for band in spark.troubled if band.state == "open")
+    label = f"Failures over the last hour: {worst}" + (f"; open for {opened} min" if opened else "")
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" '
+        'aria-label="{2}">{3}<path class="spark__ground" d="M0 {4}H{0}"></path>'
+        '<path class="spark__line" d="{5}"></path></svg>',
+        SPARK_WIDTH,
+        SPARK_HEIGHT,
+        label,
+        bands,
+        SPARK_HEIGHT - 1,
+        " ".join(_piece(piece, step) for piece in spark.pieces),
+    )
+
+
+@register.simple_tag
+def state_strip(bands: Sequence[Band], label: str) -> SafeString:
+    """A row of bands, a minute each a unit wide; the hours stand below it in the template."""
+    length = bands[-1].end if bands else 1
+    drawn = format_html_join(
+        "",
+        '<rect class="strip__band strip__band--{}" x="{}" y="{}" width="{}" height="{}">'
+        "<title>{}</title></rect>",
+        (_banded(band) for band in bands),
+    )
+    return format_html(
+        '<svg class="strip" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" '
+        'aria-label="{}">{}</svg>',
+        length,
+        STRIP_HEIGHT,
+        label,
+        drawn,
+    )
+
+
+def _banded(band: Band) -> tuple[str, int, int, int, int, str]:
+    """The worse, the taller: not by colour alone."""
+    height = {"open": STRIP_HEIGHT, "half_open": 20, "closed": 9, "unknown": 3}[band.state]
+    lasted = durations.readable(timedelta(minutes=band.length))
+    title = f"{STATES[band.state][1]} for {lasted}"
+    return band.state, band.start, STRIP_HEIGHT - height, band.length, height, title
+
+
+def _stacked(parts: Sequence[tuple[str, int]]) -> SafeString:
+    whole = sum(count for _, count in parts) or 1
+    drawn, left = [], 0.0
+    for name, count in parts:
+        width = 100 * count / whole
+        if count:
+            drawn.append((name, _plain(left), _plain(max(width, 2.5))))
+        left += width
+    rects = format_html_join(
+        "",
+        '<rect class="shares__part shares__part--{}" x="{}" width="{}" height="6"></rect>',
+        drawn,
+    )
+    return format_html(
+        '<svg class="shares" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" '
+        'focusable="false">{}</svg>',
+        rects,
+    )
+
+
+def _piece(piece: Sequence[tuple[int, float]], step: float) -> str:
+    """A run of minutes as a path; a single one as a dot, by its round end."""
+    room = SPARK_HEIGHT - 4
+    points = [
+        f"{_plain((minute + 0.5) * step)} {_plain(2 + room * (1 - min(share, 1.0)))}"
+        for minute, share in piece
+    ]
+    return f"M{points[0]}h.01" if len(points) == 1 else "M" + "L".join(points)
+
+
+def _plain(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,68 @@
+"""A house with breakers for tests: dependencies, and instances as the data plane writes them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from breakers import names
+from breakers.models import BreakerState, Dependency, Minute
+from breakers.services import registry
+from controlplane.core.actors import system
+from controlplane.core.instances.models import Instance
+
+SHELL = system("shell:root")
+
+
+def dependency(name: str, now: datetime, **fields: Any) -> Dependency:
+    """Register `core->oracle` with a policy."""
+    parts = names.parts(name)
+    assert parts is not None
+    caller, callee = parts
+    return registry.put(caller=caller, callee=callee, fields=fields, actor=SHELL, now=now)
+
+
+def discovered(name: str, now: datetime) -> Dependency:
+    """One that is known by a report alone."""
+    parts = names.parts(name)
+    assert parts is not None
+    caller, callee = parts
+    return Dependency.objects.create(
+        caller=caller, callee=callee, registered_at=now, changed_at=now
+    )
+
+
+def reports(
+    dependency: Dependency,
+    now: datetime,
+    state: str = "closed",
+    *,
+    instance: str = "a1",
+    config_version: int | None = None,
+    boot: UUID | None = None,
+    **more: Any,
+) -> Instance:
+    """An instance of the caller reported its breaker at `now`."""
+    known = Instance.objects.filter(pk=f"{dependency.caller}/{instance}").first()
+    said, _ = Instance.objects.update_or_create(
+        id=f"{dependency.caller}/{instance}",
+        defaults={
+            "service": dependency.caller,
+            "boot": boot or (known.boot if known else uuid4()),
+            "reported_at": now,
+            "heard_at": now,
+            "config_version": config_version,
+        },
+    )
+    values = {"failure_rate": 0.0, "calls": 20, "since": now, "changed_at": now, **more}
+    BreakerState.objects.update_or_create(
+        dependency=dependency,
+        instance=said.pk,
+        defaults={"boot": said.boot, "state": state, **values},
+    )
+    return said
+
+
+def minute(dependency: Dependency, now: datetime, ago: int, **counters: Any) -> Minute:
+    """What was counted so many minutes ago."""
+    at = now.replace(second=0, microsecond=0) - timedelta(minutes=ago)
+    return Minute.objects.create(dependency=dependency, minute=at, **counters)

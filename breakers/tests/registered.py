@@ -1,0 +1,58 @@
+"""What tests of breakers find there: dependencies, instances that report, actors."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from breakers.models import BreakerState, Dependency
+from breakers.services import registry
+from controlplane.core.actors import Actor
+from controlplane.core.models import Instance
+from controlplane.core.people.roles import ALL_SCOPES, Role
+
+OPERATOR = Actor(type="user", name="olga", role=Role.OPERATOR, scopes=ALL_SCOPES)
+VIEWER = Actor(type="user", name="vera", role=Role.VIEWER, scopes=frozenset({"breakers:read"}))
+BREAKER = {"failure_threshold": 5, "window_seconds": 60, "open_seconds": 30, "half_open_calls": 1}
+REASON = "oracle answers 502 since the 02:10 deploy"
+
+
+def dependency(now: datetime, name: str = "core->oracle", **fields: Any) -> Dependency:
+    """One that is registered, with a breaker and a timeout unless `fields` say otherwise."""
+    caller, _, callee = name.partition("->")
+    said = {"timeout_ms": 60_000, "criticality": "high", "breaker": BREAKER, **fields}
+    return registry.put(caller=caller, callee=callee, fields=said, actor=OPERATOR, now=now)
+
+
+def discovered(now: datetime, name: str = "core->oracle") -> Dependency:
+    """One that is known only because its breaker was reported."""
+    caller, _, callee = name.partition("->")
+    return Dependency.objects.create(
+        caller=caller, callee=callee, registered_at=now, changed_at=now
+    )
+
+
+def instance(
+    now: datetime, name: str = "core/a1", *, config_version: int | None = None, ago: float = 1
+) -> Instance:
+    """One that reported `ago` seconds before `now`."""
+    return Instance.objects.create(
+        id=name,
+        service=name.partition("/")[0],
+        boot=uuid4(),
+        reported_at=now - timedelta(seconds=ago),
+        heard_at=now - timedelta(seconds=ago),
+        config_version=config_version,
+    )
+
+
+def breaker(
+    of: Dependency, inside: Instance, state: str = "closed", boot: UUID | None = None
+) -> BreakerState:
+    """What the instance said of its breaker."""
+    return BreakerState.objects.create(
+        dependency=of,
+        instance=inside.pk,
+        boot=boot or inside.boot,
+        state=state,
+        changed_at=inside.reported_at,
+    )

@@ -1,0 +1,82 @@
+"""Each change is told to open sockets once it is committed, and only then."""
+
+import time
+from uuid import uuid4
+
+import orjson
+import pytest
+import redis
+from django.conf import settings
+from django.db import transaction
+
+from breakers.services import overrides, registry
+from breakers.tests.registered import OPERATOR, REASON, dependency
+from controlplane.core.clock import db_now
+from controlplane.core.wire import LIVE_CHANNEL
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def callee():
+    """A name of its own: tests that run beside this one publish on the same channel."""
+    return f"told-{uuid4().hex}"
+
+
+@pytest.fixture
+def heard(callee):
+    """How often the dependency was told of since the last look; a mark of our own ends each."""
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    ear = client.pubsub(ignore_subscribe_messages=True)
+    ear.subscribe(LIVE_CHANNEL)
+    note = orjson.dumps({"topic": "breakers", "ids": [f"core->{callee}"]})
+
+    def since():
+        mark, count, ends = uuid4().hex, 0, time.monotonic() + 10
+        while not client.publish(LIVE_CHANNEL, mark):  # Until the subscription stands.
+            assert time.monotonic() < ends
+        while time.monotonic() < ends:
+            message = ear.get_message(timeout=1)
+            if message is None:
+                continue
+            if message["data"] == mark.encode():
+                return count
+            count += message["data"] == note
+        raise AssertionError("the mark was not heard")
+
+    since()
+    yield since
+    ear.close()
+    client.close()
+
+
+def test_every_change_is_told(heard, callee):
+    one = {"caller": "core", "callee": callee, "actor": OPERATOR}
+
+    dependency(db_now(), f"core->{callee}")
+    registered = heard()
+    overrides.put(mode="disabled", reason=REASON, expires_in="90s", now=db_now(), **one)
+    forced = heard()
+    overrides.remove(now=db_now(), **one)
+    let_go = heard()
+    registry.remove(now=db_now(), **one)
+    removed = heard()
+
+    assert (registered, forced, let_go, removed) == (1, 1, 1, 1)
+
+
+def test_what_is_rolled_back_is_told_to_nobody(heard, callee):
+    with transaction.atomic():
+        dependency(db_now(), f"core->{callee}")
+        transaction.set_rollback(True)
+
+    assert heard() == 0
+
+
+def test_what_changes_nothing_is_told_to_nobody(heard, callee):
+    dependency(db_now(), f"core->{callee}")
+    heard()
+
+    dependency(db_now(), f"core->{callee}")
+
+    assert heard() == 0

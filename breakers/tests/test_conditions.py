@@ -1,0 +1,140 @@
+"""From open breakers and silent services to the level of degradation."""
+
+import pytest
+
+from breakers import conditions
+from breakers.conditions import Failing, Known
+from breakers.models import Probe
+from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, reachable, reports, service, told
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
+from controlplane.core.degradation import services
+from controlplane.core.degradation.models import Degradation
+from controlplane.core.http.tests.callers import at_once
+from controlplane.core.outbox import wordings
+
+pytestmark = pytest.mark.django_db
+
+
+def level():
+    return services.current(redis_reachable=True).level
+
+
+def test_an_open_breaker_of_a_critical_dependency_degrades_by_what_its_callee_is():
+    dependency()
+    service("oracle", level=1, loses=["NL2SQL"], keeps=["Cases", "Docs"])
+    reports("core/a1", "open")
+
+    assert conditions.look(NOW)
+
+    found = services.current(redis_reachable=True)
+    assert (found.level, found.name, found.since) == (1, "degraded", NOW)
+    (cause,) = found.causes
+    assert cause.what == ORACLE
+    assert (cause.fails, cause.works) == (("NL2SQL",), ("Cases", "Docs"))
+    assert cause.since == timestamp(NOW)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"criticality": "medium"}, {"criticality": "low"}, {"removed_at": NOW}],
+)
+def test_what_nobody_depends_on_badly_degrades_nothing(fields):
+    dependency(**fields)
+    reports("core/a1", "open")
+
+    assert not conditions.look(NOW)
+    assert level() == 0
+
+
+def test_a_service_that_nobody_registered_is_level_one():
+    dependency(criticality="high")
+    reports("core/a1", "open")
+
+    conditions.look(NOW)
+
+    assert level() == 1
+
+
+def test_a_store_that_does_not_answer_degrades_by_its_level():
+    service("redis", name="Redis", level=2, probe_url="tcp://redis:6379", loses=["Events at once"])
+    Probe.objects.create(service_id="redis", is_away=True, failures=3, since=NOW)
+
+    conditions.look(NOW)
+
+    assert level() == 2
+    assert services.picture()["causes"] == ["Redis does not answer when it is asked."]
+
+
+def test_a_silent_instance_degrades_nothing_any_more():
+    dependency()
+    reports("core/a1", "open")
+    conditions.look(NOW)
+
+    assert conditions.look(NOW + 31 * SECOND)
+    assert level() == 0
+
+
+def test_a_breaker_that_tries_again_stays_a_cause_and_begins_none():
+    dependency()
+    dependency("core->vision")
+    reports("core/a1", "open")
+    reports("core/a1", "half_open", of="core->vision")
+    conditions.look(NOW)
+
+    reports("core/a1", "half_open")
+
+    assert not conditions.look(NOW + SECOND)
+    assert [one.what for one in services.known()] == [ORACLE]
+
+
+def test_the_same_causes_change_nothing():
+    dependency()
+    reports("core/a1", "open")
+    conditions.look(NOW)
+    before = Degradation.objects.values().get()
+
+    assert not conditions.look(NOW + 20 * SECOND)
+    assert Degradation.objects.values().get() == before
+
+
+def test_a_change_of_the_level_is_told_once_and_audited(settings):
+    reachable(settings)
+    dependency()
+    service("oracle", loses=["NL2SQL"], keeps=["Cases"])
+    reports("core/a1", "open")
+    conditions.look(NOW)
+    reports("core/a2", "open")
+    conditions.look(NOW + SECOND)
+
+    (message,) = told("degradation.changed")
+    notice = wordings.notice(message.event, message.payload)
+    assert notice.title == "Degradation: level 1, DEGRADED"
+    assert ("Gone meanwhile", "NL2SQL") in notice.lines
+    assert message.severity == "warning"
+    (row,) = AuditEntry.objects.filter(action="degradation.changed")
+    assert row.target == "degradation"
+
+
+def test_causes_beyond_fifty_are_summed_up():
+    found = [Failing("core", f"callee-{n:03}", True) for n in range(60)]
+    registered = {"callee-059": Known("Last", level=3)}
+
+    stand = conditions.causes(found, [], registered, [])
+
+    assert len(stand) == 51
+    assert stand[0].what == "core->callee-059"
+    assert stand[-1].what == "more"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_that_look_at_once_change_it_once(settings):
+    reachable(settings)
+    dependency()
+    reports("core/a1", "open")
+
+    changed = at_once(*[lambda: conditions.look(NOW)] * 4)
+
+    assert sorted(changed) == [False, False, False, True]
+    assert Degradation.objects.get().revision == 1
+    assert len(told("degradation.changed")) == 1

@@ -1,0 +1,106 @@
+"""A browser watches a breaker open, forces it closed and sees that end; and walks the map."""
+
+import pytest
+from playwright.sync_api import expect
+
+from breakers.models import Override
+from breakers.services import overrides
+from breakers.tests.house import dependency, reports
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from switches.tests.e2e.conftest import chromium, desks
+
+pytestmark = pytest.mark.e2e
+
+__all__ = ["chromium", "desks"]  # fixtures
+
+REASON = "Vendor confirms recovery at 03:10, one bad pod flaps, INC-4411"
+
+
+def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
+    one = dependency("core->oracle", db_now(), criticality="high")
+    reports(one, db_now(), instance="a1")
+    page = desks.of(person("operator")).open("/breakers/")
+    row = page.locator("tr[data-switch='core->oracle']")
+    expect(row).to_contain_text("Closed")
+
+    reports(one, db_now(), "open", instance="a1", failure_rate=0.63)
+
+    expect(row).to_contain_text("Open")
+    expect(row).to_contain_text("63 %")
+    expect(page.get_by_role("heading", name="1 open")).to_be_visible()
+    expect(page.locator("#announcer")).to_have_text("core->oracle is open")
+
+    row.get_by_role("link", name="Force").click()
+    dialog = page.locator("#dialog")
+    dialog.get_by_text("Forced closed", exact=True).click()
+    dialog.get_by_text("Other…").click()
+    dialog.get_by_label("As a number and a unit").fill("8s")
+    dialog.get_by_label("Reason", exact=True).fill(REASON)
+    dialog.get_by_role("button", name="Force core->oracle").click()
+
+    expect(row).to_contain_text("Forced closed")
+    reports(one, db_now(), instance="a1", config_version=Override.objects.get().version)
+    row.get_by_role("link", name="core to oracle", exact=True).click()
+    expect(page.locator("#forced")).to_contain_text("1 of 1 instance goes by it")
+    expect(page.locator("#forced")).to_contain_text(REASON)
+
+    page.wait_for_timeout(8000)
+    overrides.expire_due(db_now())
+
+    expect(page.locator("#forced")).to_have_count(0)
+    expect(page.locator("#live")).to_contain_text("override.expired")
+
+
+def test_map_is_walked_by_keyboard_and_a_box_shows_its_blast_radius(desks):
+    now = db_now()
+    dependency("canvas->core", now, criticality="high")
+    dependency("core->oracle", now, criticality="high")
+    dependency("core->vision", now)
+    page = desks.of(person("viewer")).open("/breakers/map/")
+    page.locator("#node-canvas").focus()
+
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#node-core")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#node-oracle")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(f"{page.url.split('/breakers')[0]}/breakers/map/?service=oracle")
+    expect(page.get_by_role("heading", name="Hit if oracle fails")).to_be_visible()
+    expect(page.locator("#node-vision")).to_have_class("node node--unknown node--is-off")
+
+
+def test_edit_shows_what_would_change_while_one_types(desks):
+    dependency("core->oracle", db_now(), timeout_ms=60_000)
+    page = desks.of(person("operator")).open("/breakers/core/oracle/edit/")
+
+    page.get_by_label("timeout ms").fill("30000")
+
+    expect(page.locator("#preview ins")).to_have_text("30000")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("1 change saved")).to_be_visible()
+
+
+def test_key_opens_the_dialog_and_what_is_typed_survives_a_refresh(desks):
+    one = dependency("core->oracle", db_now())
+    page = desks.of(person("operator")).open("/breakers/core/oracle/")
+    expect(page.locator("[data-as-of]")).to_contain_text("As of")
+
+    page.keyboard.press("f")
+    page.locator("#dialog").get_by_label("Reason", exact=True).fill("Ledger drifts")
+    reports(one, db_now(), "open")
+
+    expect(page.locator("h1 + .state")).to_contain_text("Open")
+    expect(page.get_by_label("Reason", exact=True)).to_have_value("Ledger drifts")
+
+
+@pytest.mark.parametrize("path", ["", "map/", "fallbacks/", "infrastructure/", "core/oracle/"])
+def test_phone_page_never_scrolls_sideways(desks, path):
+    dependency("core->oracle", db_now(), fallback={"code": "A_RATHER_LONG_CODE_OF_AN_ERROR"})
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+    page = desks.of(person("operator"), **phone).open(f"/breakers/{path}")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,0 +1,121 @@
+"""Gates on a breaker: what instances report, as an answer with its evidence."""
+
+import pytest
+
+from breakers import gates
+from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, reports
+from controlplane.core.gates import services
+from controlplane.core.gates.models import Gate
+from controlplane.core.gates.questions import Question
+
+pytestmark = pytest.mark.django_db
+BEGAN = NOW - 10 * SECOND
+
+
+def asked(name=ORACLE, since=BEGAN, key="ramp:1:0:0"):
+    question = Question(key, {"type": "breaker", "dependency": name}, since)
+    services.ask([question])
+    return question
+
+
+def verdict(question, now=NOW):
+    """What stands after a turn, as a ramp is told."""
+    gates.answer_open(now)
+    (answer,) = services.answers([question], now)
+    return answer.verdict, answer.evidence.get("why", "")
+
+
+def test_all_closed_since_the_question_passes():
+    dependency()
+    reports("core/a1")
+    reports("core/a2")
+
+    assert verdict(asked()) == ("pass", "")
+
+
+def test_one_fresh_open_breaker_fails_and_is_named():
+    dependency()
+    reports("core/a1")
+    reports("core/a2", "open")
+
+    assert verdict(asked()) == ("fail", "it is open in 1 of 2 instances")
+    assert Gate.objects.get().evidence["open_in"] == ["core/a2"]
+
+
+def test_an_instance_that_has_not_reported_since_the_question_holds():
+    dependency()
+    reports("core/a1")
+    reports("core/a2", at=BEGAN - SECOND)
+    question = asked()
+
+    said, why = verdict(question)
+    reports("core/a2", at=NOW)
+
+    assert (said, why) == (
+        "no_data",
+        "not all of 2 instances have reported since the step began",
+    )
+    assert verdict(question, NOW + SECOND) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"state": "half_open"}, "it is half-open in 1 of 1 instance"),
+        ({"mode": "forced_closed"}, "an override blinds 1 of 1 instance"),
+        ({"at": NOW - 31 * SECOND, "state": "open"}, f"no instance has reported {ORACLE}"),
+    ],
+)
+def test_what_proves_nothing_is_no_data(said, why):
+    dependency()
+    reports("core/a1", **said)
+
+    answer, because = verdict(asked())
+
+    assert answer == "no_data"
+    assert because.startswith(why)
+
+
+@pytest.mark.parametrize("name", ["core->nobody", "no dependency", ""])
+def test_an_unknown_name_is_no_data(name):
+    assert verdict(asked(name))[0] == "no_data"
+
+
+def test_what_an_earlier_boot_said_does_not_count():
+    dependency()
+    reports("core/a1", "open")
+    reports("core/a1", "closed", boot="2b7b0a5e-6f2b-4a2b-8a9c-0c8f6f1f2a11")
+
+    assert verdict(asked()) == ("pass", "")
+
+
+def test_the_same_answer_is_written_again_only_after_a_while():
+    dependency()
+    reports("core/a1", at=NOW + 20 * SECOND)
+    asked()
+
+    written = [gates.answer_open(NOW + n * SECOND) for n in (0, 1, 14, 15)]
+
+    assert written == [1, 0, 0, 1]
+
+
+def test_a_change_is_written_at_once():
+    dependency()
+    reports("core/a1")
+    question = asked()
+    verdict(question)
+
+    reports("core/a1", "open", at=NOW + SECOND)
+
+    assert verdict(question, NOW + SECOND)[0] == "fail"
+
+
+def test_many_gates_on_few_breakers_take_two_reads(django_assert_num_queries):
+    dependency()
+    reports("core/a1")
+    for number in range(20):
+        asked(key=f"ramp:{number}:0:0")
+    gates.answer_open(NOW)
+
+    with django_assert_num_queries(2):
+        assert gates.answer_open(NOW + SECOND) == 0

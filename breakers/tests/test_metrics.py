@@ -1,0 +1,89 @@
+"""What Prometheus is told of breakers."""
+
+import pytest
+
+from breakers import metrics
+from breakers.alarms.services import look
+from breakers.conditions import look as look_at_conditions
+from breakers.models import Dependency, Probe
+from breakers.services import overrides
+from breakers.tests.fleet import NOW, SECOND, dependency, reports, service
+from controlplane.core.actors import system
+
+pytestmark = pytest.mark.django_db
+
+
+def said(source, now=NOW):
+    """{(name, labels…): value}"""
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in source(now)
+        for sample in family.samples
+    }
+
+
+def test_the_state_is_that_of_the_worst_instance_that_reports():
+    for callee, states in {"a": ["closed"], "b": ["closed", "half_open"], "c": ["open"]}.items():
+        dependency(f"core->{callee}")
+        for number, state in enumerate(states):
+            reports(f"core/{number}", state, of=f"core->{callee}")
+    reports("core/0", "half_open", of="core->c")
+    reports("core/1", "open", of="core->c")
+    dependency("core->silent")
+    reports("core/old", "open", of="core->silent", at=NOW - 31 * SECOND)
+
+    found = said(metrics.breakers)
+
+    name = "switchgear_circuit_breaker_state"
+    assert [found.get((name, "core", callee)) for callee in "abc"] == [0, 2, 1]
+    assert (name, "core", "silent") not in found
+    by_state = {
+        state: found["switchgear_dependencies", state]
+        for state in ("closed", "open", "half_open", "unknown")
+    }
+    assert by_state == {"closed": 1, "open": 1, "half_open": 1, "unknown": 1}
+
+
+def test_totals_only_grow_and_outlive_what_they_count():
+    dependency()
+    Dependency.objects.update(trips_total=7, fallback_total=90)
+
+    found = said(metrics.breakers)
+
+    assert found["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 7
+    assert found["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 90
+
+
+def test_overrides_are_told_by_mode_and_go_back_to_zero():
+    dependency()
+    overrides.put(
+        caller="core",
+        callee="oracle",
+        mode="disabled",
+        reason="probes of the provider are wrong, INC-77",
+        expires_in="2m",
+        actor=system("test"),
+        now=NOW,
+    )
+    during = said(metrics.forced)
+    overrides.expire_due(NOW + 120 * SECOND)
+
+    after = said(metrics.forced)
+
+    assert during["switchgear_breaker_overrides", "disabled"] == 1
+    assert after["switchgear_breaker_overrides", "disabled"] == 0
+    assert after["switchgear_breaker_overrides", "forced_open"] == 0
+
+
+def test_alarms_probes_and_the_level_are_told():
+    dependency()
+    reports("core/a1", "open")
+    service("redis", probe_url="tcp://redis:6379")
+    Probe.objects.create(service_id="redis", is_away=True, since=NOW)
+    look(NOW)
+    look_at_conditions(NOW)
+
+    assert said(metrics.alarms)["switchgear_breaker_alarms", "breaker_open"] == 1
+    found = said(metrics.standing)
+    assert found["switchgear_degradation_level",] >= 1
+    assert found["switchgear_probe_up", "redis"] == 0

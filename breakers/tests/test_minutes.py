@@ -1,0 +1,125 @@
+"""What is kept of each minute, how long it is kept, and who is told of silence."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+
+from breakers import fading, minutes
+from breakers.models import Alarm, BreakerState, Minute, Transition
+from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, minute, reports, transition
+from controlplane.core.models import Tick
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+
+
+def test_a_minute_keeps_the_worst_and_the_most_at_once():
+    about = dependency()
+    reports("core/a1", "open")
+    reports("core/a2", "half_open")
+    reports("core/a3")
+    reports("core/a4", "open", at=NOW - 31 * SECOND)
+    minutes.sample(NOW)
+    reports("core/a1", "closed", at=NOW + 10 * SECOND)
+    reports("core/a2", "closed", at=NOW + 10 * SECOND)
+    minutes.sample(NOW + 10 * SECOND)
+
+    kept = Minute.objects.get(dependency=about)
+
+    assert kept.minute == NOW.replace(second=0)
+    assert (kept.worst, kept.open, kept.half_open, kept.instances) == (3, 1, 1, 3)
+
+
+def test_counts_of_the_minute_are_left_alone():
+    about = dependency()
+    minute(about, success=7)
+    reports("core/a1")
+
+    minutes.sample(NOW)
+
+    kept = Minute.objects.get()
+    assert (kept.success, kept.worst, kept.instances) == (7, 1, 1)
+
+
+def test_what_is_known_already_is_not_written_again():
+    dependency()
+    reports("core/a1")
+
+    assert minutes.sample(NOW) == 1
+    assert minutes.sample(NOW + SECOND) == 0
+    assert minutes.sample(NOW + MINUTE - 29 * SECOND) == 0  # Nobody is fresh any more.
+
+
+def test_old_history_is_deleted_and_the_rest_stays():
+    about = dependency()
+    for n, age in enumerate((36 * DAY, 34 * DAY)):
+        transition(about, n, "closed>open", NOW - age)
+    for age in (73, 71):
+        minute(about, NOW - timedelta(hours=age))
+    for closed_at in (NOW - 36 * DAY, None):
+        Alarm.objects.create(
+            rule="breaker_open",
+            subject="core->oracle",
+            severity="warning",
+            value=1,
+            limit=0,
+            since=NOW - 40 * DAY,
+            seen_at=NOW,
+            closed_at=closed_at,
+        )
+
+    assert minutes.purge(NOW, at_once=1, most=100) == 3
+
+    assert Transition.objects.get().n == 1
+    assert Minute.objects.get().minute > NOW - 3 * DAY
+    assert Alarm.objects.get().closed_at is None
+
+
+def test_states_of_earlier_boots_are_forgotten_after_a_day():
+    dependency()
+    dependency("core->vision")
+    reports("core/a1", "open", at=NOW - 2 * DAY)
+    reports("core/a1", of="core->vision", at=NOW, boot="2b7b0a5e-6f2b-4a2b-8a9c-0c8f6f1f2a11")
+
+    minutes.purge(NOW, at_once=10, most=100)
+
+    assert BreakerState.objects.get().dependency.callee == "vision"
+
+
+def turned(ago):
+    Tick.objects.create(name=fading.TICK, ran_at=NOW - ago, ran_by="worker")
+
+
+@pytest.mark.parametrize(
+    ("silent_for", "told"),
+    [(29, 0), (31, 1), (34, 1), (36, 0), (299, 0), (301, 1), (306, 0)],
+)
+def test_whoever_turned_stale_or_is_gone_since_the_last_turn_is_told(silent_for, told):
+    turned(5 * SECOND)
+    dependency()
+    reports("core/a1", at=NOW - silent_for * SECOND)
+
+    assert fading.tell(NOW) == told
+
+
+def test_it_is_told_as_a_note_to_open_pages(django_capture_on_commit_callbacks):
+    turned(5 * SECOND)
+    dependency()
+    reports("core/a1", at=NOW - 32 * SECOND)
+
+    with django_capture_on_commit_callbacks() as notes, transaction.atomic():
+        fading.tell(NOW)
+
+    assert len(notes) == 1
+
+
+def test_after_a_long_pause_only_the_last_minute_is_looked_at():
+    turned(timedelta(hours=1))
+    dependency()
+    reports("core/a1", at=NOW - 89 * SECOND)
+    reports("core/a2", at=NOW - 91 * SECOND)
+    dependency("web->core")
+    reports("web/b1", of="web->core", at=NOW - 95 * SECOND)
+
+    assert fading.tell(NOW) == 1

@@ -1,0 +1,201 @@
+"""Outages: acted upon once, as the policy of the dependency says, and then over."""
+
+import pytest
+
+from breakers.models import Alarm, Override
+from breakers.outages.decide import Move, Outage, Policy, Seen, decide
+from breakers.outages.services import look
+from breakers.services import overrides
+from breakers.tests.fleet import MINUTE, NOW, ORACLE, SECOND, dependency, reachable, reports, told
+from controlplane.core.actors import system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.http.tests.callers import at_once
+from controlplane.core.trip_requests.models import TripRequest
+
+TRIP = {"action": "trip", "switch": "segment:nl2sql", "open_share": 0.5, "for_seconds": 30}
+FALLBACK = {"action": "fallback", "expires_in": "30m"}
+POLICY = Policy.of(TRIP, "oracle")
+
+
+def outage(seconds=0, acted=False):
+    return Outage(NOW - seconds * SECOND, NOW, acted)
+
+
+@pytest.mark.parametrize(
+    ("seen", "before", "move"),
+    [
+        (Seen(4, open=1), None, Move.NOTHING),
+        (Seen(4, open=2), None, Move.BEGIN),
+        (Seen(4, half_open=4), None, Move.NOTHING),
+        (Seen(0, blinded=4), None, Move.NOTHING),
+        (Seen(), None, Move.NOTHING),
+        (Seen(4, open=2), outage(29), Move.SEE),
+        (Seen(4, open=2), outage(30), Move.ACT),
+        (Seen(4, open=2), outage(30, acted=True), Move.SEE),
+        (Seen(4, open=1, half_open=1), outage(30), Move.ACT),
+        (Seen(4, open=1), outage(30), Move.END),
+        (Seen(4), outage(30, acted=True), Move.END),
+        (Seen(0, blinded=4), outage(600, acted=True), Move.NOTHING),
+        (Seen(), outage(600, acted=True), Move.NOTHING),
+    ],
+)
+def test_what_is_done_about_what_is_seen(seen, before, move):
+    assert decide(POLICY, seen, before, NOW) == move
+
+
+def test_an_outage_that_nobody_tells_of_for_five_minutes_is_over():
+    assert decide(POLICY, Seen(), outage(), NOW + 5 * MINUTE) == Move.END
+
+
+def test_a_policy_that_is_taken_away_ends_the_outage():
+    assert decide(None, Seen(4, open=4), outage(), NOW) == Move.END
+
+
+@pytest.mark.parametrize("document", [{}, {"action": "panic"}])
+def test_what_asks_for_nothing_known_is_no_policy(document):
+    assert Policy.of(document, "oracle") is None
+
+
+def test_a_policy_without_a_switch_means_the_callees_segment():
+    assert Policy.of({"action": "trip"}, "oracle").switch == "segment:oracle"
+
+
+def fail(at, state="open", instances=2):
+    for number in range(instances):
+        reports(f"core/a{number}", state, at=at)
+
+
+@pytest.fixture
+def _somewhere(settings):
+    reachable(settings)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_somewhere")
+def test_a_lasting_outage_asks_once_that_its_segment_be_stopped():
+    dependency(on_outage=TRIP)
+    fail(NOW)
+    looks = [look(NOW)]
+
+    for seconds in (2, 29, 30, 32, 60):
+        fail(NOW + seconds * SECOND)
+        looks.append(look(NOW + seconds * SECOND))
+
+    assert looks == [1, 0, 0, 1, 0, 0]
+    request = TripRequest.objects.get()
+    assert (request.switch, request.source, request.fingerprint) == (
+        "segment:nl2sql",
+        "provider-outage",
+        "breaker:core->oracle",
+    )
+    assert request.key.startswith("outage:core->oracle:2026-11-21T02:11:30")
+    assert request.evidence["open"] == request.evidence["instances"] == 2
+    assert len(told("outage.acted")) == 1
+    assert AuditEntry.objects.get(action="outage.acted").target == "dependency:core->oracle"
+
+
+@pytest.mark.django_db
+def test_a_short_one_asks_for_nothing():
+    dependency(on_outage=TRIP)
+    fail(NOW)
+    look(NOW)
+    fail(NOW + 20 * SECOND, "closed")
+    look(NOW + 20 * SECOND)
+    fail(NOW + 40 * SECOND)
+    look(NOW + 40 * SECOND)
+
+    assert not TripRequest.objects.exists()
+    assert Alarm.objects.filter(rule="outage").count() == 2
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_somewhere")
+def test_its_end_is_told_to_who_was_asked_and_the_next_one_asks_again():
+    dependency(on_outage=TRIP)
+    for begins in (NOW, NOW + 10 * MINUTE):
+        for seconds, state in ((0, "open"), (30, "open"), (60, "closed")):
+            at = begins + seconds * SECOND
+            fail(at, state)
+            look(at)
+
+    keys = list(TripRequest.objects.order_by("pk").values_list("key", flat=True))
+    assert [key.endswith(":over") for key in keys] == [False, True, False, True]
+    assert TripRequest.objects.order_by("pk")[1].is_over
+    assert len(told("outage.over")) == 2
+
+
+@pytest.mark.django_db
+def test_a_fallback_forces_every_breaker_open_for_the_time_of_the_policy():
+    dependency(on_outage=FALLBACK)
+    fail(NOW)
+    look(NOW)
+    acts_at = NOW + 30 * SECOND
+    fail(acts_at)
+
+    look(acts_at)
+
+    override = Override.objects.get()
+    assert (override.mode, override.set_by_name) == ("forced_open", "outage-policy")
+    assert override.expires_at == acts_at + 30 * MINUTE
+
+
+@pytest.mark.django_db
+def test_an_operators_override_stands_and_the_policy_says_so():
+    dependency(on_outage=FALLBACK)
+    fail(NOW)
+    look(NOW)
+    overrides.put(
+        caller="core",
+        callee="oracle",
+        mode="metrics_only",
+        reason="watching what the provider does, INC-77",
+        expires_in="1h",
+        actor=system("test"),
+        now=NOW,
+    )
+    fail(NOW + 30 * SECOND)
+
+    look(NOW + 30 * SECOND)
+
+    assert Override.objects.get().mode == "metrics_only"
+    assert "metrics_only already" in Alarm.objects.get(rule="outage").evidence["why"]
+
+
+@pytest.mark.django_db
+def test_while_its_own_override_blinds_everybody_it_goes_on_and_acts_no_more():
+    dependency(on_outage=FALLBACK)
+    fail(NOW)
+    look(NOW)
+    fail(NOW + 30 * SECOND)
+    look(NOW + 30 * SECOND)
+    for seconds in (40, 400, 1200):
+        for number in range(2):
+            at = NOW + seconds * SECOND
+            reports(f"core/a{number}", "open", at=at, mode="forced_open")
+        assert look(at) == 0
+
+    assert Override.objects.count() == 1
+    assert Alarm.objects.get(rule="outage").closed_at is None
+
+
+@pytest.mark.django_db
+def test_an_outage_of_a_dependency_without_a_policy_does_nothing():
+    dependency()
+    fail(NOW)
+
+    assert look(NOW) == 0
+    assert not Alarm.objects.filter(subject=ORACLE).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("policy", [TRIP, FALLBACK])
+def test_several_that_look_at_once_act_once(policy):
+    dependency(on_outage=policy)
+    fail(NOW)
+    at_once(*[lambda: look(NOW)] * 4)
+    fail(NOW + 30 * SECOND)
+
+    at_once(*[lambda: look(NOW + 30 * SECOND)] * 4)
+
+    assert Alarm.objects.filter(rule="outage").count() == 1
+    assert TripRequest.objects.count() + Override.objects.count() == 1

@@ -1,0 +1,210 @@
+"""A policy: what it may say, and how it is made complete."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from breakers import policy
+from breakers.parameters import PARAMETERS, of
+from controlplane.core.errors import InvalidInput
+
+
+def wrong(fields):
+    with pytest.raises(InvalidInput) as caught:
+        policy.checked(fields)
+    return caught.value.errors
+
+
+def test_nothing_said_leaves_every_section_null():
+    document = policy.checked({})
+
+    assert document["criticality"] == "medium"
+    assert document["timeout_ms"] is None
+    assert [document[section] for section in policy.SECTIONS] == [None] * 4
+
+
+@pytest.mark.parametrize("section", ["breaker", "retry", "fallback"])
+def test_empty_section_has_every_default(section):
+    found = policy.checked({section: {}})[section]
+
+    expected = {one.name: one.default for one in of(section)}
+    assert {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()} == {
+        **expected,
+        **({"window_size": 100} if section == "breaker" else {}),
+    }
+
+
+def test_defaults_are_those_of_the_contract():
+    breaker = policy.checked({"breaker": {}})["breaker"]
+
+    assert breaker == {
+        "window_type": "count",
+        "window_size": 100,
+        "minimum_calls": 20,
+        "failure_rate": 0.5,
+        "failure_count": None,
+        "consecutive_failures": None,
+        "slow_call_seconds": None,
+        "slow_call_rate": 1,
+        "open_seconds": 30,
+        "open_multiplier": 1.5,
+        "open_max_seconds": 300,
+        "open_jitter": 0.2,
+        "half_open_calls": 5,
+        "half_open_concurrent": 1,
+        "half_open_max_seconds": 30,
+    }
+
+
+def test_other_words_are_kept_beside_what_they_mean():
+    found = policy.checked({"breaker": {"failure_threshold": 3, "window_seconds": 30}})["breaker"]
+
+    assert found["failure_threshold"] == found["failure_count"] == 3
+    assert found["window_seconds"] == found["window_size"] == 30
+    assert found["window_type"] == "time"
+
+
+def test_other_word_that_contradicts_is_refused():
+    errors = wrong({"breaker": {"failure_threshold": 3, "failure_count": 4}})
+
+    assert list(errors) == ["breaker.failure_count"]
+
+
+def test_window_of_calls_with_seconds_is_refused():
+    errors = wrong({"breaker": {"window_type": "count", "window_seconds": 60}})
+
+    assert list(errors) == ["breaker.window_type"]
+
+
+def test_complete_document_is_taken_again_unchanged():
+    given_ = {
+        "breaker": {"failure_threshold": 5, "window_seconds": 60},
+        "retry": {"retry_on": ["503", 429, "timeout"]},
+        "bulkhead": {"tier": "critical"},
+        "fallback": {"chain": ["cache", {"provider": "anthropic"}]},
+        "routes": [{"pattern": "/event-logs/**", "timeout_ms": 300_000}],
+    }
+
+    once = policy.checked(given_)
+
+    assert policy.checked(once) == once
+
+
+def test_editable_document_can_be_changed_by_one_parameter():
+    document = policy.editable(policy.checked({"breaker": {"failure_threshold": 5}}))
+
+    changed = policy.checked({**document, "breaker": {**document["breaker"], "failure_count": 7}})
+
+    assert changed["breaker"]["failure_count"] == 7
+    assert "failure_threshold" not in changed["breaker"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"breaker": {"window_sise": 3}}, "breaker.window_sise"),
+        ({"breaker": {"failure_rate": 1.01}}, "breaker.failure_rate"),
+        ({"breaker": {"failure_rate": 0}}, "breaker.failure_rate"),
+        ({"breaker": {"open_seconds": "30"}}, "breaker.open_seconds"),
+        ({"breaker": {"half_open_calls": True}}, "breaker.half_open_calls"),
+        ({"breaker": {"minimum_calls": 2.5}}, "breaker.minimum_calls"),
+        ({"breaker": {"open_seconds": float("nan")}}, "breaker.open_seconds"),
+        ({"breaker": {"open_seconds": 10**400}}, "breaker.open_seconds"),
+        ({"breaker": {"open_seconds": 60, "open_max_seconds": 30}}, "breaker.open_max_seconds"),
+        ({"breaker": []}, "breaker"),
+        ({"retry": {"attempts": 0}}, "retry.attempts"),
+        ({"retry": {"base_seconds": 9, "cap_seconds": 5}}, "retry.cap_seconds"),
+        ({"retry": {"retry_on": [99]}}, "retry.retry_on.0"),
+        ({"retry": {"retry_on": [503], "never": ["503"]}}, "retry.never"),
+        ({"bulkhead": {}}, "bulkhead.limit"),
+        ({"bulkhead": {"tier": "huge"}}, "bulkhead.tier"),
+        ({"fallback": {"mode": "pray"}}, "fallback.mode"),
+        ({"fallback": {"chain": [[]]}}, "fallback.chain.0"),
+        ({"routes": [{"pattern": "x", "timeout_ms": 1}]}, "routes.0.pattern"),
+        ({"routes": [{"pattern": "/x"}]}, "routes.0.timeout_ms"),
+        ({"routes": {}}, "routes"),
+        ({"criticality": "huge"}, "criticality"),
+        ({"timeout_ms": 0}, "timeout_ms"),
+        ({"runbook_url": "javascript:alert(1)"}, "runbook_url"),
+        ({"notes": "a\x00b"}, "notes"),
+        ({"timeout": 5}, "timeout"),
+    ],
+)
+def test_what_is_wrong_is_named(fields, path):
+    assert list(wrong(fields)) == [path]
+
+
+def test_all_that_is_wrong_is_told_at_once():
+    errors = wrong({"criticality": "huge", "breaker": {"failure_rate": 2}, "retry": {"x": 1}})
+
+    assert errors.keys() == {"criticality", "breaker.failure_rate", "retry.x"}
+
+
+def test_long_open_time_lifts_the_default_longest():
+    assert policy.checked({"breaker": {"open_seconds": 600}})["breaker"]["open_max_seconds"] == 600
+
+
+def test_tier_stands_for_its_numbers_where_none_are_given():
+    found = policy.checked({"bulkhead": {"tier": "standard", "limit": 9}})["bulkhead"]
+
+    assert (found["limit"], found["queue"], found["queue_seconds"]) == (9, 5, 120)
+
+
+@pytest.mark.parametrize("tier", ["critical", "standard", "optional"])
+def test_tiers_are_those_of_the_contract(tier):
+    found = policy.checked({"bulkhead": {"tier": tier}})["bulkhead"]
+
+    numbers = {"critical": (5, 10, 300), "standard": (3, 5, 120), "optional": (2, 3, 60)}
+    assert (found["limit"], found["queue"], found["queue_seconds"]) == numbers[tier]
+
+
+def test_outage_policy_is_made_complete():
+    found = policy.checked_outage({"action": "trip", "switch": "segment:finance"})
+
+    assert found == {
+        "action": "trip",
+        "open_share": 0.5,
+        "for_seconds": 30,
+        "expires_in": "1h",
+        "switch": "segment:finance",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"action": "trip"}, "on_outage.switch"),
+        ({"action": "fallback", "switch": "segment:x"}, "on_outage.switch"),
+        ({"action": "explode"}, "on_outage.action"),
+        ({"action": "fallback", "open_share": 0}, "on_outage.open_share"),
+        ({"action": "fallback", "expires_in": "soon"}, "on_outage.expires_in"),
+        (["trip"], "on_outage"),
+    ],
+)
+def test_wrong_outage_policy_is_refused(value, path):
+    with pytest.raises(InvalidInput) as caught:
+        policy.checked_outage(value)
+
+    assert list(caught.value.errors) == [path]
+
+
+NUMBERS = [one for one in PARAMETERS if one.kind in {"whole", "number"} and one.section]
+
+
+@given(st.data())
+def test_number_within_its_bounds_is_kept_and_beyond_them_refused(data):
+    one = data.draw(st.sampled_from(NUMBERS))
+    value = data.draw(st.integers(-10, 2_000_000))
+    base = {"limit": 1} if one.section == "bulkhead" else {}
+    longest = {"open_seconds": "open_max_seconds", "base_seconds": "cap_seconds"}
+    if one.name in longest.values():  # It depends on another parameter as well.
+        return
+
+    try:
+        found = policy.checked({one.section: {**base, one.name: value}})[one.section]
+    except InvalidInput as error:
+        assert list(error.errors) == [one.path]
+        assert not one.least <= value <= one.most
+    else:
+        assert found[one.name] == value
+        assert one.least <= value <= one.most

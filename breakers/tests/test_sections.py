@@ -1,0 +1,228 @@
+"""What breakers have waiting for a person, in the weekly report, and in the preview of a switch."""
+
+from datetime import timedelta
+
+import pytest
+
+from breakers import attention, dependents, report
+from breakers.alarms.services import look
+from breakers.models import Probe
+from breakers.services import overrides
+from breakers.tests.fleet import (
+    HOUR,
+    MINUTE,
+    NOW,
+    SECOND,
+    dependency,
+    minute,
+    reports,
+    service,
+    transition,
+)
+from controlplane.core import sections
+from controlplane.core.actors import system
+from controlplane.core.instances import rates
+from controlplane.core.models import Instance
+
+pytestmark = pytest.mark.django_db
+START = NOW - timedelta(days=5)
+END = START + timedelta(days=7)
+
+
+def force(mode="forced_closed", expires_in="6h", at=NOW, callee="oracle"):
+    return overrides.put(
+        caller="core",
+        callee=callee,
+        mode=mode,
+        reason="probes of the provider are wrong, INC-77",
+        expires_in=expires_in,
+        actor=system("test"),
+        now=at,
+    )
+
+
+def hears(instance, version, at=NOW):
+    Instance.objects.filter(pk=instance).update(config_version=version, reported_at=at)
+
+
+def test_open_breakers_wait_by_how_critical_they_are():
+    dependency("core->oracle", criticality="high")
+    dependency("core->synapse", criticality="critical")
+    dependency("core->vision", criticality="medium")
+    for callee in ("oracle", "synapse", "vision"):
+        reports("core/a1", "open", of=f"core->{callee}", since=NOW - MINUTE)
+        reports("core/a2", of=f"core->{callee}")
+
+    found = attention.open_breakers(NOW)
+
+    assert [(one.severity, one.path) for one in found] == [
+        ("critical", "/breakers/core/synapse/"),
+        ("warning", "/breakers/core/oracle/"),
+    ]
+    assert found[0].detail == "In 1 of 2 instances; the dependency is critical."
+    assert found[0].since == NOW - MINUTE
+
+
+def test_an_override_that_everybody_goes_by_waits_for_nobody_for_an_hour():
+    dependency()
+    reports("core/a1")
+    version = force().version
+    hears("core/a1", version, NOW + HOUR)
+
+    assert attention.forced(NOW + HOUR) == []
+
+    hears("core/a1", version, NOW + HOUR + SECOND)
+    (found,) = attention.forced(NOW + HOUR + SECOND)
+    assert (found.kind, found.severity) == ("override", "warning")
+    assert found.detail.startswith("It has stood for 1 h")
+
+
+def test_an_override_that_ends_within_ten_minutes_is_told():
+    dependency()
+    override = force(expires_in="30m")
+
+    assert attention.forced(NOW + 20 * MINUTE - SECOND) == []
+    (found,) = attention.forced(NOW + 20 * MINUTE)
+
+    assert (found.severity, found.due_at) == ("info", override.expires_at)
+
+
+def test_a_short_override_is_not_told_as_ending_from_its_beginning():
+    dependency()
+    force(expires_in="5m")
+
+    assert attention.forced(NOW + SECOND) == []
+
+
+def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
+    dependency()
+    reports("core/a1")
+    reports("core/a2")
+    version = force().version
+    hears("core/a1", version, NOW + MINUTE)
+    hears("core/a2", version - 1, NOW + MINUTE)
+
+    assert attention.forced(NOW + MINUTE - SECOND) == []
+    (found,) = attention.forced(NOW + MINUTE)
+
+    assert found.severity == "warning"
+    assert found.detail.startswith("1 of 2 instances go by it, not core/a2.")
+
+
+def test_alarms_wait_but_not_twice_with_an_open_breaker():
+    about = dependency(criticality="high")
+    reports("core/a1", "open")
+    minute(about, success=50, timeout=50, failure=50)
+    look(NOW)
+
+    found = attention.alarms(NOW)
+
+    assert [one.title[:12] for one in found] == ["50 % of the "]
+    assert found[0].path == "/breakers/core/oracle/"
+
+
+def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():
+    for slug, level in (("redis", 2), ("weaver", 1)):
+        service(slug, name=slug.title(), level=level, probe_url="tcp://redis:6379")
+        Probe.objects.create(service_id=slug, is_away=True, since=NOW, error="no connection")
+
+    found = attention.away(NOW)
+
+    assert [(one.title, one.severity) for one in found] == [
+        ("Redis does not answer", "critical"),
+        ("Weaver does not answer", "warning"),
+    ]
+
+
+def test_every_source_is_asked_by_the_page():
+    asked = set(sections.attention_sources())
+
+    assert asked >= {
+        attention.open_breakers,
+        attention.forced,
+        attention.alarms,
+        attention.away,
+    }
+    assert {report.breakers, report.overrides} <= set(sections.report_sources())
+    assert dependents.of_switch in sections.preview_sources()
+
+
+def test_the_report_counts_trips_and_how_long_the_longest_was_open():
+    about = dependency()
+    path = ["closed>open", "open>half_open", "half_open>open", "open>half_open", "half_open>closed"]
+    for n, step in enumerate(path, 1):
+        transition(about, n, step, START + n * MINUTE)
+    transition(about, 9, "closed>open", START + HOUR)
+    transition(about, 10, "open>closed", START + HOUR + SECOND)
+    transition(about, 1, "closed>open", START - SECOND, instance="core/a2")
+
+    section = report.breakers(START, END, NOW)
+
+    assert section.summary == (
+        "Breakers of 1 dependency opened 2 times; the longest, of core->oracle, for 4 min."
+    )
+    (row,) = section.rows
+    assert row.cells["trips"] == 2
+    assert row.cells["instances"] == 1
+    assert row.cells["longest_open_seconds"] == 240
+    assert (section.tone, section.total) == ("warn", 1)
+
+
+def test_one_that_never_told_of_closing_was_open_until_its_last_word():
+    about = dependency()
+    transition(about, 1, "closed>open", NOW - HOUR)
+    reports("core/a1", "open", at=NOW - 10 * MINUTE)
+    transition(about, 1, "closed>open", NOW - HOUR, instance="core/gone")
+
+    (row,) = report.breakers(START, END, NOW).rows
+
+    assert row.cells["longest_open_seconds"] == 50 * 60
+
+
+def test_a_quiet_week_says_so():
+    assert report.breakers(START, END, NOW).summary == "No breaker opened."
+    assert report.overrides(START, END, NOW).summary == "Nothing was forced upon any breaker."
+
+
+def test_the_report_lists_overrides_by_how_long_they_stood():
+    dependency()
+    dependency("core->vision")
+    force(at=START - HOUR, expires_in="30d")
+    force("disabled", at=START + HOUR, expires_in="2h", callee="vision")
+    overrides.expire_due(START + 3 * HOUR)
+
+    section = report.overrides(START, END, NOW)
+
+    shown = [(row.cells["dependency"], row.cells["ended"]) for row in section.rows]
+    assert shown == [("core->oracle", "stands"), ("core->vision", "expired")]
+    assert section.rows[1].cells["stood_seconds"] == 2 * 3600
+    assert section.summary == (
+        "2 overrides stood in the week, 1 of them still stands; 1 for more than a day."
+    )
+    assert section.tone == "warn"
+
+
+def test_the_preview_names_who_calls_the_services_that_check_a_switch():
+    dependency("core->oracle")
+    dependency("canvas->core", criticality="high")
+    dependency("batch->core", criticality="critical")
+    dependency("gone->core", removed_at=NOW)
+    entry = rates.counted(None, 10, 0, NOW - MINUTE)
+    Instance.objects.create(pk="core/a1", service="core", checks={"segment:finance": entry})
+    Instance.objects.create(pk="token:x", service="x", checks={"segment:finance": entry})
+
+    found = dependents.of_switch("segment:finance", NOW)
+
+    assert found == {
+        "dependents": [
+            {
+                "service": "core",
+                "callers_total": 2,
+                "callers": [
+                    {"service": "batch", "dependency": "batch->core", "criticality": "critical"},
+                    {"service": "canvas", "dependency": "canvas->core", "criticality": "high"},
+                ],
+            }
+        ]
+    }
+    assert dependents.of_switch("segment:nobody", NOW) == {"dependents": []}

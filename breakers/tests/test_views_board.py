@@ -1,0 +1,157 @@
+"""The board of breakers: the order, the filters, and what a row says."""
+
+from datetime import timedelta
+
+import pytest
+
+from breakers.services import overrides
+from breakers.tests.house import SHELL, dependency, discovered, minute, reports
+from controlplane.core.clock import db_now
+from switches.tests.screens import PART, Tags, browser_as, page, switches_shown, text
+
+pytestmark = pytest.mark.django_db
+
+REASON = "Vendor confirms recovery, one bad pod flaps, INC-4411"
+
+
+def test_nothing_registered_says_how_to_begin():
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "config load" in html
+
+
+def test_rows_come_the_worst_first_and_critical_before_low():
+    now = db_now()
+    reports(dependency("core->calm", now, criticality="critical"), now)
+    reports(dependency("core->minor", now, criticality="low"), now, "open")
+    reports(dependency("core->grave", now, criticality="critical"), now, "open")
+    reports(dependency("core->probing", now), now, "half_open")
+    forced = dependency("core->forced", now)
+    reports(forced, now)
+    overrides.put(
+        caller="core",
+        callee="forced",
+        mode="forced_closed",
+        reason=REASON,
+        expires_in="1h",
+        actor=SHELL,
+        now=now,
+    )
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert switches_shown(html) == [
+        "core->grave",
+        "core->minor",
+        "core->probing",
+        "core->forced",
+        "core->calm",
+    ]
+    assert "2 open" in text(html)
+    assert "1 of the open are critical or high" in text(html)
+
+
+def test_state_by_stale_word_alone_is_marked():
+    now = db_now()
+    stale = dependency("core->oracle", now)
+    reports(stale, now - timedelta(seconds=90), "open")
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "breakers__stale" in html
+    assert "1 stale" in text(html)
+
+
+def test_instance_that_is_gone_reports_nothing():
+    now = db_now()
+    reports(dependency("core->oracle", now), now - timedelta(minutes=6), "open")
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "Not reported" in text(html)
+    assert "0 open" not in text(html)
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("state=open", ["core->oracle"]),
+        ("state=closed", ["core->vision"]),
+        ("state=unknown", ["worker->synapse"]),
+        ("state=overridden", ["core->vision"]),
+        ("criticality=high", ["core->oracle"]),
+        ("caller=worker", ["worker->synapse"]),
+        ("q=Core+→+or", ["core->oracle"]),
+        ("q=team-olap", ["core->vision"]),
+        ("state=nonsense&criticality=odd", ["core->oracle", "core->vision", "worker->synapse"]),
+        ("q=zzz", []),
+        ("page=2", []),
+    ],
+)
+def test_filter_narrows_to_what_it_names(query, shown):
+    now = db_now()
+    reports(dependency("core->oracle", now, criticality="high"), now, "open")
+    reports(dependency("core->vision", now, owner="Team-OLAP"), now)
+    discovered("worker->synapse", now)
+    overrides.put(
+        caller="core",
+        callee="vision",
+        mode="disabled",
+        reason=REASON,
+        expires_in="1h",
+        actor=SHELL,
+        now=now,
+    )
+
+    html = page(browser_as("viewer").get(f"/breakers/?{query}"))
+
+    assert switches_shown(html) == shown
+
+
+def test_unregistered_one_says_so():
+    discovered("core->mailer", db_now())
+
+    assert "not registered" in text(page(browser_as("viewer").get("/breakers/")))
+
+
+def test_spark_tells_the_worst_of_the_hour_in_words():
+    now = db_now()
+    one = dependency("core->oracle", now)
+    minute(one, now, 5, success=50, failure=50, worst=3)
+    minute(one, now, 90, success=0, failure=9, worst=3)
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    (spark,) = Tags(html).having("svg", class_="spark")
+    assert spark["aria-label"] == "Failures over the last hour: at most 50 %; open for 1 min"
+
+
+def test_viewer_sees_all_and_is_offered_nothing():
+    now = db_now()
+    reports(dependency("core->oracle", now), now, "open")
+
+    assert "/override/" not in page(browser_as("viewer").get("/breakers/"))
+    assert "/breakers/core/oracle/override/" in page(browser_as("operator").get("/breakers/"))
+
+
+def test_live_part_comes_alone_with_the_time():
+    response = browser_as("viewer").get("/breakers/", headers=PART)
+
+    assert "<html" not in page(response)
+    assert page(response).lstrip().startswith('<div id="live"')
+    assert response["Switchgear-Now"]
+
+
+def test_stranger_is_sent_to_sign_in(client):
+    assert client.get("/breakers/").status_code == 302
+
+
+def test_second_page_goes_on_where_the_first_ends():
+    now = db_now()
+    for number in range(51):
+        discovered(f"core->s{number:02}", now)
+    browser = browser_as("viewer")
+
+    first, second = (switches_shown(page(browser.get(f"/breakers/?page={n}"))) for n in (1, 2))
+
+    assert (len(first), second) == (50, ["core->s50"])

@@ -1,0 +1,56 @@
+"""The bar above every page that says how far the installation has degraded."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.degradation import services
+from controlplane.core.degradation.levels import Cause
+from switches.tests.screens import Tags, browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+
+NEO4J = Cause(
+    1, "neo4j", "Neo4j does not answer.", fails=("NL2SQL", "Ontology"), works=("Cases", "Watches")
+)
+
+
+def test_nothing_degraded_shows_no_bar():
+    html = page(browser_as("viewer").get("/degradation/"))
+
+    assert Tags(html).having("details") == []
+
+
+@pytest.mark.parametrize("path", ["/", "/breakers/", "/audit/", "/ramps/"])
+def test_every_page_says_level_cause_and_what_works(path):
+    services.report([NEO4J], db_now())
+
+    said = text(page(browser_as("viewer").get(path)))
+
+    assert "Degraded level 1 of 3" in said.replace("Degradedlevel", "Degraded level")
+    assert "Neo4j does not answer." in said
+    assert "Does not work: NL2SQL · Ontology" in said
+    assert "Works: Cases · Watches" in said
+
+
+def test_bar_asks_for_itself_and_carries_the_time():
+    services.report([NEO4J], db_now())
+
+    response = browser_as("viewer").get("/degradation/", headers={"HX-Request": "true"})
+
+    (bar,) = Tags(page(response)).having("div", id="degradation")
+    assert (bar["hx-get"], bar["data-topics"]) == ("/degradation/", "degradation")
+    assert response["Switchgear-Now"]
+
+
+def test_more_causes_are_counted_beside_the_worst():
+    worse = Cause(2, "redis-main", "The main Redis does not answer.")
+    services.report([NEO4J, worse], db_now())
+
+    said = text(page(browser_as("viewer").get("/degradation/")))
+
+    assert said.index("The main Redis does not answer.") < said.index("Neo4j")
+    assert "And 1 more." in said
+
+
+def test_stranger_is_not_told(client):
+    assert client.get("/degradation/").status_code == 302

@@ -1,0 +1,232 @@
+"""The page of one dependency, and what is done from it."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from breakers.models import Override, Registry, Transition
+from breakers.services import overrides
+from breakers.tests.house import SHELL, dependency, discovered, minute, reports
+from controlplane.core.clock import db_now
+from switches.tests.screens import DIALOG, browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/breakers/core/oracle/"
+REASON = "Vendor confirms recovery, one bad pod flaps, INC-4411"
+
+
+def forced(mode="forced_closed", expires_in="1h"):
+    return overrides.put(
+        caller="core",
+        callee="oracle",
+        mode=mode,
+        reason=REASON,
+        expires_in=expires_in,
+        actor=SHELL,
+        now=db_now(),
+    )
+
+
+def test_unknown_dependency_is_not_found():
+    assert browser_as("viewer").get(PATH).status_code == 404
+
+
+def test_discovered_one_has_a_page_that_says_so():
+    discovered("core->oracle", db_now())
+
+    said = text(page(browser_as("viewer").get(PATH)))
+
+    assert "not registered: it goes by the defaults" in said
+    assert "Nobody has said how its calls are guarded" in said
+
+
+def test_instances_stand_with_their_rates_and_stale_ones_marked():
+    now = db_now()
+    one = dependency("core->oracle", now)
+    reports(one, now, "open", instance="a1", failure_rate=0.63)
+    reports(one, now - timedelta(seconds=60), instance="b2")
+
+    said = text(page(browser_as("viewer").get(PATH)))
+
+    assert "core/a1 Open 63 %" in said
+    assert said.count("stale") >= 2
+
+
+def test_transitions_are_newest_first_and_paged():
+    now = db_now()
+    one = dependency("core->oracle", now)
+    for n in range(14):
+        Transition.objects.create(
+            dependency=one,
+            boot=uuid4(),
+            n=n,
+            instance="core/a1",
+            from_state="closed",
+            to_state="open",
+            at=now - timedelta(minutes=n),
+            cause=f"cause-{n:02}",
+            received_at=now,
+        )
+    browser = browser_as("viewer")
+
+    first, second = page(browser.get(PATH)), page(browser.get(f"{PATH}?transitions=2"))
+
+    assert first.index("cause-00") < first.index("cause-11")
+    assert "cause-12" not in first
+    assert "cause-12" in second
+
+
+def test_counters_of_the_hour_and_amplification_are_told():
+    now = db_now()
+    one = dependency("core->oracle", now, retry={"attempts": 3})
+    dependency("canvas->core", now, retry={"attempts": 2})
+    minute(one, now, 3, success=100, failure=50, retry=50, rejected=50)
+
+    said = text(page(browser_as("viewer").get(PATH)))
+
+    assert "× 1.5 tries for each call" in said
+    assert "at worst 6 for one wish" in said
+    assert "Turned away5025 %" in said.replace(" 50", "50").replace("50 25", "5025")
+
+
+def test_change_of_the_policy_stands_as_a_difference():
+    now = db_now()
+    dependency("core->oracle", now, timeout_ms=60_000)
+    dependency("core->oracle", now, timeout_ms=45_000)
+
+    html = page(browser_as("viewer").get(PATH))
+
+    assert "<del>60000</del>" in html
+    assert "<ins>45000</ins>" in html
+
+
+def test_runbook_leads_out_without_a_referrer():
+    dependency("core->oracle", db_now(), runbook_url="https://wiki/oracle")
+
+    html = page(browser_as("viewer").get(PATH))
+
+    assert '<a class="button" href="https://wiki/oracle" target="_blank" rel="noopener' in html
+
+
+def test_override_shows_who_goes_by_it_and_who_not_yet():
+    now = db_now()
+    one = dependency("core->oracle", now)
+    override = forced()
+    reports(one, now, instance="new", config_version=override.version)
+    reports(one, now, instance="old", config_version=override.version - 1)
+
+    said = text(page(browser_as("viewer").get(PATH)))
+
+    assert "1 of 2 instances go by it" in said
+    assert "Not yet: core/old" in said
+
+
+def test_override_nobody_reports_for_says_so():
+    dependency("core->oracle", db_now())
+    forced()
+
+    said = text(page(browser_as("viewer").get(PATH)))
+
+    assert "No instance of core reports just now" in said
+
+
+def test_operator_forces_a_state_from_the_dialog():
+    dependency("core->oracle", db_now())
+    browser = browser_as("operator")
+
+    response = browser.post(
+        f"{PATH}override/",
+        {"mode": "forced_open", "reason": REASON, "how_long": "15m"},
+        headers=DIALOG,
+    )
+
+    override = Override.objects.get()
+    assert response.status_code == 204
+    assert "core → oracle is forced open for 15 min" in response["HX-Trigger"].encode().decode(
+        "unicode_escape"
+    )
+    assert (override.mode, override.expires_at - override.set_at) == (
+        "forced_open",
+        timedelta(minutes=15),
+    )
+
+
+def test_plain_form_leads_back_to_the_page():
+    dependency("core->oracle", db_now())
+
+    response = browser_as("operator").post(
+        f"{PATH}override/",
+        {"mode": "disabled", "reason": REASON, "how_long": "other", "other": "90s"},
+    )
+
+    assert (response.status_code, response["Location"]) == (302, PATH)
+    assert Override.objects.get().expires_at - Override.objects.get().set_at == timedelta(
+        seconds=90
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"mode": ""}, "Choose what to force"),
+        ({"reason": "stop"}, "too short"),
+        ({"how_long": "other", "other": "soon"}, "whole number and a unit"),
+        ({"how_long": "other", "other": "31d"}, "At most 30 days"),
+    ],
+)
+def test_what_is_wrong_is_told_and_what_was_typed_stays(wrong, said):
+    dependency("core->oracle", db_now())
+    asked = {"mode": "forced_open", "reason": REASON, "how_long": "1h", **wrong}
+
+    response = browser_as("operator").post(f"{PATH}override/", asked, headers=DIALOG)
+
+    assert response.status_code == 422
+    assert said in text(page(response))
+    assert asked["reason"] in page(response)
+    assert not Override.objects.exists()
+
+
+def test_operator_stops_forcing():
+    dependency("core->oracle", db_now())
+    forced()
+
+    response = browser_as("operator").post(f"{PATH}override/remove/", {}, headers=DIALOG)
+
+    assert response.status_code == 204
+    assert Override.objects.get().ended_why == "removed"
+
+
+def test_nothing_forced_any_more_is_a_refusal_not_an_error():
+    dependency("core->oracle", db_now())
+
+    response = browser_as("operator").post(f"{PATH}override/remove/", {}, headers=DIALOG)
+
+    assert response.status_code == 409
+    assert "Nothing is forced upon core-&gt;oracle" in page(response)
+
+
+@pytest.mark.parametrize("action", ["override/", "override/remove/", "edit/", "remove/"])
+def test_viewer_may_change_nothing(action):
+    dependency("core->oracle", db_now())
+    before = Registry.objects.get().version
+
+    browser = browser_as("viewer")
+    asked = {"mode": "forced_open", "reason": REASON, "how_long": "1h", "do": "save"}
+
+    assert browser.get(f"{PATH}{action}").status_code == 403
+    assert browser.post(f"{PATH}{action}", asked).status_code == 403
+    assert Registry.objects.get().version == before
+
+
+def test_removed_one_keeps_its_page():
+    dependency("core->oracle", db_now())
+    browser = browser_as("operator")
+
+    browser.post(f"{PATH}remove/", {"reason": "core calls it no more"})
+    said = text(page(browser.get(PATH)))
+
+    assert "removed" in said
+    assert "core calls it no more" in said
+    assert "Force a state" not in said

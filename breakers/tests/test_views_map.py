@@ -1,0 +1,225 @@
+"""The dependency map, the fallback matrix and infrastructure."""
+
+from datetime import timedelta
+
+import pytest
+
+from breakers import map_graph
+from breakers.map_graph import beside, reached
+from breakers.models import Channel, Probe, Service
+from breakers.tests.house import dependency, discovered, reports
+from controlplane.core.clock import db_now
+from switches.tests.screens import Tags, browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+
+
+def a_house():
+    now = db_now()
+    dependency("canvas->core", now, criticality="high")
+    dependency("core->oracle", now, criticality="high")
+    dependency("core->weaver", now, criticality="low")
+    dependency("weaver->mindsdb", now, criticality="high")
+    reports(dependency("oracle->neo4j", now, criticality="critical"), now, "open")
+
+
+def node(html: str, slug: str) -> str:
+    (found,) = Tags(html).having("a", id=f"node-{slug}")
+    return str(found["class"])
+
+
+def test_every_service_is_a_link_and_every_dependency_a_line():
+    a_house()
+
+    html = page(browser_as("viewer").get("/breakers/map/"))
+
+    tags = Tags(html)
+    boxes = [a for tag, a in tags.found if tag == "a" and "data-node" in a]
+    lines = [a for tag, a in tags.found if tag == "a" and (a.get("id") or "").startswith("edge-")]
+    assert (len(boxes), len(lines)) == (6, 5)
+    assert {box["href"] for box in boxes} >= {"/breakers/map/?service=core"}
+
+
+def test_box_shows_the_worst_of_what_guards_it():
+    a_house()
+
+    html = page(browser_as("viewer").get("/breakers/map/"))
+
+    assert "node--open" in node(html, "neo4j")
+    assert "node--open" not in node(html, "core")
+    (box,) = Tags(html).having("a", id="node-neo4j")
+    assert box["aria-label"] == "neo4j, open: called by 1, calls 0"
+
+
+def test_focus_tells_who_is_hit_and_what_it_needs():
+    a_house()
+
+    html = page(browser_as("viewer").get("/breakers/map/?service=core"))
+
+    assert "node--is-focus" in node(html, "core")
+    assert "node--is-up" in node(html, "canvas")
+    assert "node--is-down" in node(html, "neo4j")
+
+
+def test_only_unbroken_ways_of_grave_dependencies_hit_gravely():
+    a_house()
+
+    blast = map_graph.picture("mindsdb", db_now()).blast
+
+    assert blast is not None
+    assert list(blast.hit) == ["weaver", "core", "canvas"]
+    assert list(blast.gravely) == ["weaver"]
+
+
+def test_what_is_not_touched_steps_back():
+    a_house()
+
+    assert "node--is-off" in node(
+        page(browser_as("viewer").get("/breakers/map/?service=oracle")), "weaver"
+    )
+
+
+def test_unknown_service_is_said_to_be_unknown():
+    a_house()
+
+    said = text(page(browser_as("viewer").get("/breakers/map/?service=nobody")))
+
+    assert "No dependency names a service nobody" in said
+
+
+def test_too_many_services_ask_for_one_and_draw_two_hops():
+    now = db_now()
+    for number in range(map_graph.MOST_DRAWN):
+        discovered(f"s{number:03}->s{number + 1:03}", now)
+
+    whole = map_graph.picture("", now)
+    part = map_graph.picture("s050", now)
+
+    assert not whole.drawn
+    assert sorted(one.slug for one in part.nodes) == ["s048", "s049", "s050", "s051", "s052"]
+    assert part.left_out == map_graph.MOST_DRAWN + 1 - 5
+
+
+def test_what_is_reached_is_told_nearest_first_and_once_in_a_cycle():
+    after = beside([("a", "b"), ("b", "c"), ("c", "a"), ("a", "d")])
+
+    assert reached(after, "a") == {"b": 1, "d": 1, "c": 2}
+    assert reached(after, "a", hops=1) == {"b": 1, "d": 1}
+
+
+def test_gaps_come_first_the_missing_breaker_before_all():
+    now = db_now()
+    whole = {
+        "timeout_ms": 1000,
+        "runbook_url": "https://wiki/x",
+        "fallback": {"mode": "cache"},
+        "breaker": {},
+    }
+    dependency("core->whole", now, **whole)
+    dependency("core->a-runbook", now, **{**whole, "runbook_url": ""})
+    dependency("core->b-fallback", now, **{**whole, "fallback": {"mode": "none"}})
+    dependency("core->c-breaker", now, **{**whole, "breaker": None, "criticality": "critical"})
+    dependency("core->d-small", now, **{**whole, "breaker": None, "criticality": "low"})
+
+    html = page(browser_as("viewer").get("/breakers/fallbacks/"))
+
+    names = ("c-breaker/", "b-fallback/", "a-runbook/", "whole/", "d-small/")
+    places = [html.index(f"/breakers/core/{name}") for name in names]
+    assert places == sorted(places)
+    assert "3 of 5 have a gap" in text(html)
+
+
+def test_breaker_that_an_instance_reports_is_no_gap():
+    now = db_now()
+    reports(dependency("core->oracle", now, criticality="critical"), now)
+
+    html = page(browser_as("viewer").get("/breakers/fallbacks/?gap=breaker"))
+
+    assert "No such gap" in text(html)
+
+
+def test_runbook_of_the_callee_counts_for_its_callers():
+    now = db_now()
+    Service.objects.create(
+        slug="oracle", name="Oracle", runbook_url="https://wiki/oracle", changed_at=now
+    )
+    dependency("core->oracle", now)
+
+    html = page(browser_as("viewer").get("/breakers/fallbacks/"))
+
+    assert "https://wiki/oracle" in html
+    assert "no runbook" not in text(html)
+
+
+def test_message_of_users_stands_with_its_translation():
+    dependency(
+        "core->oracle",
+        db_now(),
+        fallback={"code": "ORACLE_UNAVAILABLE", "message": "잠시 후", "message_en": "Later"},
+    )
+
+    said = text(page(browser_as("viewer").get("/breakers/fallbacks/")))
+
+    assert "ORACLE_UNAVAILABLE" in said
+    assert "잠시 후Later" in said
+
+
+def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
+    now = db_now()
+    redis = Service.objects.create(
+        slug="redis", name="Redis", kind="store", level=2, probe_url="tcp://r:1", changed_at=now
+    )
+    neo4j = Service.objects.create(
+        slug="neo4j",
+        name="Neo4j",
+        kind="store",
+        loses=["NL2SQL"],
+        keeps=["Cases"],
+        probe_url="tcp://n:1",
+        changed_at=now,
+    )
+    Service.objects.create(slug="aaa", name="Unasked", kind="store", level=3, changed_at=now)
+    Probe.objects.create(service=redis, checked_at=now, took_ms=1.2)
+    Probe.objects.create(
+        service=neo4j,
+        is_away=True,
+        checked_at=now,
+        since=now - timedelta(minutes=4),
+        error="Connection refused",
+    )
+
+    html = page(browser_as("viewer").get("/breakers/infrastructure/"))
+
+    assert "1 away" in text(html)
+    assert html.index("Neo4j") < html.index("Redis") < html.index("Unasked")
+    assert "Lost: NL2SQL" in text(html)
+    assert "Goes on: Cases" in text(html)
+
+
+def test_infrastructure_shows_the_ways_of_events_and_live_channels():
+    now = db_now()
+    Channel.objects.create(
+        name="axiom:events vision",
+        kind="stream",
+        stream="axiom:events",
+        producer="core",
+        consumer="vision",
+        group="vision_group",
+        protocol="Redis Streams",
+        changed_at=now,
+    )
+    Channel.objects.create(
+        name="/agents/ws",
+        kind="realtime",
+        stream="/agents/ws",
+        producer="core",
+        protocol="WebSocket",
+        purpose="Agents",
+        changed_at=now,
+    )
+
+    said = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
+
+    assert "core → vision" in said
+    assert "vision_group" in said
+    assert "/agents/wsWebSocketAgents" in said

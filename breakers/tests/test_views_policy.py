@@ -1,0 +1,164 @@
+"""Editing a policy: the fields, what would change, saving."""
+
+import pytest
+
+from breakers.forms import asked, texts_of
+from breakers.models import Dependency, Registry
+from breakers.policy import checked, checked_outage, editable
+from breakers.tests.house import dependency, discovered
+from controlplane.core.clock import db_now
+from switches.tests.screens import Tags, browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/breakers/core/oracle/edit/"
+PREVIEW = {"HX-Request": "true", "HX-Target": "preview"}
+RICH = {
+    "protocol": "http",
+    "timeout_ms": 60_000,
+    "criticality": "high",
+    "routes": [{"pattern": "/event-logs/**", "timeout_ms": 300_000, "reason": "large uploads"}],
+    "breaker": {"failure_threshold": 5, "window_seconds": 60, "half_open_calls": 1},
+    "retry": {"attempts": 2, "retry_on": [503, "timeout"]},
+    "bulkhead": {"tier": "critical"},
+    "fallback": {
+        "mode": "provider",
+        "chain": [{"provider": "OpenAI", "model": "gpt-4o-mini"}, "cache"],
+        "message": "자연어 쿼리를 일시적으로 사용할 수 없습니다",
+    },
+    "on_outage": {"action": "trip", "switch": "segment:finance"},
+}
+
+
+def form_of(one: Dependency) -> dict[str, str]:
+    """What the browser sends when nothing was touched."""
+    texts = texts_of(editable(one.document), one.on_outage)
+    return {name: value for name, value in texts.items() if value}
+
+
+def seen(browser) -> str:
+    return str(Tags(page(browser.get(PATH))).value("seen"))
+
+
+@pytest.mark.parametrize("fields", [RICH, {}, {"breaker": {}}, {"fallback": {"mode": "none"}}])
+def test_form_that_nobody_touched_means_the_same_policy(fields):
+    one = dependency("core->oracle", db_now(), **fields)
+
+    found, errors = asked(texts_of(editable(one.document), one.on_outage))
+
+    on_outage = found.pop("on_outage")
+    assert errors == {}
+    assert checked(found) == editable(one.document)
+    assert checked_outage(on_outage) == one.on_outage
+
+
+def test_preview_names_what_would_change_and_saves_nothing():
+    one = dependency("core->oracle", db_now(), **RICH)
+    version = Registry.objects.get().version
+    sent = {**form_of(one), "timeout_ms": "30000", "do": "save"}
+
+    html = page(browser_as("operator").post(PATH, sent, headers=PREVIEW))
+
+    assert "1 change" in text(html)
+    assert "<del>60000</del>" in html
+    assert "<ins>30000</ins>" in html
+    assert Registry.objects.get().version == version
+
+
+def test_plain_button_shows_the_changes_before_saving():
+    one = dependency("core->oracle", db_now(), **RICH)
+    version = Registry.objects.get().version
+
+    response = browser_as("operator").post(
+        PATH, {**form_of(one), "retry.attempts": "4", "do": "check"}
+    )
+
+    assert response.status_code == 200
+    assert "<ins>4</ins>" in page(response)
+    assert Registry.objects.get().version == version
+
+
+def test_saving_changes_the_policy_and_numbers_it():
+    one = dependency("core->oracle", db_now(), **RICH)
+    version = Registry.objects.get().version
+    browser = browser_as("operator")
+    sent = {**form_of(one), "breaker.failure_count": "7", "do": "save", "seen": seen(browser)}
+
+    response = browser.post(PATH, sent)
+
+    one.refresh_from_db()
+    assert response["Location"] == "/breakers/core/oracle/"
+    assert one.document["breaker"]["failure_count"] == 7
+    assert Registry.objects.get().version == version + 1
+
+
+def test_unchecked_section_is_left_out_of_the_policy():
+    one = dependency("core->oracle", db_now(), **RICH)
+    browser = browser_as("operator")
+    sent = {**form_of(one), "do": "save", "seen": seen(browser)}
+    del sent["has.bulkhead"]
+
+    browser.post(PATH, sent)
+
+    one.refresh_from_db()
+    assert one.document["bulkhead"] is None
+
+
+def test_form_opened_before_somebody_elses_change_overwrites_nothing():
+    one = dependency("core->oracle", db_now(), **RICH)
+    browser = browser_as("operator")
+    opened = seen(browser)
+    dependency("core->oracle", db_now(), **{**RICH, "timeout_ms": 10_000})
+
+    response = browser.post(PATH, {**form_of(one), "owner": "me", "do": "save", "seen": opened})
+
+    one.refresh_from_db()
+    assert response.status_code == 409
+    assert "Somebody else changed this policy meanwhile" in page(response)
+    assert (one.document["timeout_ms"], one.owner) == (10_000, "")
+
+
+def test_nothing_different_is_no_change():
+    one = dependency("core->oracle", db_now(), **RICH)
+    version = Registry.objects.get().version
+    browser = browser_as("operator")
+
+    response = browser.post(PATH, {**form_of(one), "do": "save", "seen": seen(browser)})
+
+    assert response.status_code == 302
+    assert Registry.objects.get().version == version
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("timeout_ms", "soon", "Write a whole number."),
+        ("breaker.failure_rate", "2", "Must be from 0.0001 to 1."),
+        ("fallback.chain", "{broken", "has to be JSON"),
+        ("routes", "/a soon", "Line 1: write the pattern, then milliseconds."),
+        ("on_outage.switch", "x", "Name the switch to stop"),
+        ("runbook_url", "wiki", "http://"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value, said):
+    one = dependency("core->oracle", db_now(), **RICH)
+    version = Registry.objects.get().version
+    browser = browser_as("operator")
+    sent = {**form_of(one), name: value, "do": "save", "seen": seen(browser)}
+
+    response = browser.post(PATH, sent)
+
+    assert response.status_code == 422
+    assert said in text(page(response))
+    assert value in page(response)
+    assert Registry.objects.get().version == version
+
+
+def test_discovered_one_is_registered_by_the_form():
+    discovered("core->oracle", db_now())
+    browser = browser_as("operator")
+
+    response = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": seen(browser)})
+
+    assert response.status_code == 302
+    assert Dependency.objects.get().document["timeout_ms"] == 5000

@@ -1,0 +1,1 @@
+"""The screens of breakers: the board, one dependency, the map, fallbacks and infrastructure."""

@@ -1,0 +1,39 @@
+"""The board of breakers: what is open, what somebody has forced, and how all of it fares."""
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from breakers import board
+from breakers.models.registry import Criticality
+from breakers.views import live
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+
+FILTERS = ("state", "criticality", "caller", "q")
+
+
+@signed_in
+@require_GET
+def breakers_page(request: PersonRequest) -> HttpResponse:
+    now = db_now()
+    asked = board.wanted(request.GET)
+    found = board.find(asked, now)
+    callers = board.callers()
+    context = {
+        "now": now,
+        "asked": asked,
+        "found": found,
+        "tally": found.tally,
+        "callers": callers if len(callers) <= board.MOST_CALLERS else [],
+        "criticalities": Criticality.values,
+    }
+    response = live.page(request, "board", context)
+    if request.htmx and request.htmx.trigger == "search":
+        kept = request.GET.copy()
+        for name in [*kept]:
+            if name not in FILTERS or not kept[name]:
+                del kept[name]
+        path = reverse("breakers_page")
+        response["HX-Replace-Url"] = f"{path}?{kept.urlencode()}" if kept else path
+    return response

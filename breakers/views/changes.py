@@ -1,0 +1,117 @@
+"""What is done to a dependency from its page or its row: force a mode upon its breakers, let them
+go again, take it out. Each is a plain form at its own address, and the same form in the dialog."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from breakers.forms import HOW_LONG, OTHER, OverrideForm, RuleForm, WhyForm
+from breakers.models import Dependency, Override
+from breakers.services import overrides, registry
+from breakers.templatetags.breakers import MODES
+from breakers.views.one import find, forced
+from controlplane.core import durations
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.reasons import MIN_COLUMNS
+
+# Carries out what the form asks and says in a sentence what is so now.
+CarryOut = Callable[[Actor, datetime], str]
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    form = OverrideForm(_posted(request), initial={"how_long": "1h"})
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        asked = form.asked()
+        made = overrides.put(caller=caller, callee=callee, **asked, actor=actor, now=now)
+        word = MODES[made.mode][0].lower()
+        lasts = durations.readable(made.expires_at - now)
+        return f"{caller} → {callee} is {word} for {lasts}; services are told now."
+
+    return _change(request, caller, callee, form, "breakers/override.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    form = WhyForm(_posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        reason = form.given("reason")
+        overrides.remove(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
+        return f"Nothing is forced upon {caller} → {callee} any more; its breakers begin closed."
+
+    return _change(request, caller, callee, form, "breakers/override_remove.html", carry_out)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def remove(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    form = WhyForm(_posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        reason = form.given("reason")
+        registry.remove(caller=caller, callee=callee, reason=reason, actor=actor, now=now)
+        return f"{caller} → {callee} is no longer registered."
+
+    return _change(request, caller, callee, form, "breakers/remove.html", carry_out)
+
+
+def _change(
+    request: PersonRequest,
+    caller: str,
+    callee: str,
+    form: RuleForm,
+    template: str,
+    carry_out: CarryOut,
+) -> HttpResponse:
+    """Show the form, or carry it out; a refusal keeps everything that was typed."""
+    dependency = find(caller, callee)
+    actor = actor_of(request)
+    actor.require(registry.SCOPE)
+    now = db_now()
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        try:
+            message = carry_out(actor, now)
+        except InvalidInput as error:
+            form.take(error.errors)
+        except (Conflict, NotFound) as error:
+            return refused(request, dependency, error.detail)
+        else:
+            return done(request, message, reverse("dependency_page", args=[caller, callee]))
+    return show(request, template, _context(dependency, form, now), status=status)
+
+
+def _context(dependency: Dependency, form: RuleForm, now: datetime) -> dict[str, Any]:
+    present = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
+    return {
+        "dependency": dependency,
+        "form": form,
+        "now": now,
+        "modes": [(mode, *MODES[mode]) for mode in Override.Mode.values],
+        "how_longs": [(text, word, now + durations.parse(text)) for text, word in HOW_LONG.items()],
+        "other": OTHER,
+        "min_columns": MIN_COLUMNS,
+        "latest": now + timedelta(days=30),
+        **forced(present, now),
+    }
+
+
+def refused(request: PersonRequest, dependency: Dependency, detail: str) -> HttpResponse:
+    context = {"heading": "Nothing was changed", "detail": detail, "dependency": dependency}
+    return show(request, "breakers/notice.html", context, status=409)
+
+
+def _posted(request: PersonRequest) -> QueryDict | None:
+    return request.POST if request.method == "POST" else None

@@ -1,0 +1,26 @@
+"""The fallback matrix: what each dependency does when its callee fails, and where nothing is."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_GET
+
+from breakers import coverage
+from breakers.models.registry import Criticality
+from breakers.views import live
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+
+
+@signed_in
+@require_GET
+def fallbacks_page(request: PersonRequest) -> HttpResponse:
+    now = db_now()
+    asked = coverage.wanted(request.GET)
+    matrix = coverage.matrix(asked, now)
+    context = {
+        "now": now,
+        "asked": asked,
+        "matrix": matrix,
+        "gaps": [(gap, matrix.counts[gap.name]) for gap in coverage.GAPS],
+        "criticalities": Criticality.values,
+    }
+    return live.page(request, "fallbacks", context)

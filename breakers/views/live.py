@@ -1,0 +1,35 @@
+"""How these pages stay current. What instances report writes no audit row, so the live part is read
+anew each time it is asked for."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+
+PART = "live"
+
+
+@signed_in
+@require_GET
+def degradation(request: PersonRequest) -> HttpResponse:
+    """The bar above every page that says how far the installation has degraded."""
+    response = render(request, "_degradation.html")
+    response["Switchgear-Now"] = timestamp(db_now())
+    return response
+
+
+def page(
+    request: PersonRequest, name: str, context: dict[str, Any], *, target: str = PART
+) -> HttpResponse:
+    """`breakers/<name>.html`, or its live part `breakers/_<name>.html` when the page asks for it,
+    with what stands above it on every page. Tells the server's time either way."""
+    is_part = bool(request.htmx) and request.htmx.target == target
+    template = f"breakers/_{name}.html" if is_part else f"breakers/{name}.html"
+    response = render(request, template, {**context, "live": True, "oob": is_part})
+    response["Switchgear-Now"] = timestamp(context["now"])
+    return response

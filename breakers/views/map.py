@@ -1,0 +1,27 @@
+"""The dependency map: drawn by the server, followed by keyboard, told once more as a table."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_GET
+
+from breakers import map_graph
+from breakers.views import live
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+
+
+@signed_in
+@require_GET
+def map_page(request: PersonRequest) -> HttpResponse:
+    """`?service=core` puts a service in focus: who is hit when it fails, and what it needs."""
+    now = db_now()
+    asked = request.GET.get("service", "").strip()[:60]
+    picture = map_graph.picture(asked, now)
+    context = {
+        "now": now,
+        "asked": asked,
+        "picture": picture,
+        "table": sorted(picture.lines, key=map_graph.worst_first),
+        "arrows": ("calm", "half", "open"),
+        "most_drawn": map_graph.MOST_DRAWN,
+    }
+    return live.page(request, "map", context)

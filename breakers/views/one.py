@@ -1,0 +1,151 @@
+"""The page of one dependency: how it stands, what it did, what its policy is and who changed it."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.views.decorators.http import require_GET
+
+from breakers import amplification, history, standing
+from breakers.differences import Shown, policy_rows, told
+from breakers.models import Dependency, Minute, Override, Service, Transition
+from breakers.services import overrides
+from breakers.views import live
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+
+DAY_MINUTES = 24 * 60
+STRIP_MINUTES = 5
+TRANSITIONS_SHOWN = 12
+ENTRIES_SHOWN = 10
+INSTANCES_SHOWN = 50
+HOPS_ABOVE = 6
+MOST_ABOVE = 400
+MOST_CELLS = 40
+TICKS = 4  # marks below the strip, six hours apart
+
+
+@signed_in
+@require_GET
+def dependency_page(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    now = db_now()
+    dependency = find(caller, callee)
+    return live.page(request, "dependency", _context(request, dependency, now))
+
+
+def find(caller: str, callee: str) -> Dependency:
+    """A removed one still has a page: what happened to it stays."""
+    found = Dependency.objects.named(caller, callee).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def _context(request: PersonRequest, dependency: Dependency, now: datetime) -> dict[str, Any]:
+    (stand,) = standing.of([dependency], now)
+    callee = Service.objects.filter(pk=dependency.callee).first()
+    return {
+        "now": now,
+        "dependency": dependency,
+        "one": stand,
+        "callee": callee,
+        "runbook_url": dependency.runbook_url or (callee.runbook_url if callee else ""),
+        "instances": standing.instances(dependency, now, most=INSTANCES_SHOWN),
+        "policy": policy_rows(dependency.document),
+        **forced(stand.override, now),
+        **_past(dependency, now),
+        **_transitions(request, dependency),
+        **_trail(request, dependency),
+    }
+
+
+def forced(override: Override | None, now: datetime) -> dict[str, Any]:
+    """The override and how far it has got; `cells` has one for each instance, or 40 in all."""
+    if override is None:
+        return {"override": None}
+    got = overrides.acknowledged(override, now)
+    count = min(got.instances, MOST_CELLS)
+    full = got.applied * count // got.instances if got.instances else 0
+    return {
+        "override": override,
+        "acknowledged": got,
+        "cells": [place < (max(full, 1) if got.applied else 0) for place in range(count)],
+    }
+
+
+def _past(dependency: Dependency, now: datetime) -> dict[str, Any]:
+    this_minute = now.replace(second=0, microsecond=0)
+    first = this_minute - timedelta(minutes=DAY_MINUTES - 1)
+    rows = Minute.objects.filter(dependency=dependency, minute__gte=first)
+    minutes = list(rows.values_list("minute", "worst", *history.COUNTERS, named=True))
+    last_hour = [one for one in minutes if one.minute > this_minute - timedelta(minutes=60)]
+    bands = history.bands(minutes, first, DAY_MINUTES)
+    hour = history.sums(last_hour)
+    lasting = {
+        state: sum(band.length for band in bands if band.state == state) for state in history.WORST
+    }
+    return {
+        "bands": history.coarser(bands, STRIP_MINUTES),
+        "lasting": lasting,
+        "ticks": [now - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)],
+        "hour": hour,
+        "counters": [(name, getattr(hour, name), hour.share(name)) for name in history.COUNTERS],
+        "spark": history.spark(last_hour, this_minute - timedelta(minutes=59), 60),
+        "own_tries": tries(dependency.document),
+        "chain": _chain(dependency),
+    }
+
+
+def _chain(dependency: Dependency) -> amplification.Chain:
+    """How retries multiply up to here by policy: at worst, and where nobody has said, one try."""
+    attempts = {(dependency.caller, dependency.callee): tries(dependency.document)}
+    rim = {dependency.caller}
+    seen = {dependency.callee}
+    for _ in range(HOPS_ABOVE):
+        rows = Dependency.objects.registered().filter(callee__in=rim)
+        found = rows.values_list("caller", "callee", "document__retry__attempts")[:MOST_ABOVE]
+        edges = {(caller, callee): _whole(number) for caller, callee, number in found}
+        attempts |= edges
+        seen |= rim
+        rim = {caller for caller, _ in edges} - seen
+        if not rim or len(attempts) >= MOST_ABOVE:
+            break
+    return amplification.worst(attempts, dependency.caller, dependency.callee)
+
+
+def tries(document: Mapping[str, Any]) -> int:
+    return _whole((document.get("retry") or {}).get("attempts"))
+
+
+def _whole(number: Any) -> int:
+    return number if isinstance(number, int) and number > 0 else 1
+
+
+def _transitions(request: PersonRequest, dependency: Dependency) -> dict[str, Any]:
+    rows = Transition.objects.filter(dependency=dependency).order_by("-at", "-pk")
+    page = _number(request.GET.get("transitions", "")) or 1
+    start = (page - 1) * TRANSITIONS_SHOWN
+    found = list(rows[start : start + TRANSITIONS_SHOWN + 1])
+    return {
+        "transitions": found[:TRANSITIONS_SHOWN],
+        "transitions_page": page,
+        "older_transitions": page + 1 if len(found) > TRANSITIONS_SHOWN else None,
+    }
+
+
+def _trail(request: PersonRequest, dependency: Dependency) -> dict[str, Any]:
+    rows = AuditEntry.objects.filter(target=f"dependency:{dependency.name}").order_by("-id")
+    if before := _number(request.GET.get("audit_before", "")):
+        rows = rows.filter(pk__lt=before)
+    found = list(rows[: ENTRIES_SHOWN + 1])
+    entries: list[tuple[AuditEntry, list[Shown]]] = [
+        (entry, told(entry.before, entry.after)) for entry in found[:ENTRIES_SHOWN]
+    ]
+    older = found[ENTRIES_SHOWN - 1].pk if len(found) > ENTRIES_SHOWN else None
+    return {"entries": entries, "older_entries": older}
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 8 and int(text) else None

@@ -1,0 +1,135 @@
+"""Editing a policy: each parameter a field, and what would change shown before it is saved."""
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from breakers import forms, policy, publication
+from breakers.differences import difference
+from breakers.models import Dependency
+from breakers.services import registry
+from breakers.values import Errors
+from breakers.views.changes import refused
+from breakers.views.one import find
+from controlplane.core import canonical
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http.authentication import actor_of
+
+PREVIEW = "preview"
+SAVE = "save"
+LONGEST_REASON = 2000
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def edit(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    """`do=save` saves; anything else only shows what would change. From the form itself htmx asks
+    for that part alone."""
+    dependency = find(caller, callee)
+    actor_of(request).require(registry.SCOPE)
+    if request.method == "GET":
+        document = policy.editable(dependency.document)
+        texts = forms.texts_of(document, dependency.on_outage)
+        return render(request, "breakers/edit.html", _context(dependency, texts, {}))
+    texts = forms.texts_posted(request.POST)
+    context = _judged(dependency, texts)
+    wants_part = bool(request.htmx) and request.htmx.target == PREVIEW
+    if wants_part:
+        return render(request, "breakers/_preview.html", context)
+    if request.POST.get("do") != SAVE or context["errors"]:
+        status = 422 if context["errors"] else 200
+        return render(request, "breakers/edit.html", _more(request, context), status=status)
+    return _save(request, dependency, context, db_now())
+
+
+def _save(
+    request: PersonRequest, dependency: Dependency, context: dict[str, Any], now: datetime
+) -> HttpResponse:
+    """Nobody overwrites what somebody else saved since the form was opened."""
+    caller, callee = dependency.caller, dependency.callee
+    count = len(context["changes"])
+    if not count and registry.is_registered(dependency):
+        messages.info(request, f"Nothing was different: {caller} → {callee} stays as it was.")
+        return redirect("dependency_page", caller=caller, callee=callee)
+    try:
+        with transaction.atomic():
+            publication.lock()
+            present = find(caller, callee)
+            if request.POST.get("seen") != _seen(present):
+                raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
+            registry.put(
+                caller=caller,
+                callee=callee,
+                fields=context["fields"],
+                reason=request.POST.get("reason", "")[:LONGEST_REASON],
+                actor=actor_of(request),
+                now=now,
+            )
+    except InvalidInput as error:
+        context = _context(dependency, context["texts"], error.errors)
+        return render(request, "breakers/edit.html", _more(request, context), status=422)
+    except Conflict as conflict:
+        return refused(request, dependency, conflict.detail)
+    changes = f"{count} change{'' if count == 1 else 's'}"
+    messages.success(request, f"{changes} saved: {caller} → {callee}. Services are told now.")
+    return redirect("dependency_page", caller=caller, callee=callee)
+
+
+def _judged(dependency: Dependency, texts: dict[str, str]) -> dict[str, Any]:
+    """What the texts would make of the policy, and every complaint about them."""
+    fields, errors = forms.asked(texts)
+    after: dict[str, Any] = {}
+    for check in (_document, _outage):
+        try:
+            after |= check(fields)
+        except InvalidInput as error:
+            for path, said in error.errors.items():
+                errors.setdefault(path, []).extend(said)
+    context = _context(dependency, texts, errors)
+    changes = [] if errors else difference(registry.picture(dependency), after)
+    return {**context, "fields": fields, "changes": changes, "judged": True}
+
+
+def _document(fields: dict[str, Any]) -> dict[str, Any]:
+    return policy.checked({name: value for name, value in fields.items() if name != "on_outage"})
+
+
+def _outage(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"on_outage": policy.checked_outage(fields["on_outage"])}
+
+
+def _context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> dict[str, Any]:
+    return {
+        "dependency": dependency,
+        "texts": texts,
+        "parts": forms.parts(texts, errors),
+        "errors": errors,
+        "unplaced": forms.unplaced(errors),
+        "route_errors": forms.about("routes", errors),
+        "outage_errors": forms.about("on_outage", errors),
+        "outage": {name: texts.get(f"on_outage.{name}", "") for name in forms.OUTAGE_FIELDS},
+        "outage_actions": policy.OUTAGE_ACTIONS,
+        "seen": _seen(dependency),
+    }
+
+
+def _more(request: PersonRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """What was opened counts, not what is there by now."""
+    return {
+        **context,
+        "seen": request.POST.get("seen", ""),
+        "reason": request.POST.get("reason", ""),
+    }
+
+
+def _seen(dependency: Dependency) -> str:
+    text = canonical.dumps(registry.picture(dependency))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

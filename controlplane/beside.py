@@ -1,0 +1,85 @@
+"""What the web process runs beside the data plane: the hub of its sockets."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from types import FrameType
+from typing import Any
+
+from controlplane.core.degradation.levels import picture
+from controlplane.core.errors import DomainError
+from controlplane.core.live import topics
+from controlplane.core.live.hub import Hub
+from controlplane.core.live.visitors import Headers, Visitor
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.credentials import authenticate
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.state import State
+
+CREDENTIALS = (b"authorization", b"x-api-key")
+
+
+class Beside:
+    """What the hub asks of its surroundings, answered from the data plane's memory."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def database_reachable(self) -> bool:
+        return self._state.database_reachable
+
+    def wall(self) -> datetime:
+        return self._state.wall()
+
+    def degradation(self, *, hears: bool) -> Mapping[str, Any]:
+        state = self._state
+        return picture(state.database_reachable, state.redis_reachable and hears, state.causes)
+
+    def holder(self, headers: Headers) -> Visitor:
+        """Raises what is wrong with the token, also that it may listen to nothing at all."""
+        state = self._state
+        scopes = {scope for topic in topics.known() for scope in topic.scopes}
+        found = authenticate(state.tokens, headers, *sorted(scopes), clock=state.unix)
+        state.used_tokens.add(found.token_id)
+        carried = {name: headers[name] for name in CREDENTIALS if name in headers}
+        allowed = topics.allowed(found.scopes)
+        return Visitor(name=f"token:{found.token_id}", topics=allowed, headers=carried)
+
+    def token_stands(self, visitor: Visitor) -> bool:
+        try:
+            return self.holder(visitor.headers).topics >= visitor.topics
+        except DomainError:
+            return False
+
+
+class Web(Plane):
+    """The data plane of a web process, and with it the hub of its sockets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hub = Hub(Beside(self.state))
+
+    async def start(self, config: Config) -> None:
+        await super().start(config)
+        if threading.current_thread() is threading.main_thread():
+            self._say_goodbye_at_the_end()
+        self.hub.start(config.redis_url)
+
+    async def stop(self) -> None:
+        await self.hub.stop()
+        await super().stop()
+
+    def _say_goodbye_at_the_end(self) -> None:
+        """The server cuts sockets as soon as the signal comes: they are told before that."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.getsignal(number)
+
+            def close(given: int, frame: FrameType | None, before: Any = before) -> None:
+                loop.call_soon_threadsafe(self.hub.close)
+                if callable(before):
+                    before(given, frame)
+
+            signal.signal(number, close)

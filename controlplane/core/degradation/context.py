@@ -1,0 +1,23 @@
+"""How far the installation has degraded, as every page shows it."""
+
+from django.db import DatabaseError, InterfaceError
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from controlplane.core.degradation import levels, services
+from controlplane.core.degradation.services import Degraded
+
+NOTHING_SAID = Degraded(levels.NORMAL, (), None)
+WITHOUT_DATABASE = Degraded(levels.EMERGENCY, (levels.POSTGRESQL,), None)
+
+
+def degradation(request: HttpRequest) -> dict[str, object]:
+    """`degradation`, read when a template first asks. A database that is away breaks no page."""
+    return {"degradation": SimpleLazyObject(lambda: _seen(request))}
+
+
+def _seen(request: HttpRequest) -> Degraded:
+    try:
+        return services.current() if request.user.is_authenticated else NOTHING_SAID
+    except (DatabaseError, InterfaceError):
+        return WITHOUT_DATABASE

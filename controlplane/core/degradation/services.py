@@ -1,0 +1,147 @@
+"""Saying what is away, and asking how far the installation has degraded.
+
+Whoever looks reports all causes it knows of; our own stores add themselves when somebody asks.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core import health
+from controlplane.core.actors import Actor, system
+from controlplane.core.audit import services as audit
+from controlplane.core.canonical import timestamp
+from controlplane.core.degradation import levels
+from controlplane.core.degradation.levels import Cause
+from controlplane.core.degradation.models import Degradation
+from controlplane.core.live import notes
+from controlplane.core.outbox import services as outbox
+from controlplane.core.wake import wake
+
+SUBJECT = "degradation"
+EVENT = "degradation.changed"
+SEVERITIES = ("info", "warning", "critical", "critical")
+"""Of a message that tells of the level, by the level."""
+REDIS_ASKED_EVERY = 2.0  # seconds; every page shows the level
+WATCHER: Actor = system("degradation")
+
+
+@dataclass(frozen=True)
+class Degraded:
+    """The level with its causes, the worst first; `since` is when what others report of came to
+    this level, None while only our own stores are the cause."""
+
+    level: int
+    causes: tuple[Cause, ...]
+    since: datetime | None
+
+    @property
+    def name(self) -> str:
+        return levels.NAMES[self.level]
+
+
+def known() -> tuple[Cause, ...]:
+    """The causes that were reported last."""
+    return _causes(Degradation.objects.get(pk=1))
+
+
+@transaction.atomic
+def report(causes: Sequence[Cause], now: datetime) -> bool:
+    """These are all causes there are now, beside our own stores; False if nothing has changed.
+
+    A cause that does not say since when it stands is as old as it is known. A change wakes the data
+    plane and open pages; one of the level is told and audited.
+    """
+    if _plain(causes, known(), now) == Degradation.objects.values_list("causes").get(pk=1)[0]:
+        return False
+    row = Degradation.objects.select_for_update().get(pk=1)
+    stand = _plain(causes, _causes(row), now)
+    if stand == row.causes:
+        return False
+    before = row.level
+    row.causes, row.revision = stand, row.revision + 1
+    row.level = max((one["level"] for one in stand), default=levels.NORMAL)
+    row.since = row.since if row.level == before else now
+    row.save()
+    wake("degradation")
+    notes.changed("degradation", "installation")
+    if row.level != before:
+        _tell(row, before, now)
+    return True
+
+
+def current(*, redis_reachable: bool | None = None) -> Degraded:
+    """How far it has degraded as this process sees it, with the database there."""
+    row = Degradation.objects.get(pk=1)
+    reachable = _redis_answers() if redis_reachable is None else redis_reachable
+    level, causes = levels.judge(True, reachable, _causes(row))
+    return Degraded(level, tuple(causes), row.since if level == row.level else None)
+
+
+def picture() -> dict[str, Any]:
+    """The same as the API tells it."""
+    return levels.picture(True, _redis_answers(), known())
+
+
+def _causes(row: Degradation) -> tuple[Cause, ...]:
+    return tuple(Cause.of(document) for document in row.causes)
+
+
+def _plain(causes: Sequence[Cause], before: Sequence[Cause], now: datetime) -> list[dict[str, Any]]:
+    """As they are kept: each once, the worst first, with the time since when they are known."""
+    since = {one.what: one.since for one in before}
+    stand = {
+        one.what: replace(one, since=one.since or since.get(one.what) or timestamp(now))
+        for one in causes
+    }
+    return levels.plain(sorted(stand.values(), key=lambda one: (-one.level, one.what)))
+
+
+def _tell(row: Degradation, before: int, now: datetime) -> None:
+    name = levels.NAMES[row.level]
+    outbox.announce(
+        event=EVENT,
+        event_key=f"degradation:{row.revision}",
+        severity=SEVERITIES[row.level],
+        subject=SUBJECT,
+        facts={
+            "level": row.level,
+            "name": name.upper(),
+            "was": f"{before}, {levels.NAMES[before]}",
+            "causes": " ".join(one["text"] for one in row.causes),
+            "fails": "; ".join(_each(row, "fails")),
+            "works": "; ".join(_each(row, "works")),
+            "path": "/breakers/",
+        },
+        now=now,
+    )
+    audit.record(
+        actor=WATCHER,
+        action=EVENT,
+        target=SUBJECT,
+        before={"level": before, "name": levels.NAMES[before]},
+        after={"level": row.level, "name": name, "causes": [one["what"] for one in row.causes]},
+        now=now,
+    )
+
+
+def _each(row: Degradation, effect: str) -> list[str]:
+    """What several causes have in common is told once."""
+    return list(dict.fromkeys(said for one in row.causes for said in one[effect]))
+
+
+_redis_seen: tuple[float, bool] = (float("-inf"), True)
+
+
+def _redis_answers() -> bool:
+    """Asked now and then: a Redis that hangs must not hold up every page."""
+    global _redis_seen
+    asked_at, answers = _redis_seen
+    if time.monotonic() - asked_at >= REDIS_ASKED_EVERY:
+        answers = health.redis_answers()
+        _redis_seen = (time.monotonic(), answers)
+    return answers

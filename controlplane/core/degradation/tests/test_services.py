@@ -1,0 +1,104 @@
+"""Causes as they are reported, and the level as it is told: in a page, over HTTP, in the trail."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.test import RequestFactory
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.canonical import timestamp
+from controlplane.core.degradation import context, services
+from controlplane.core.degradation.levels import Cause
+from controlplane.core.degradation.models import Degradation
+from controlplane.core.http.tests.callers import as_role, person, with_token
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=7)
+ORACLE = Cause(1, "core->oracle", "Oracle's breaker is open.", fails=("NL2SQL",), works=("Docs",))
+REDIS = Cause(2, "redis-cache", "The cache does not answer.")
+
+
+def row():
+    return Degradation.objects.get()
+
+
+def test_each_change_of_causes_has_a_revision_and_the_level_its_own_time():
+    services.report([ORACLE], NOW)
+    services.report([ORACLE, Cause(1, "core->vision", "Vision too.")], LATER)
+
+    found = row()
+
+    assert (found.revision, found.level, found.since) == (2, 1, NOW)
+    assert [one["what"] for one in found.causes] == ["core->oracle", "core->vision"]
+
+
+def test_a_cause_keeps_the_time_since_when_it_is_known():
+    services.report([ORACLE], NOW)
+    services.report([REDIS, ORACLE], LATER)
+
+    since = {one.what: one.since for one in services.known()}
+
+    assert since == {"core->oracle": timestamp(NOW), "redis-cache": timestamp(LATER)}
+
+
+def test_the_order_in_which_causes_come_is_no_change():
+    services.report([ORACLE, REDIS], NOW)
+
+    assert not services.report([REDIS, ORACLE], LATER)
+    assert row().revision == 1
+
+
+def test_the_worst_cause_is_the_level_and_its_end_is_audited():
+    services.report([ORACLE, REDIS], NOW)
+    services.report([ORACLE], LATER)
+    services.report([], LATER)
+
+    levels = [
+        entry.after
+        for entry in AuditEntry.objects.filter(action="degradation.changed").order_by("id")
+    ]
+    assert ['"level":2' in levels[0], '"level":1' in levels[1], '"level":0' in levels[2]] == [
+        True,
+        True,
+        True,
+    ]
+
+
+def test_our_own_redis_counts_beside_what_was_reported():
+    services.report([ORACLE], NOW)
+
+    found = services.current(redis_reachable=False)
+
+    assert (found.level, found.name) == (2, "critical")
+    assert [one.what for one in found.causes] == ["redis", "core->oracle"]
+    assert found.since is None
+
+
+def test_the_api_tells_what_fails_and_what_works(settings):
+    services.report([ORACLE], NOW)
+
+    answer = with_token("switches:read").get("/degradation").json()
+
+    assert (answer["level"], answer["name"]) == (1, "degraded")
+    assert answer["causes"] == ["Oracle's breaker is open."]
+    assert answer["effects"][0]["fails"] == ["NL2SQL"]
+    assert answer["effects"][0]["since"] == timestamp(NOW)
+
+
+def test_every_page_of_who_is_signed_in_knows_it():
+    services.report([ORACLE], NOW)
+    request = RequestFactory().get("/")
+    request.user = person("viewer", "kim")
+
+    found = context.degradation(request)["degradation"]
+
+    assert (found.level, found.causes[0].what) == (1, "core->oracle")
+
+
+def test_a_page_shows_the_causes():
+    services.report([ORACLE], NOW)
+
+    page = as_role("viewer").client.get("/attention/").content.decode()
+
+    assert "Oracle&#x27;s breaker is open." in page

@@ -1,0 +1,187 @@
+"""A socket at `/ws/live/`, as Channels carries it: who may, what is asked for, what is written."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import orjson
+import structlog
+from channels.consumer import AsyncConsumer
+from channels.exceptions import StopConsumer
+from channels.routing import URLRouter
+from django.conf import settings
+from django.urls import path, re_path
+
+from controlplane.core import problem
+from controlplane.core.errors import (
+    DomainError,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
+from controlplane.core.live import sessions, stream
+from controlplane.core.live.asking import AWAY
+from controlplane.core.live.hub import Hub
+from controlplane.core.live.sockets import Socket
+from controlplane.core.live.visitors import Visitor, carries_token, headers_of, is_own_page
+
+LARGEST_MESSAGE = 4096  # bytes
+SESSION_SECONDS = 3.0
+NOT_TEXT, TOO_LARGE = 1003, 1009
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+log = structlog.get_logger(__name__)
+
+
+class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
+    """One socket, from its handshake to its end."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._socket: Socket | None = None
+        self._writing: asyncio.Task[tuple[int, str]] | None = None
+
+    async def __call__(self, scope: Any, receive: Receive, send: Any) -> None:
+        try:
+            await super().__call__(scope, partial(self._receive, receive), send)
+        except asyncio.CancelledError:
+            # Nobody reads: it was given up, and there is no end to be said.
+            task = asyncio.current_task()
+            if self._socket is None or not self._socket.stuck or task is None or task.uncancel():
+                raise
+        finally:
+            if self._writing is not None:
+                self._writing.cancel()
+            if self._socket is not None:
+                self._hub.leave(self._socket)
+
+    async def _receive(self, receive: Receive) -> Message:
+        """The next message, or the end once nothing is written any more.
+
+        The server does not close a socket under a `receive` that waits, so that is ended first.
+        """
+        if self._writing is None:
+            return await receive()
+        incoming = asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait({incoming, self._writing}, return_when=asyncio.FIRST_COMPLETED)
+            return incoming.result() if incoming.done() else {"type": "websocket.disconnect"}
+        finally:
+            incoming.cancel()
+
+    async def websocket_connect(self, _message: Message) -> None:
+        try:
+            socket = self._socket = self._hub.enter(await self._visitor())
+        except DomainError as error:
+            await self._refuse(error)
+            raise StopConsumer from None
+        socket.task = asyncio.current_task()
+        await self.send({"type": "websocket.accept"})
+        self._writing = asyncio.create_task(socket.write(self._send_text))
+
+    async def websocket_receive(self, message: Message) -> None:
+        text, socket = message.get("text"), self._socket
+        if socket is None or socket.ending is not None:
+            return
+        if text is None:
+            socket.end(NOT_TEXT, "Messages are JSON, as text.")
+        elif len(text.encode()) > LARGEST_MESSAGE:
+            socket.end(TOO_LARGE, f"A message may have at most {LARGEST_MESSAGE // 1024} KiB.")
+        else:
+            self._asked(socket, text)
+
+    async def websocket_disconnect(self, _message: Message) -> None:
+        """Either side ended it; if it was us, the other is told why."""
+        writing = self._writing
+        if writing is not None and writing.done():
+            error = writing.exception()
+            if error is None:
+                code, reason = writing.result()
+                await self.send({"type": "websocket.close", "code": code, "reason": reason})
+            else:
+                log.debug("live.socket_lost", kind=type(error).__name__, error=str(error))
+        raise StopConsumer
+
+    async def _visitor(self) -> Visitor:
+        """Whoever knocks: a program by its token, or a person by their session."""
+        headers = headers_of(self.scope)
+        if carries_token(headers):
+            return self._hub.around.holder(headers)
+        if not is_own_page(headers, _trusted(), https_only=bool(settings.SESSION_COOKIE_SECURE)):
+            raise Forbidden("A socket is opened by a page of this console, or with a token.")
+        key = sessions.key_of(headers)
+        if key is None:
+            raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")
+        if not self._hub.around.database_reachable():
+            raise Unavailable("Sessions can't be checked: the database does not answer.")
+        try:
+            return await self._hub.desk.ask(partial(sessions.find, key), SESSION_SECONDS)
+        except AWAY as error:
+            said = "Sessions can't be checked: the database does not answer."
+            raise Unavailable(said) from error
+
+    async def _refuse(self, error: DomainError) -> None:
+        """Before the handshake is done: an answer like any other, where the server can give it."""
+        if "websocket.http.response" not in (self.scope.get("extensions") or {}):
+            await self.send({"type": "websocket.close"})
+            return
+        headers = {"Content-Type": problem.MEDIA_TYPE, **problem.headers(error)}
+        said = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        start = {"type": "websocket.http.response.start", "status": error.status, "headers": said}
+        body = orjson.dumps(problem.document(error))
+        await self.send(start)
+        await self.send({"type": "websocket.http.response.body", "body": body})
+
+    def _asked(self, socket: Socket, text: str) -> None:
+        try:
+            said = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            socket.end(NOT_TEXT, "Messages are JSON.")
+            return
+        try:
+            socket.topics = _wanted(said, socket.visitor)
+        except DomainError as error:
+            socket.say(stream.refusal(error.detail))
+
+    async def _send_text(self, text: str) -> None:
+        await self.send({"type": "websocket.send", "text": text})
+
+
+class Nowhere(AsyncConsumer):  # type: ignore[misc]
+    """Any other path."""
+
+    async def websocket_connect(self, _message: Message) -> None:
+        await self.send({"type": "websocket.close"})
+        raise StopConsumer
+
+
+def application(hub: Hub) -> Any:
+    """The ASGI application that serves sockets."""
+    routes = [
+        path("ws/live/", LiveConsumer.as_asgi(hub=hub)),
+        path("ws/live", LiveConsumer.as_asgi(hub=hub)),
+        re_path("", Nowhere.as_asgi()),
+    ]
+    return URLRouter(routes)
+
+
+def _wanted(said: Any, visitor: Visitor) -> frozenset[str]:
+    """The topics that a message asks for, from now on."""
+    names = said.get("subscribe") if isinstance(said, dict) else None
+    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+        raise InvalidInput({"subscribe": ['send {"subscribe": ["switches"]}.']})
+    beyond = sorted(set(names) - visitor.topics)
+    if beyond:
+        heard = ", ".join(sorted(visitor.topics))
+        raise NotFound(f"You can't listen to {', '.join(beyond)}. You may: {heard}.")
+    return frozenset(names)
+
+
+def _trusted() -> list[str]:
+    own = [settings.PUBLIC_URL] if settings.PUBLIC_URL else []
+    return [*settings.CSRF_TRUSTED_ORIGINS, *own]

@@ -1,0 +1,40 @@
+"""What changed since it was last read, each resource once, however often it is noted. Pure."""
+
+from collections.abc import Iterable
+
+MOST_WAITING = 5_000
+MOST_AT_ONCE = 500
+
+
+class Gathering:
+    """The ids of one topic that are still to be read, in the order they were first noted.
+
+    There is an end to what is kept: past `most` of them nobody can be told of each one any more.
+    """
+
+    def __init__(self, most: int = MOST_WAITING, at_once: int = MOST_AT_ONCE) -> None:
+        self._most = most
+        self._at_once = at_once
+        self._ids: dict[str, None] = {}
+        self.overflowed = False
+        """Whether ids were lost since :meth:`clear`."""
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def note(self, ids: Iterable[str]) -> None:
+        self._ids.update(dict.fromkeys(ids))
+        if len(self._ids) > self._most:
+            self._ids.clear()
+            self.overflowed = True
+
+    def take(self) -> list[str]:
+        """The next ones to be read, those noted first; the rest stays for another time."""
+        taken = list(self._ids)[: self._at_once]
+        for each in taken:
+            del self._ids[each]
+        return taken
+
+    def clear(self) -> None:
+        self._ids.clear()
+        self.overflowed = False

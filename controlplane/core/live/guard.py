@@ -1,0 +1,76 @@
+"""Looks after open sockets: closes those whose credential has ended, and those nobody reads."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+
+import structlog
+
+from controlplane.core.live import sessions, stream
+from controlplane.core.live.asking import AWAY, Desk
+from controlplane.core.live.sockets import Socket, Sockets
+from controlplane.core.live.visitors import Visitor
+
+EVERY_SECONDS = 2.0
+ANSWER_SECONDS = 2.0
+QUIET_SECONDS = 20.0
+NOT_WELCOME = 4401
+"""The close code of a socket whose credential is not good any more."""
+ENDED = "The credential has ended: sign in, or use another token."
+
+log = structlog.get_logger(__name__)
+
+
+class Guard:
+    """`token_stands` says whether a visitor's token is good, without any I/O."""
+
+    def __init__(
+        self,
+        sockets: Sockets,
+        desk: Desk,
+        token_stands: Callable[[Visitor], bool],
+        at: Callable[[], str],
+    ) -> None:
+        self._sockets = sockets
+        self._desk = desk
+        self._token_stands = token_stands
+        self._at = at
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY_SECONDS)
+            try:
+                self._look_at_sockets()
+                self._look_at_tokens()
+                await self._look_at_sessions()
+            except AWAY as error:
+                # While nobody can tell, they stay: only what needs no database is told them.
+                log.info("live.sessions_unread", error=str(error))
+            except Exception:
+                log.exception("live.guard_failed")
+
+    def _look_at_sockets(self) -> None:
+        now, quiet = time.monotonic(), stream.heartbeat(self._at())
+        for socket in self._sockets:
+            socket.give_up(now)
+            if now - socket.said_at >= QUIET_SECONDS:
+                socket.say(quiet)
+
+    def _look_at_tokens(self) -> None:
+        for socket in self._sockets:
+            if socket.visitor.session is None and not self._token_stands(socket.visitor):
+                _close(socket)
+
+    async def _look_at_sessions(self) -> None:
+        asked = {one.visitor.session for one in self._sockets if one.visitor.session}
+        if not asked:
+            return
+        over = await self._desk.ask(partial(sessions.ended, asked), ANSWER_SECONDS)
+        for socket in self._sockets:
+            if socket.visitor.session in over:
+                _close(socket)
+
+
+def _close(socket: Socket) -> None:
+    socket.end(NOT_WELCOME, ENDED)

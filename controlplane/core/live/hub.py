@@ -1,0 +1,157 @@
+"""Tells the open sockets of this process what changes: one stream, one text for everybody.
+
+It hears notes and reads what they name; and it watches what the data plane sees of PostgreSQL and
+Redis, because of that nobody could send a note. Everything happens on the event loop of the web
+process but for the reading.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import structlog
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import Unavailable
+from controlplane.core.live import notes, topics
+from controlplane.core.live.asking import Desk
+from controlplane.core.live.ear import Ear
+from controlplane.core.live.guard import Guard
+from controlplane.core.live.lane import Lane
+from controlplane.core.live.sockets import Socket, Sockets
+from controlplane.core.live.stream import Stream
+from controlplane.core.live.topics import DEGRADATION
+from controlplane.core.live.visitors import Headers, Visitor
+from controlplane.core.wire import MISSED_NOTE
+
+WATCH_SECONDS = 0.1
+GOING_AWAY = 1012
+"""The close code of a server that is about to be started again."""
+
+log = structlog.get_logger(__name__)
+
+
+class Surroundings(Protocol):
+    """What the hub has to know of the process it is in, answered from memory."""
+
+    def database_reachable(self) -> bool: ...
+
+    def wall(self) -> datetime:
+        """Now, by the database's clock."""
+
+    def degradation(self, *, hears: bool) -> Mapping[str, Any]:
+        """How far the installation has degraded, if notes are heard or are not."""
+
+    def holder(self, headers: Headers) -> Visitor:
+        """Whose token these headers carry; raises what is wrong with it."""
+
+    def token_stands(self, visitor: Visitor) -> bool:
+        """Whether the token that a visitor came with is still good."""
+
+
+class Hub:
+    """All that is live in this process. Made once, started and stopped with the server."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.around = surroundings
+        self.sockets = Sockets()
+        self.desk = Desk()
+        self.stream = Stream(topic.name for topic in topics.known())
+        self.hears = False
+        """Whether notes are heard just now."""
+        self._deaf = False
+        """Whether that was tried, and failed."""
+        self.closing = False
+        self._lanes: dict[str, Lane] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, redis_url: str) -> None:
+        """Begin to listen, on the event loop that runs."""
+        around = self.around
+        self._lanes = {
+            topic.name: Lane(topic, self.stream, self.sockets, self.desk, around.database_reachable)
+            for topic in topics.known()
+            if topic.read is not None
+        }
+        ear = Ear(redis_url, on_note=self.hear, on_begin=self._begin, on_lost=self._lose)
+        guard = Guard(self.sockets, self.desk, around.token_stands, self._at)
+        work = [ear.run(), guard.run(), self._watch(), *(one.run() for one in self._lanes.values())]
+        self._tasks = [asyncio.create_task(each) for each in work]
+
+    async def stop(self) -> None:
+        self.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        self.desk.close()
+
+    def close(self) -> None:
+        """Let every socket go, now and from now on."""
+        self.closing = True
+        for socket in self.sockets:
+            socket.end(GOING_AWAY, "The server is about to end; connect again in a moment.")
+
+    def enter(self, visitor: Visitor) -> Socket:
+        """A socket of this visitor, until :meth:`leave`. Its first word says where each topic
+        stands: whatever changes from here on is told it.
+
+        Raises :class:`Unavailable` and :class:`TooManyRequests`.
+        """
+        if self.closing:
+            raise Unavailable("This server is about to end; connect again.", retry_after=2)
+        socket = Socket(visitor, self._hello(visitor.topics))
+        self.sockets.enter(socket)
+        return socket
+
+    def leave(self, socket: Socket) -> None:
+        self.sockets.leave(socket)
+
+    def _hello(self, names: Collection[str]) -> str:
+        return self.stream.hello(names, hears=self.hears)
+
+    def hear(self, text: bytes) -> None:
+        """A note as it came; what is none is passed over."""
+        if text == MISSED_NOTE:
+            self._begin()
+            return
+        note = notes.read(text)
+        lane = self._lanes.get(note[0]) if note else None
+        if note is not None and lane is not None:
+            lane.note(note[1])
+
+    def _begin(self) -> None:
+        """Notes are heard from now on; which were missed before nobody can tell."""
+        self.hears, self._deaf = True, False
+        self.stream.begin_anew()
+        for lane in self._lanes.values():
+            lane.forget()
+        for socket in self.sockets:
+            socket.begin_anew(self._hello(socket.topics))
+
+    def _lose(self) -> None:
+        self.hears, self._deaf = False, True
+
+    async def _watch(self) -> None:
+        """Tell of the degradation as soon as it changes."""
+        told = self.around.degradation(hears=not self._deaf)
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            try:
+                present = self.around.degradation(hears=not self._deaf)
+            except Exception:
+                log.exception("live.degradation_unknown")
+                continue
+            if present != told:
+                told = present
+                self._tell_degradation(present)
+
+    def _tell_degradation(self, present: Mapping[str, Any]) -> None:
+        name = DEGRADATION.name
+        text = self.stream.number(name, DEGRADATION.event, self._at(), present)
+        for socket in self.sockets:
+            socket.tell(name, text)
+
+    def _at(self) -> str:
+        return timestamp(self.around.wall())

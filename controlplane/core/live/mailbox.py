@@ -1,0 +1,57 @@
+"""What waits to be written to one socket: bounded, in order, honest about what it left out. Pure.
+
+Texts are shared by all sockets, so what waits costs a reference each.
+"""
+
+from collections import deque
+
+from controlplane.core.live import stream
+
+MOST = 256
+
+
+class Mailbox:
+    """Texts for one socket, the first first.
+
+    When it is full, the topic that does not fit is left out until the rest has been read; then one
+    word says that it has to be read anew.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._texts: deque[str] = deque()
+        self._left_out: dict[str, None] = {}
+
+    def put(self, topic: str, text: str) -> None:
+        """A numbered message. Once one of its topic was left out, so is what follows it."""
+        if topic in self._left_out:
+            return
+        if len(self._texts) < self._most:
+            self._texts.append(text)
+        else:
+            self._left_out[topic] = None
+
+    def leave_out(self, topic: str) -> None:
+        """Have the topic read anew, without a message."""
+        self._left_out[topic] = None
+
+    def say(self, text: str) -> None:
+        """Something without a number, which may be lost if there is no room."""
+        if len(self._texts) < self._most:
+            self._texts.append(text)
+
+    def begin_anew(self, hello: str) -> None:
+        """Whatever waits is worth nothing any more: all is to be read anew."""
+        self._texts.clear()
+        self._left_out.clear()
+        self._texts.append(hello)
+
+    def take(self) -> str | None:
+        """The next text to be written; None if there is none."""
+        if self._texts:
+            return self._texts.popleft()
+        if self._left_out:
+            topic = next(iter(self._left_out))
+            del self._left_out[topic]
+            return stream.resync(topic)
+        return None

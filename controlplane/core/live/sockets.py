@@ -1,0 +1,121 @@
+"""The open sockets of this process: what waits for each, and how many there may be."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator
+
+from controlplane.core.errors import TooManyRequests, Unavailable
+from controlplane.core.live.mailbox import Mailbox
+from controlplane.core.live.visitors import Visitor
+
+MOST = 5_000
+MOST_EACH = 50
+STUCK_SECONDS = 20.0
+RETRY_AFTER_SECONDS = 10
+
+SendText = Callable[[str], Awaitable[None]]
+
+
+class Socket:
+    """One open socket; written to by its own task, so that a slow one delays nobody."""
+
+    def __init__(self, visitor: Visitor, hello: str) -> None:
+        self.visitor = visitor
+        self.topics: Collection[str] = visitor.topics
+        self.mailbox = Mailbox()
+        self.mailbox.begin_anew(hello)
+        self.ending: tuple[int, str] | None = None
+        """The close code and the reason it is to end with."""
+        self.said_at = time.monotonic()
+        self.task: asyncio.Task[None] | None = None
+        """Whoever serves it, to be cancelled if nobody reads any more."""
+        self.stuck = False
+        self._sending_since = 0.0
+        self._news = asyncio.Event()
+
+    def tell(self, topic: str, text: str) -> None:
+        """Have a numbered message written, if its topic is listened to."""
+        if topic in self.topics:
+            self.mailbox.put(topic, text)
+            self._news.set()
+
+    def leave_out(self, topic: str) -> None:
+        if topic in self.topics:
+            self.mailbox.leave_out(topic)
+            self._news.set()
+
+    def say(self, text: str) -> None:
+        self.mailbox.say(text)
+        self._news.set()
+
+    def begin_anew(self, hello: str) -> None:
+        self.mailbox.begin_anew(hello)
+        self._news.set()
+
+    def end(self, code: int, reason: str) -> None:
+        """Close it, once what is being written is written; the first reason counts."""
+        self.ending = self.ending or (code, reason)
+        self._news.set()
+
+    def give_up(self, now: float) -> None:
+        """Let go of it if nobody has read what is being written for too long."""
+        stuck = self._sending_since > 0 and now - self._sending_since > STUCK_SECONDS
+        if stuck and not self.stuck and self.task is not None:
+            self.stuck = True
+            self.task.cancel()
+
+    async def write(self, send: SendText) -> tuple[int, str]:
+        """Write what comes until it is to end; returns how."""
+        while self.ending is None:
+            text = self.mailbox.take()
+            if text is None:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            self._sending_since = time.monotonic()
+            await send(text)
+            self.said_at, self._sending_since = time.monotonic(), 0.0
+        return self.ending
+
+
+class Sockets:
+    """All of them; at most `most` in this process, and `most_each` of one person or token."""
+
+    def __init__(self, most: int = MOST, most_each: int = MOST_EACH) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._open: dict[Socket, None] = {}
+        self._by_name: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Socket]:
+        return iter(list(self._open))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def enter(self, socket: Socket) -> None:
+        """Raises :class:`Unavailable` or :class:`TooManyRequests` if it is one too many."""
+        if len(self._open) >= self._most:
+            raise Unavailable(
+                "Too many sockets are open here; poll, and try later.",
+                retry_after=RETRY_AFTER_SECONDS,
+            )
+        name = socket.visitor.name
+        if self._by_name[name] >= self._most_each:
+            raise TooManyRequests(
+                f"{self._most_each} sockets are open for you already; close some.",
+                retry_after=RETRY_AFTER_SECONDS,
+            )
+        self._open[socket] = None
+        self._by_name[name] += 1
+
+    def leave(self, socket: Socket) -> None:
+        if self._open.pop(socket, socket) is None:
+            name = socket.visitor.name
+            self._by_name[name] -= 1
+            if not self._by_name[name]:
+                del self._by_name[name]
+
+    def listen_to(self, topic: str) -> bool:
+        return any(topic in socket.topics for socket in self._open)

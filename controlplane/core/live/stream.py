@@ -1,0 +1,63 @@
+"""The numbers of one process's stream, and the words that go out. Pure: no clock, no sockets."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+Text = str
+
+
+def _new_id() -> str:
+    return uuid4().hex
+
+
+class Stream:
+    """Gives every message its number: within a stream's id, one more than the last of its topic.
+
+    Whoever can't tell any longer what was missed begins a new one.
+    """
+
+    def __init__(self, topics: Iterable[str], new_id: Callable[[], str] = _new_id) -> None:
+        self._new_id = new_id
+        self._last = dict.fromkeys(topics, 0)
+        self.id = new_id()
+
+    def begin_anew(self) -> None:
+        """Another id, and every topic from its beginning."""
+        self.id = self._new_id()
+        self._last = dict.fromkeys(self._last, 0)
+
+    def hello(self, topics: Iterable[str], *, hears: bool) -> Text:
+        """The first word to a socket: where each of its topics stands.
+
+        `live` says whether this process hears of changes at all just now.
+        """
+        numbers = {name: self._last[name] for name in sorted(topics)}
+        return _text({"topic": "hello", "stream": self.id, "seq": numbers, "live": hears})
+
+    def number(self, topic: str, event: str, at: str, data: Mapping[str, Any]) -> Text:
+        """The next message of a topic; `at` is RFC 3339."""
+        self._last[topic] += 1
+        seq = self._last[topic]
+        return _text({"topic": topic, "seq": seq, "event": event, "at": at, "data": data})
+
+
+def resync(topic: str) -> Text:
+    """Something of the topic was left out: read it anew."""
+    return _text({"topic": topic, "event": "resync"})
+
+
+def heartbeat(at: str) -> Text:
+    """Nothing new for some time, but the connection stands."""
+    return _text({"topic": "heartbeat", "at": at})
+
+
+def refusal(detail: str) -> Text:
+    """What a socket asked for is not possible, and nothing changed."""
+    return _text({"topic": "error", "event": "error", "detail": detail})
+
+
+def _text(document: Mapping[str, Any]) -> Text:
+    return orjson.dumps(document).decode()

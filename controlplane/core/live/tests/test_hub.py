@@ -1,0 +1,104 @@
+"""What the hub of a process tells its sockets, without a server around it."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+
+from controlplane.core.errors import Unavailable
+from controlplane.core.live.hub import Hub
+from controlplane.core.live.visitors import Visitor
+from controlplane.core.wire import MISSED_NOTE
+
+TOPICS = frozenset({"degradation", "dlq"})
+
+
+class Around:
+    """A process in which all is well."""
+
+    def database_reachable(self) -> bool:
+        return True
+
+    def wall(self) -> datetime:
+        return datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+
+    def degradation(self, *, hears: bool) -> Mapping[str, Any]:
+        return {"level": 0 if hears else 2}
+
+    def holder(self, headers: Mapping[bytes, bytes]) -> Visitor:
+        return Visitor(name="token:1", topics=TOPICS, headers=headers)
+
+    def token_stands(self, visitor: Visitor) -> bool:
+        return True
+
+
+def entered(hub: Hub):
+    return hub.enter(hub.around.holder({}))
+
+
+def waiting(socket) -> list[dict[str, Any]]:
+    return [orjson.loads(text) for text in iter(socket.mailbox.take, None)]
+
+
+def test_publisher_that_missed_a_note_has_everybody_begin_anew():
+    hub = Hub(Around())
+    socket = entered(hub)
+    (first,) = waiting(socket)
+
+    hub.hear(MISSED_NOTE)
+
+    (second,) = waiting(socket)
+    assert second["topic"] == "hello"
+    assert second["stream"] != first["stream"]
+
+
+def test_new_stream_says_where_those_topics_stand_that_were_narrowed_to():
+    hub = Hub(Around())
+    socket = entered(hub)
+    waiting(socket)
+    socket.topics = {"dlq"}
+
+    hub.hear(MISSED_NOTE)
+
+    assert waiting(socket)[0]["seq"] == {"dlq": 0}
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b'{"topic":"nothing","ids":["x"]}'])
+def test_what_is_no_note_changes_nothing(text):
+    hub = Hub(Around())
+    socket = entered(hub)
+    waiting(socket)
+
+    hub.hear(text)
+
+    assert waiting(socket) == []
+
+
+def test_closing_hub_ends_its_sockets_and_takes_no_more():
+    hub = Hub(Around())
+    socket = entered(hub)
+
+    hub.close()
+
+    assert socket.ending is not None
+    assert socket.ending[0] == 1012
+    with pytest.raises(Unavailable):
+        entered(hub)
+
+
+def test_redis_that_can_not_be_reached_is_told_as_degradation():
+    async def run() -> list[dict[str, Any]]:
+        hub = Hub(Around())
+        socket = entered(hub)
+        hub.start("redis://127.0.0.1:1/0")
+        await asyncio.sleep(1)
+        await hub.stop()
+        return waiting(socket)
+
+    hello, told = asyncio.run(run())
+
+    assert hello["live"] is False
+    assert (told["topic"], told["seq"], told["data"]) == ("degradation", 1, {"level": 2})

@@ -1,0 +1,119 @@
+"""Sessions behind sockets: good, and good no longer."""
+
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.models import Session as Row
+from django.test import Client
+
+from controlplane.core.actors import system
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Unauthenticated
+from controlplane.core.http.tests.callers import MODEL_BACKEND, person
+from controlplane.core.live import sessions
+from controlplane.core.people import services as people
+
+pytestmark = pytest.mark.django_db
+
+
+def signed_in(user) -> tuple[Client, str]:
+    client = Client()
+    client.force_login(user, backend=MODEL_BACKEND)
+    return client, client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+def is_over(key: str, change) -> bool:
+    """Whether the socket's session has ended once `change` was made."""
+    session = sessions.find(key).session
+    assert sessions.ended([session]) == set()
+    change()
+    return sessions.ended([session]) == {session}
+
+
+def test_signed_in_person_is_found_with_their_topics():
+    user = person("viewer")
+    _, key = signed_in(user)
+
+    found = sessions.find(key)
+
+    assert found.name == f"user:{user.pk}"
+    assert found.topics >= {"degradation", "dlq", "slo"}
+
+
+@pytest.mark.parametrize("key", ["", "unheard-of", "x" * 500])
+def test_unknown_session_is_nobodys(key):
+    with pytest.raises(Unauthenticated):
+        sessions.find(key)
+
+
+def test_session_of_somebody_deactivated_is_nobodys():
+    user = person()
+    _, key = signed_in(user)
+    user.is_active = False
+    user.save()
+
+    with pytest.raises(Unauthenticated):
+        sessions.find(key)
+
+
+def test_session_ends_by_signing_out():
+    client, key = signed_in(person())
+
+    assert is_over(key, lambda: client.post("/sign-out/"))
+
+
+def test_session_ends_by_deactivation():
+    user = person()
+    _, key = signed_in(user)
+
+    def deactivate():
+        people.change_user(user=user, actor=system("test"), now=db_now(), is_active=False)
+
+    assert is_over(key, deactivate)
+
+
+def test_session_ends_by_another_password():
+    user = person()
+    _, key = signed_in(user)
+
+    def set_password():
+        actor, now = system("test"), db_now()
+        people.set_password(user=user, password="another long one", actor=actor, now=now)
+
+    assert is_over(key, set_password)
+
+
+def test_session_ends_by_another_role():
+    user = person("operator")
+    _, key = signed_in(user)
+
+    def demote():
+        people.change_user(user=user, actor=system("test"), now=db_now(), role="viewer")
+
+    assert is_over(key, demote)
+
+
+def test_session_ends_in_time():
+    _, key = signed_in(person())
+    past = db_now() - timedelta(seconds=1)
+
+    assert is_over(key, lambda: Row.objects.update(expire_date=past))
+
+
+def test_session_goes_on_whatever_else_it_is_made_to_hold():
+    client, key = signed_in(person())
+
+    def write():
+        session = client.session
+        session["seen"] = "something"
+        session.save()
+
+    assert not is_over(key, write)
+
+
+def test_any_number_is_looked_after_by_one_query(django_assert_num_queries):
+    found = [sessions.find(signed_in(person("viewer", f"p{n}"))[1]).session for n in range(20)]
+
+    with django_assert_num_queries(1):
+        assert sessions.ended(found) == set()

@@ -1,0 +1,63 @@
+"""Numbers and words of one process's stream."""
+
+import orjson
+
+from controlplane.core.live import stream
+from controlplane.core.live.stream import Stream
+
+AT = "2026-11-21T02:00:00.000000Z"
+
+
+def made() -> Stream:
+    ids = iter(("first", "second"))
+    return Stream(["switches", "breakers"], new_id=lambda: next(ids))
+
+
+def said(text: str) -> dict[str, object]:
+    return orjson.loads(text)
+
+
+def test_each_topic_counts_for_itself_from_one():
+    one = made()
+
+    numbers = [
+        said(one.number(topic, "x.changed", AT, {}))["seq"]
+        for topic in ("switches", "switches", "breakers", "switches")
+    ]
+
+    assert numbers == [1, 2, 1, 3]
+
+
+def test_message_has_the_shape_of_the_contract():
+    text = made().number("breakers", "breaker.changed", AT, {"state": "open"})
+
+    assert said(text) == {
+        "topic": "breakers",
+        "seq": 1,
+        "event": "breaker.changed",
+        "at": AT,
+        "data": {"state": "open"},
+    }
+
+
+def test_hello_says_where_the_topics_stand_that_are_listened_to():
+    one = made()
+    one.number("switches", "switch.changed", AT, {})
+
+    hello = said(one.hello(["switches"], hears=True))
+
+    assert hello == {"topic": "hello", "stream": "first", "seq": {"switches": 1}, "live": True}
+
+
+def test_new_stream_has_another_id_and_counts_anew():
+    one = made()
+    one.number("switches", "switch.changed", AT, {})
+
+    one.begin_anew()
+
+    assert said(one.hello(["switches"], hears=True))["stream"] == "second"
+    assert said(one.number("switches", "switch.changed", AT, {}))["seq"] == 1
+
+
+def test_resync_has_no_number():
+    assert said(stream.resync("switches")) == {"topic": "switches", "event": "resync"}

@@ -1,0 +1,60 @@
+"""What may be listened to: the contract's topics, who may, and how each one's resources are read.
+
+An app registers the reader of its topics in its module `topics`, which the web process imports.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+Resource = Mapping[str, Any]
+Read = Callable[[Sequence[str], datetime], Mapping[str, Resource]]
+"""The resources of these ids as they stand at that moment; one that is gone is left out."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """`event` is what a change is called; `read` is None where nothing is told by notes.
+
+    Any one of `scopes` is enough to listen.
+    """
+
+    name: str
+    scopes: frozenset[str]
+    event: str
+    read: Read | None = None
+
+    @property
+    def event_of_removal(self) -> str:
+        return f"{self.event.partition('.')[0]}.removed"
+
+
+DEGRADATION = Topic(
+    "degradation", frozenset({"breakers:read", "switches:read"}), "degradation.changed"
+)
+"""Told by each process from what it sees itself, also while the database is away."""
+
+_topics: dict[str, Topic] = {
+    topic.name: topic
+    for topic in (
+        Topic("dlq", frozenset({"dlq:read"}), "dlq.changed"),
+        Topic("slo", frozenset({"slo:read"}), "slo.changed"),
+        DEGRADATION,
+    )
+}
+
+
+def register(name: str, *, scope: str, event: str, read: Read) -> None:
+    """Have a topic told of: `event` with what `read` gives for each id that a note names."""
+    _topics[name] = Topic(name, frozenset({scope}), event, read)
+
+
+def known() -> Collection[Topic]:
+    """Every topic there is, by name."""
+    return [_topics[name] for name in sorted(_topics)]
+
+
+def allowed(scopes: Collection[str]) -> frozenset[str]:
+    """The names of the topics that whoever has these scopes may listen to."""
+    return frozenset(topic.name for topic in known() if not topic.scopes.isdisjoint(scopes))

@@ -1,0 +1,77 @@
+"""Who listens, and whether the page that opened a socket is one of ours. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+Headers = Mapping[bytes, bytes]
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A person's session as it was when it was found good: what the rows held that decide it."""
+
+    key: str = field(repr=False)
+    user_id: int
+    role: str
+    data: str = field(repr=False)
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Whoever opened a socket: `name` is one for all sockets of a person, or of a token.
+
+    With a token, `headers` are those that carry it; with a session that is `session`.
+    """
+
+    name: str
+    topics: frozenset[str]
+    session: Session | None = None
+    headers: Headers = field(default_factory=dict, repr=False)
+
+
+def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
+    return dict(scope["headers"])
+
+
+def carries_token(headers: Headers) -> bool:
+    """Whether it names a token: `Authorization: Bearer`, or `X-API-Key`."""
+    kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+    return (kind.lower() == b"bearer" and token.strip() != b"") or b"x-api-key" in headers
+
+
+def is_own_page(headers: Headers, trusted: Collection[str], *, https_only: bool) -> bool:
+    """Whether `Origin` is that of the host that was asked, or one of `trusted` (`https://a.example`
+    or `https://.a.example` for all below it).
+
+    A cookie is sent along whoever's page opens a socket, so the page has to be one of ours.
+    """
+    origin = _split(headers.get(b"origin", b"").decode("latin-1"))
+    if origin is None:
+        return False
+    scheme, host, port = origin
+    asked = _split(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
+    if asked == origin and (scheme == "https" or not https_only):
+        return True
+    return any(_matches(_split(each.replace("*.", ".")), scheme, host, port) for each in trusted)
+
+
+def _matches(pattern: tuple[str, str, int] | None, scheme: str, host: str, port: int) -> bool:
+    if pattern is None or pattern[::2] != (scheme, port):
+        return False
+    wanted = pattern[1]
+    return host == wanted or (wanted.startswith(".") and host.endswith(wanted))
+
+
+def _split(origin: str) -> tuple[str, str, int] | None:
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+        return None
+    return parts.scheme, parts.hostname, port or DEFAULT_PORTS[parts.scheme]

@@ -1,0 +1,76 @@
+"""The book of breakers of one process: takes news into the tables, and keeps sums until written."""
+
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from controlplane.dataplane import resilience_sql
+from controlplane.dataplane.database import Connection
+from controlplane.dataplane.discovery import Dependencies
+from controlplane.dataplane.minutes import Minutes
+from controlplane.dataplane.notices import Notices
+from controlplane.dataplane.reports import Report
+from controlplane.dataplane.resilience import News
+
+FLUSH_SECONDS = 10.0
+OPEN = "open"
+
+log = structlog.get_logger(__name__)
+
+
+class Book:
+    """Everything between a report's breakers and the rows that tell of them."""
+
+    def __init__(self) -> None:
+        self.notices = Notices()
+        self.minutes = Minutes()
+        self._dependencies = Dependencies()
+        self._flushed_at = time.monotonic()
+
+    def __bool__(self) -> bool:
+        """Whether there is something to write, now or later."""
+        return bool(self.minutes)
+
+    async def learn(self, connection: Connection, reports: Sequence[Report]) -> dict[str, int]:
+        """The ids of all dependencies that they name; to be called before the transaction."""
+        names = {name for one in reports for name in one.breakers}
+        return await self._dependencies.learn(connection, names) if names else {}
+
+    async def write(self, connection: Connection, news: News, ids: dict[str, int]) -> list[int]:
+        """Write what is news, within the caller's transaction; returns whose breakers opened."""
+        await resilience_sql.write_states(connection, news.states.values(), ids)
+        await resilience_sql.end_former_boots(connection, news.begun)
+        written = await resilience_sql.write_transitions(connection, news.transitions, ids)
+        return [dependency for dependency, reached in written if reached == OPEN]
+
+    def written(self, news: News, ids: dict[str, int], tripped: Sequence[int]) -> None:
+        """The transaction has been committed: now it counts, and may be told."""
+        for dependency in tripped:
+            self.minutes.tripped(dependency)
+        for growth in news.growths:
+            if growth.dependency in ids:
+                self.minutes.grew(ids[growth.dependency], growth.since, growth.until, growth.counts)
+        if news.moved or news.stirred:
+            self.notices.tell(news.moved & ids.keys(), news.stirred & ids.keys())
+
+    def failed(self) -> None:
+        """A write was refused, perhaps because a dependency is not there any more."""
+        self._dependencies.forget()
+
+    def is_due(self) -> bool:
+        """Whether sums are to be written now."""
+        return bool(self.minutes) and time.monotonic() - self._flushed_at >= FLUSH_SECONDS
+
+    async def flush(self, connection: Connection) -> None:
+        """Write the sums, each in a statement of its own; what fails is lost."""
+        self._flushed_at = time.monotonic()
+        if self.minutes.left_out:
+            log.warning("ledger.counts_left_out", counts=self.minutes.left_out)
+            self.minutes.left_out = 0
+        sums, totals = self.minutes.take()
+        if sums:
+            await resilience_sql.add_minutes(connection, sums)
+        if totals:
+            done = await resilience_sql.add_totals(connection, totals)
+            self.minutes.give_back({one: of for one, of in totals.items() if one not in done})

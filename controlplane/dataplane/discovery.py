@@ -1,0 +1,68 @@
+"""The dependencies that instances report, by name: found, or made when nobody has registered them.
+
+Whoever may report can invent names; so there is room for a number of them, over all processes.
+"""
+
+import time
+from collections.abc import Iterable
+
+import structlog
+
+from controlplane.dataplane import resilience_sql
+from controlplane.dataplane.database import Connection
+
+MOST_DEPENDENCIES = 20_000
+MOST_REMEMBERED = 50_000
+LOOK_SECONDS = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Dependencies:
+    """Ids by name, as far as this process has needed them."""
+
+    def __init__(self, most: int = MOST_DEPENDENCIES) -> None:
+        self._most = most
+        self._ids: dict[str, int] = {}
+        self._full_until = float("-inf")
+        self._told = False
+
+    async def learn(self, connection: Connection, names: Iterable[str]) -> dict[str, int]:
+        """The ids of these dependencies, made if there is room; those without are left out.
+
+        In transactions of its own, so that no lock is held when the instances' rows are taken.
+        """
+        wanted = set(names)
+        known = {name: self._ids[name] for name in wanted if name in self._ids}
+        missing = sorted(wanted - known.keys())
+        if missing:
+            known |= await self._found(connection, missing)
+            missing = [name for name in missing if name not in known]
+        if missing and (made := await self._admitted(connection, missing)):
+            await resilience_sql.discover(connection, made)
+            known |= await self._found(connection, made)
+        return known
+
+    def forget(self) -> None:
+        """Rows may be gone, or others: look them up again."""
+        self._ids.clear()
+
+    async def _found(self, connection: Connection, names: list[str]) -> dict[str, int]:
+        found = await resilience_sql.find(connection, names)
+        if len(self._ids) + len(found) > MOST_REMEMBERED:
+            self._ids.clear()
+        self._ids |= found
+        return found
+
+    async def _admitted(self, connection: Connection, missing: list[str]) -> list[str]:
+        """As many of them as there is room for; whether there is any is looked up now and then."""
+        now = time.monotonic()
+        if now < self._full_until:
+            return []
+        room = self._most - await resilience_sql.count(connection, self._most)
+        if room < len(missing):
+            self._full_until = now + LOOK_SECONDS
+            if not self._told:
+                log.warning("ledger.dependencies_full", most=self._most, names=len(missing) - room)
+            self._told = True
+        return missing[:room]

@@ -1,0 +1,99 @@
+"""Tells open sockets, through Redis, that breakers changed. Losing a note costs a moment.
+
+Names gather while one note is on its way, so a burst becomes a few notes. Nothing waits for Redis.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import orjson
+import structlog
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.dataplane.deadlines import within
+
+TOPIC = "breakers"
+MOST_NAMES = 20_000
+NAMES_AT_ONCE = 200
+"""In one note; more of them are told as several."""
+REST_SECONDS = 0.02
+STIR_SECONDS = 1.0
+"""Rates move with every report: that is told once in so many seconds."""
+TIMEOUT_SECONDS = 0.5
+PAUSE_SECONDS = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Notices:
+    """What is to be told, at most `most` names of each kind."""
+
+    def __init__(self, most: int = MOST_NAMES) -> None:
+        self._most = most
+        self._moved: set[str] = set()
+        self._stirred: set[str] = set()
+        self._woken = asyncio.Event()
+        self._stirred_at = float("-inf")
+        self._failing = False
+
+    def tell(self, moved: Iterable[str], stirred: Iterable[str]) -> None:
+        """Dependencies whose state or mode changed, and others of which only rates did."""
+        for names, kept in ((moved, self._moved), (stirred, self._stirred)):
+            if len(kept) < self._most:
+                kept.update(names)
+        if self._moved:
+            self._woken.set()
+
+    async def run(self, redis_url: str) -> None:
+        """Publish what there is until cancelled; without Redis it is dropped."""
+        self._woken = asyncio.Event()  # An event belongs to one loop.
+        client = Redis.from_url(
+            redis_url,
+            protocol=2,
+            socket_connect_timeout=TIMEOUT_SECONDS,
+            socket_timeout=TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+        try:
+            while True:
+                await self._pause()
+                if names := self._take():
+                    await self._publish(client, names)
+                await asyncio.sleep(PAUSE_SECONDS if self._failing else REST_SECONDS)
+        finally:
+            await within(TIMEOUT_SECONDS, client.aclose())
+
+    async def _pause(self) -> None:
+        try:
+            async with asyncio.timeout(STIR_SECONDS):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    def _take(self) -> list[str]:
+        self._woken.clear()
+        names, self._moved = self._moved, set()
+        now = asyncio.get_running_loop().time()
+        if self._stirred and now - self._stirred_at >= STIR_SECONDS:
+            self._stirred_at = now
+            names |= self._stirred
+            self._stirred = set()
+        return sorted(names)
+
+    async def _publish(self, client: Redis, names: list[str]) -> None:
+        pipeline = client.pipeline(transaction=False)
+        for start in range(0, len(names), NAMES_AT_ONCE):
+            some = names[start : start + NAMES_AT_ONCE]
+            pipeline.publish(LIVE_CHANNEL, orjson.dumps({"topic": TOPIC, "ids": some}))
+        try:
+            await within(2 * TIMEOUT_SECONDS, pipeline.execute())
+        except Exception as error:  # Whatever it is: the next note may fare better.
+            if not self._failing:
+                kind = type(error).__name__
+                log.warning("dataplane.notices_lost", kind=kind, error=str(error))
+            self._failing = True
+        else:
+            self._failing = False

@@ -1,0 +1,61 @@
+"""A ledger at work, and reports of breakers for it."""
+
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.reports import Report, parse
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, writing
+
+NEXT_BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000002")
+SINCE = "2026-11-21T11:58:00Z"
+OPENED = {"n": 1, "from": "closed", "to": "open", "at": SINCE, "cause": "failure_rate 0.60 >= 0.50"}
+
+
+def breaker(dependency: str = "core->oracle", **more: object) -> dict[str, object]:
+    return {"dependency": dependency, "state": "closed", **more}
+
+
+def told(*breakers: dict[str, object], seq: int = 1, **more: object) -> Report:
+    return parse(
+        {
+            "service": "core",
+            "instance": "a1",
+            "boot": str(BOOT),
+            "started_at": "2026-11-21T11:55:00Z",
+            "sent_at": "2026-11-21T12:00:00Z",
+            "seq": seq,
+            "breakers": list(breakers),
+            **more,
+        }
+    )
+
+
+class Reporting:
+    """A ledger at work, and a clock that stands until a test moves it."""
+
+    def __init__(self, idle: Following) -> None:
+        self.clock = Clock()
+        self.ledger = Ledger(self.clock.wall)
+        self._idle = idle
+
+    def report(self, report: Report, after: float = 0) -> bool:
+        self.clock.later(after)
+        return self._idle.loop.run(self.ledger.report(report, COPY))
+
+    def flushed(self) -> None:
+        """Let the sums be written now rather than in some seconds."""
+        self.ledger._book._flushed_at = float("-inf")
+        until(lambda: not self.ledger._book.minutes, 5)
+        self.report(told(instance="z9", boot=str(uuid4())))  # Is written after them.
+
+
+@pytest.fixture
+def at_work(idle: Following) -> Iterator[Reporting]:
+    reporting = Reporting(idle)
+    with writing(idle, reporting.ledger):
+        yield reporting

@@ -1,0 +1,122 @@
+"""What breakers counted is added up by the minute: by what it grew, lost rather than twice."""
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from breakers.models import Dependency, Minute
+from controlplane.dataplane import book
+from controlplane.dataplane.minutes import MOST_BACK, Minutes
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.reporting import (
+    NEXT_BOOT,
+    OPENED,
+    Reporting,
+    at_work,
+    breaker,
+    told,
+)
+from controlplane.dataplane.tests.test_ledger import BOOT, NOW
+
+__all__ = ["at_work"]
+pytestmark = pytest.mark.usefixtures("published")
+
+
+def test_counters_add_to_the_minute_by_what_they_grew(at_work: Reporting) -> None:
+    at_work.clock.now = NOW + timedelta(seconds=10)
+    at_work.report(told(breaker(counters={"success": 100}), started_at="2026-11-21T12:00:05Z"))
+    at_work.report(told(breaker(counters={"success": 130, "fallback": 4}), seq=2), after=5)
+    at_work.report(told(breaker(counters={"success": 130, "fallback": 4}), seq=2), after=5)
+    at_work.flushed()
+    at_work.report(told(breaker(counters={"success": 131, "fallback": 9}), seq=3), after=5)
+    at_work.flushed()
+
+    minute = Minute.objects.get()
+    assert (minute.minute, minute.success, minute.fallback) == (NOW, 131, 9)
+    assert Dependency.objects.get().fallback_total == 9
+
+
+def test_counts_of_a_boot_that_may_have_been_counted_before_add_nothing(
+    at_work: Reporting,
+) -> None:
+    for number in range(4):
+        for boot in (BOOT, NEXT_BOOT):
+            at_work.report(
+                told(breaker(counters={"success": 1000}), boot=str(boot), started_at=None,
+                     seq=number), after=1)  # fmt: skip
+    at_work.flushed()
+
+    assert not Minute.objects.exists()
+
+
+def test_a_report_after_a_silence_is_spread_over_the_minutes_it_tells_of(
+    at_work: Reporting,
+) -> None:
+    at_work.report(told(breaker(counters={"success": 0})))
+    at_work.report(told(breaker(counters={"success": 300}), seq=2), after=150)
+    at_work.flushed()
+
+    found = dict(Minute.objects.values_list("minute", "success"))
+    assert found == {
+        NOW: 120,
+        NOW + timedelta(minutes=1): 120,
+        NOW + timedelta(minutes=2): 60,
+    }
+
+
+def test_a_dependency_that_is_being_changed_gets_its_totals_later(
+    at_work: Reporting, idle: Following
+) -> None:
+    at_work.report(told(breaker(transitions=[OPENED])))
+    holder = psycopg.connect(idle.config.database_url, autocommit=True)
+    try:
+        holder.execute("BEGIN; SELECT * FROM breakers_dependency FOR UPDATE")
+        at_work.ledger._book._flushed_at = float("-inf")
+        at_work.report(told(breaker(), seq=2))
+        assert Dependency.objects.get().trips_total == 0
+    finally:
+        holder.close()
+    at_work.flushed()
+
+    assert Dependency.objects.get().trips_total == 1
+
+
+def test_sums_are_written_within_some_seconds() -> None:
+    assert book.FLUSH_SECONDS <= 10
+
+
+def counted(minutes: Minutes) -> list[int]:
+    sums, _ = minutes.take()
+    return [one[0] for one in sums.values()]
+
+
+def test_whole_numbers_that_are_spread_add_up() -> None:
+    minutes = Minutes()
+    minutes.grew(
+        1, NOW - timedelta(seconds=95), NOW + timedelta(seconds=7), (101, 0, 0, 0, 0, 3, 0)
+    )
+
+    found = counted(minutes)
+
+    assert (sum(found), len(found)) == (101, 3)
+
+
+def test_what_lies_further_back_than_an_hour_is_left_out_of_the_minutes_alone() -> None:
+    minutes = Minutes()
+    minutes.grew(1, NOW - timedelta(days=1), NOW, (86_400, 0, 0, 0, 0, 7, 0))
+
+    sums, totals = minutes.take()
+
+    assert len(sums) <= MOST_BACK
+    assert sum(one[0] for one in sums.values()) == pytest.approx(3600, abs=60)
+    assert totals == {1: [0, 7]}
+
+
+def test_sums_are_bounded_and_what_is_left_out_is_counted() -> None:
+    minutes = Minutes(most=10)
+    for dependency in range(100):
+        minutes.grew(dependency, NOW, NOW, (1, 0, 0, 0, 0, 0, 0))
+
+    assert minutes.left_out == 90
+    assert len(counted(minutes)) == 10

@@ -1,0 +1,305 @@
+"""What instances report of their breakers becomes rows: each thing once, and only what changed."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+
+from breakers.models import BreakerState, Dependency, Minute, Transition
+from controlplane.core.errors import Unavailable
+from controlplane.core.live import notes
+from controlplane.core.models import Instance
+from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.dataplane.discovery import Dependencies
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.reporting import (
+    NEXT_BOOT,
+    OPENED,
+    SINCE,
+    Reporting,
+    at_work,
+    breaker,
+    told,
+)
+from controlplane.dataplane.tests.test_ledger import BOOT, COPY, NOW
+
+__all__ = ["at_work"]
+pytestmark = pytest.mark.usefixtures("published")
+
+
+def state(dependency: str = "oracle", instance: str = "core/a1") -> BreakerState:
+    return BreakerState.objects.get(dependency__callee=dependency, instance=instance)
+
+
+def writes() -> int:
+    """Rows that were written to the tables of instances and breakers, by this database's count."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT pg_stat_force_next_flush(); SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)
+            FROM pg_stat_user_tables WHERE relname LIKE 'breakers%' OR relname LIKE 'core%'
+            """
+        )
+        cursor.nextset()
+        return int(cursor.fetchone()[0])
+
+
+def test_a_report_of_an_unknown_dependency_makes_its_row_and_its_state(at_work: Reporting) -> None:
+    at_work.report(
+        told(
+            breaker(
+                state="open",
+                since=SINCE,
+                failure_rate=0.6,
+                slow_rate=0,
+                calls=20,
+                counters={"failure": 12, "success": 8},
+                transitions=[OPENED],
+            ),
+            bulkheads=[{"name": "llm", "in_flight": 3, "limit": 50}],
+        )
+    )
+
+    dependency = Dependency.objects.get()
+    assert (dependency.name, dependency.version, dependency.document) == ("core->oracle", 0, {})
+    assert dependency.is_discovered
+    found = state()
+    assert (found.boot, found.state, found.mode, found.calls) == (BOOT, "open", "normal", 20)
+    assert (found.failure_rate, found.slow_rate, found.changed_at) == (0.6, 0.0, NOW)
+    assert found.since == datetime(2026, 11, 21, 11, 58, tzinfo=UTC)
+    moved = Transition.objects.get()
+    assert (moved.n, moved.from_state, moved.to_state, moved.cause) == (
+        1,
+        "closed",
+        "open",
+        OPENED["cause"],
+    )
+    assert (moved.instance, moved.boot, moved.received_at) == ("core/a1", BOOT, NOW)
+    kept = Instance.objects.get(id="core/a1").resilience
+    assert kept["breakers"]["core->oracle"] == {
+        "state": "open",
+        "mode": "normal",
+        "since": "2026-11-21T11:58:00.000000Z",
+        "failure_rate": 0.6,
+        "slow_rate": 0.0,
+        "calls": 20,
+        "counters": {
+            "success": 8, "failure": 12, "timeout": 0, "slow": 0,
+            "rejected": 0, "fallback": 0, "retry": 0,
+        },
+    }  # fmt: skip
+    assert kept["bulkheads"]["llm"] == {
+        "in_flight": 3, "limit": 50, "queued": 0, "queue_limit": 0, "rejected": 0,
+    }  # fmt: skip
+
+
+def test_a_registered_dependency_is_left_as_it_is(at_work: Reporting) -> None:
+    registered = Dependency.objects.create(
+        caller="core", callee="oracle", version=7, registered_at=NOW, changed_at=NOW, notes="ours"
+    )
+
+    at_work.report(told(breaker()))
+
+    assert state().dependency_id == registered.pk
+    assert Dependency.objects.get().notes == "ours"
+
+
+def test_an_unchanged_heartbeat_writes_one_row(at_work: Reporting) -> None:
+    both = [breaker(f"core->s{number}", since=SINCE, failure_rate=0.1) for number in range(20)]
+    for seq in range(1, 70):  # Until every remembered report of the boot is known.
+        at_work.report(told(*both, seq=seq), after=0.1)
+    time.sleep(1.1)  # PostgreSQL counts at a transaction's end, and once a second at most.
+    at_work.report(told(*both, seq=70), after=0.1)
+    time.sleep(0.1)
+    before = writes()
+
+    for seq in range(71, 81):
+        at_work.report(told(*both, seq=seq), after=0.1)
+    time.sleep(1.1)
+    at_work.report(told(*both, seq=81), after=0.1)
+    time.sleep(0.1)
+
+    assert writes() == before + 11
+    assert Instance.objects.get().seq == 81
+
+
+def test_only_the_breaker_that_changed_is_written_anew(at_work: Reporting) -> None:
+    at_work.report(told(breaker(), breaker("core->redis", failure_rate=0.2)))
+
+    at_work.report(told(breaker(state="open"), breaker("core->redis", failure_rate=0.2001), seq=2),
+                   after=5)  # fmt: skip
+
+    assert state().changed_at == NOW + timedelta(seconds=5)
+    assert state("redis").changed_at == NOW
+
+
+def test_a_rate_alone_is_written_when_it_shows(at_work: Reporting) -> None:
+    at_work.report(told(breaker(failure_rate=0.2)))
+
+    at_work.report(told(breaker(failure_rate=0.3), seq=2), after=5)
+
+    assert (state().failure_rate, state().changed_at) == (0.3, NOW + timedelta(seconds=5))
+
+
+def test_an_older_report_leaves_the_state_alone_and_its_transitions_are_kept(
+    at_work: Reporting,
+) -> None:
+    at_work.report(told(breaker(state="open"), seq=5))
+
+    at_work.report(told(breaker(transitions=[OPENED]), seq=4), after=1)
+
+    assert state().state == "open"
+    assert Transition.objects.get().n == 1
+
+
+def test_a_transition_told_in_many_reports_is_kept_once(at_work: Reporting) -> None:
+    one = told(breaker(state="open", transitions=[OPENED, OPENED]))
+    assert at_work.report(one) is False
+    assert at_work.report(one) is True
+    again = {**OPENED, "cause": "another text", "to": "half_open"}
+    at_work.report(told(breaker(state="open", transitions=[again]), seq=2))
+    at_work.flushed()
+
+    assert Transition.objects.get().cause == OPENED["cause"]
+    assert Dependency.objects.get().trips_total == 1
+
+
+def test_transitions_of_an_older_boot_are_kept_and_change_nothing_else(at_work: Reporting) -> None:
+    at_work.report(told(breaker()))
+    older = told(
+        breaker(state="open", transitions=[OPENED]),
+        boot=str(NEXT_BOOT),
+        started_at="2026-11-21T11:00:00Z",
+    )
+
+    at_work.report(older, after=1)
+
+    assert (state().state, state().boot) == ("closed", BOOT)
+    assert Transition.objects.get().boot == NEXT_BOOT
+
+
+def test_a_clock_that_is_ahead_moves_no_transition_into_the_future(at_work: Reporting) -> None:
+    at_work.report(told(breaker(transitions=[{**OPENED, "at": "2026-11-22T00:00:00Z"}])))
+
+    assert Transition.objects.get().at == NOW
+
+
+def test_a_new_boot_begins_with_what_it_says_itself(at_work: Reporting) -> None:
+    at_work.report(told(breaker(state="open"), breaker("core->redis")))
+
+    new = told(breaker(), boot=str(NEXT_BOOT), started_at="2026-11-21T11:59:59Z")
+    at_work.report(new, after=2)
+
+    assert (state().boot, state().state) == (NEXT_BOOT, "closed")
+    assert BreakerState.objects.count() == 1
+    assert set(Instance.objects.get().resilience["breakers"]) == {"core->oracle"}
+
+
+def test_a_breaker_left_out_of_one_report_stands_as_it_was(at_work: Reporting) -> None:
+    at_work.report(told(breaker(counters={"failure": 3}), breaker("core->redis")))
+    at_work.report(told(breaker("core->redis"), seq=2), after=5)
+    at_work.report(told(breaker(counters={"failure": 4}), seq=3), after=5)
+    at_work.flushed()
+
+    kept = Instance.objects.get(id="core/a1").resilience["breakers"]
+    assert set(kept) == {"core->oracle", "core->redis"}
+    assert sum(Minute.objects.values_list("failure", flat=True)) == 4
+
+
+def test_dependencies_are_made_while_there_is_room_and_the_rest_of_the_report_counts(
+    at_work: Reporting, caplog: pytest.LogCaptureFixture
+) -> None:
+    at_work.ledger._book._dependencies = Dependencies(most=3)
+
+    at_work.report(told(*(breaker(f"core->s{number}") for number in range(5))))
+    at_work.report(told(breaker("core->s9"), breaker("core->s0", state="open"), seq=2))
+
+    assert Dependency.objects.count() == BreakerState.objects.count() == 3
+    assert state("s0").state == "open"
+    assert Instance.objects.get().seq == 2
+    assert caplog.text.count("ledger.dependencies_full") == 1
+
+
+def test_a_dependency_that_was_deleted_is_made_again_by_the_next_try(at_work: Reporting) -> None:
+    at_work.report(told(breaker()))
+    Dependency.objects.all().delete()
+
+    with pytest.raises(Unavailable):
+        at_work.report(told(breaker(), instance="a2", boot=str(uuid4())))
+    again = told(breaker(state="open"), seq=2)
+    at_work.report(again, after=1)
+
+    assert Dependency.objects.count() == 1
+    assert state().state == "open"
+
+
+def test_what_changed_is_told_on_the_live_channel_by_name(at_work: Reporting) -> None:
+    caller = f"c{uuid4().hex}"  # Others use the same channel.
+    one, two = f"{caller}->one", f"{caller}->two"
+    channel = redis.Redis.from_url(settings.REDIS_URL).pubsub()
+    channel.subscribe(LIVE_CHANNEL)
+    channel.get_message(timeout=1)
+
+    def heard_after(seq: int, after: float = 0, within: float = 3, **more: object) -> list[str]:
+        at_work.report(told(breaker(one, **more), breaker(two), seq=seq), after=after)
+        return heard(channel, caller, within)
+
+    try:
+        assert heard_after(1) == [one, two]
+        assert heard_after(2, state="open") == [one]
+        assert heard_after(3, state="open", within=1.5) == []
+        assert heard_after(4, state="open", failure_rate=0.9) == [one]
+        assert heard_after(5, state="open", failure_rate=0.9, after=31) == [one, two]  # Was stale.
+    finally:
+        channel.close()
+
+
+def heard(channel: redis.client.PubSub, caller: str, within: float) -> list[str]:
+    ends = time.monotonic() + within
+    while time.monotonic() < ends:
+        message = channel.get_message(timeout=0.05)
+        found = notes.read(message["data"]) if message and message["type"] == "message" else None
+        if found is not None and (ours := [name for name in found[1] if caller in name]):
+            return ours
+    return []
+
+
+def test_without_redis_reports_are_taken_in_as_soon(at_work: Reporting, idle: Following) -> None:
+    at_work.report(told(breaker()))
+    idle.redis.freeze()
+
+    began = time.monotonic()
+    for seq in range(2, 12):
+        at_work.report(told(breaker(state=["open", "closed"][seq % 2]), seq=seq))
+
+    assert time.monotonic() - began < 2
+    assert state().state == "closed"
+
+
+def test_a_single_report_does_not_wait_for_a_batch(at_work: Reporting) -> None:
+    at_work.report(told(breaker()))
+    took = []
+    for seq in range(2, 12):
+        time.sleep(0.03)
+        began = time.monotonic()
+        at_work.report(told(breaker(), seq=seq))
+        took.append(time.monotonic() - began)
+
+    assert sorted(took)[5] < 0.1, took
+
+
+def test_many_instances_at_once_are_written_whole(at_work: Reporting, idle: Following) -> None:
+    breakers = [breaker(f"core->s{number}", transitions=[OPENED]) for number in range(20)]
+    reports = [told(*breakers, instance=f"i{n}", boot=str(uuid4())) for n in range(100)]
+
+    async def sent() -> list[bool]:
+        return await asyncio.gather(*(at_work.ledger.report(one, COPY) for one in reports))
+
+    assert idle.loop.run(sent()) == [False] * 100
+    assert BreakerState.objects.count() == Transition.objects.count() == 2000
+    assert Dependency.objects.count() == 20

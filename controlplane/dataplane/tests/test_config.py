@@ -1,0 +1,179 @@
+"""`/config`: what a service is told of its dependencies, from memory, and held until there is
+news."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from uuid import UUID
+
+import orjson
+import pytest
+
+from controlplane.dataplane.application import Application
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.policies import Policies, Policy
+from controlplane.dataplane.tests.exchange import Exchange
+from controlplane.dataplane.tests.served import (
+    BEARER,
+    EPOCH,
+    EXPIRED,
+    REPORTER,
+    ask,
+    credential,
+    plane,
+)
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+CORE = "/api/v1/config?service=core"
+ORACLE = Policy("core", "oracle", 5, b'{"override":null,"timeout_ms":60000}')
+REDIS = Policy("core", "redis", 7, b'{"override":null,"timeout_ms":500}')
+OTHER = Policy("gateway", "core", 6, b'{"override":null}')
+
+
+def serving(*policies: Policy, epoch: UUID = EPOCH) -> Plane:
+    made = plane()
+    made.state.install_policies(Policies.of(epoch, 9, policies))
+    return made
+
+
+def test_a_service_is_told_its_own_dependencies_and_their_highest_version() -> None:
+    answer = ask(serving(REDIS, ORACLE, OTHER), "GET", CORE, BEARER)
+
+    assert answer.status_code == 200
+    assert answer.headers["ETag"] == f'"{EPOCH}.c7"'
+    assert answer.headers["Cache-Control"] == "no-cache"
+    assert float(answer.headers["Switchgear-Age"]) >= 0
+    assert answer.json() == {
+        "service": "core",
+        "version": 7,
+        "dependencies": {
+            "core->oracle": {"override": None, "timeout_ms": 60000},
+            "core->redis": {"override": None, "timeout_ms": 500},
+        },
+    }
+
+
+def test_a_service_without_dependencies_is_told_so_at_version_0() -> None:
+    answer = ask(serving(ORACLE), "GET", "/api/v1/config?service=정산", BEARER)
+
+    assert answer.json() == {"service": "정산", "version": 0, "dependencies": {}}
+    assert answer.headers["ETag"] == f'"{EPOCH}.c0"'
+
+
+def test_a_removed_dependency_is_left_out_and_is_a_new_version() -> None:
+    answer = ask(serving(ORACLE, REDIS._replace(text=b"")), "GET", CORE, BEARER)
+
+    assert answer.json()["version"] == 7
+    assert list(answer.json()["dependencies"]) == ["core->oracle"]
+
+
+@pytest.mark.parametrize("query", ["", "?service=", "?service=a%20b", "?service=a/b"])
+def test_no_sane_service_is_400_that_names_the_field(query: str) -> None:
+    answer = ask(serving(ORACLE), "GET", f"/api/v1/config{query}", BEARER)
+
+    assert answer.status_code == 400
+    assert set(answer.json()["errors"]) == {"service"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "status"),
+    [
+        (f'"{EPOCH}.c7"', 304),
+        (f'W/"{EPOCH}.c7"', 304),
+        ("*", 304),
+        (f'"{EPOCH}.c8"', 304),  # From a replica that is ahead.
+        (f'"{EPOCH}.c6"', 200),
+        (f'"{EPOCH}.7"', 200),  # A snapshot's.
+        (f'"{UUID(int=7)}.c7"', 200),
+        ('"x"', 200),
+    ],
+)
+def test_whoever_has_it_is_told_304(tag: str, status: int) -> None:
+    answer = ask(serving(ORACLE, REDIS), "GET", CORE, {**BEARER, "If-None-Match": tag})
+
+    assert answer.status_code == status
+    assert answer.headers["ETag"] == f'"{EPOCH}.c7"'
+
+
+def test_any_of_three_scopes_will_do() -> None:
+    served = serving(ORACLE)
+    breakers, switches = "sg_breakers01_secret", "sg_switches01_secret"
+    tokens = dict(served.state.tokens or {})
+    tokens[b"breakers01"] = credential(breakers, "breakers:read")
+    tokens[b"switches01"] = credential(switches, "switches:write")
+    served.state.install_tokens(2, tokens)
+
+    for token, status in ((breakers, 200), (REPORTER, 200), (switches, 403), (EXPIRED, 401)):
+        assert ask(served, "GET", CORE, {"X-API-Key": token}).status_code == status
+
+
+def test_before_anything_is_known_it_is_503() -> None:
+    answer = ask(plane(), "GET", CORE, BEARER)
+
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+
+
+def test_the_other_form_redirects_and_head_has_no_body() -> None:
+    assert ask(serving(ORACLE), "GET", "/api/v1/config/?service=core", BEARER).status_code == 308
+    head = ask(serving(ORACLE), "HEAD", CORE, BEARER)
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_a_held_poll_is_answered_by_news_of_this_service_only() -> None:
+    served = serving(ORACLE)
+    headers = {**BEARER, "If-None-Match": f'"{EPOCH}.c5"'}
+
+    async def polled() -> tuple[int, bytes]:
+        async with Exchange(Application(served), f"{CORE}&wait=20", headers) as poll:
+            served.state.install_policies(served.state.policies.after(8, [OTHER]))
+            with pytest.raises(TimeoutError):
+                await poll.begun(within=0.2)
+            served.state.install_policies(served.state.policies.after(10, [REDIS]))
+            return await poll.begun(), await poll.part()
+
+    status, body = asyncio.run(polled())
+
+    assert status == 200
+    assert orjson.loads(body)["version"] == 7
+
+
+def test_a_held_poll_without_news_is_304_in_time() -> None:
+    headers = {**BEARER, "If-None-Match": f'"{EPOCH}.c5"'}
+
+    began = time.monotonic()
+    answer = ask(serving(ORACLE), "GET", f"{CORE}&wait=0.3", headers)
+
+    assert answer.status_code == 304
+    assert 0.25 <= time.monotonic() - began < 3
+
+
+def test_a_reporters_token_that_is_revoked_is_let_go() -> None:
+    served = serving(ORACLE)
+    headers = {"X-API-Key": REPORTER, "If-None-Match": f'"{EPOCH}.c5"'}
+
+    async def polled() -> int:
+        async with Exchange(Application(served), f"{CORE}&wait=20", headers) as poll:
+            served.state.install_tokens(2, dict(served.state.tokens or {}))
+            with pytest.raises(TimeoutError):
+                await poll.begun(within=0.2)
+            served.state.install_tokens(3, {})
+            return await poll.begun()
+
+    assert asyncio.run(polled()) == 401
+
+
+def test_ten_thousand_dependencies_cost_no_one_much() -> None:
+    began = time.process_time()
+    policies = Policies.of(
+        EPOCH,
+        1,
+        [Policy(f"c{n % 100}", f"s{n}", 1, b'{"override":null}') for n in range(10_000)],
+    )
+    made = time.process_time()
+    policies.told("c1")
+    after = policies.after(2, [Policy("c1", "s1", 2, b"{}")])
+
+    assert made - began < 0.5
+    assert time.process_time() - made < 0.05
+    assert (policies.told("c1").version, after.told("c1").version) == (1, 2)
+    assert after.told("c2") is not None

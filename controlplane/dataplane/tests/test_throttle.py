@@ -1,0 +1,114 @@
+"""Reports that come too often are refused, to those who send them, and to nobody else."""
+
+import pytest
+
+from controlplane.core.errors import TooManyRequests
+from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, plane
+from controlplane.dataplane.throttle import INSTANCE, TOKEN, Buckets, Limit, Throttle
+
+HEADERS = {"Authorization": f"Bearer {REPORTER}"}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def named(instance: str) -> dict[str, str]:
+    return {"service": "core", "instance": instance}
+
+
+def admitted(throttle: Throttle, token_id: int, instance: str, times: int) -> int:
+    """How many of so many reports at once are let in."""
+    count = 0
+    for _ in range(times):
+        try:
+            throttle.check(token_id)
+            throttle.admit(token_id, named(instance))
+        except TooManyRequests:
+            continue
+        count += 1
+    return count
+
+
+def test_an_instance_has_a_burst_and_then_its_rate() -> None:
+    clock = Clock()
+    throttle = Throttle(clock)
+
+    assert admitted(throttle, 1, "a", 100) == INSTANCE.burst == 20
+    clock.now += 1
+    assert admitted(throttle, 1, "a", 100) == INSTANCE.per_second == 5
+    clock.now += 3600
+    assert admitted(throttle, 1, "a", 100) == 20
+
+
+def test_a_flood_of_one_instance_harms_no_other_with_the_same_token() -> None:
+    clock = Clock()
+    throttle = Throttle(clock)
+
+    admitted(throttle, 1, "flood", 50_000)
+
+    assert admitted(throttle, 1, "calm", 1) == 1
+
+
+def test_a_token_has_a_burst_and_then_its_rate_whatever_the_names() -> None:
+    clock = Clock()
+    throttle = Throttle(clock)
+
+    def from_many() -> int:
+        return sum(admitted(throttle, 1, f"i{number}", 1) for number in range(5000))
+
+    assert from_many() == TOKEN.burst == 2000
+    clock.now += 1
+    assert from_many() == TOKEN.per_second == 500
+    assert admitted(throttle, 2, "x", 1) == 1
+
+
+def test_retry_after_is_when_there_is_room_again() -> None:
+    clock = Clock()
+    throttle = Throttle(clock)
+    admitted(throttle, 1, "a", 100)
+
+    with pytest.raises(TooManyRequests) as refused:
+        throttle.admit(1, named("a"))
+    clock.now += refused.value.retry_after
+
+    throttle.admit(1, named("a"))
+
+
+def test_memory_is_bounded_whatever_names_come() -> None:
+    buckets = Buckets(Limit(1, 2), 100, Clock())
+    for number in range(10_000):
+        buckets.take(number)
+
+    assert len(buckets) == 100
+
+
+@pytest.mark.parametrize("document", [{}, {"service": 7, "instance": []}, {"service": "core"}])
+def test_a_report_without_a_name_counts_for_its_token(document: dict[str, object]) -> None:
+    clock = Clock()
+    throttle = Throttle(clock)
+    for _ in range(2000):
+        throttle.admit(1, document)
+
+    with pytest.raises(TooManyRequests):
+        throttle.check(1)
+
+
+def test_over_http_it_is_429_with_retry_after_and_reads_go_on() -> None:
+    served = plane()
+    body = b'{"service":"core","instance":"a1","boot":"no uuid","seq":1}'
+
+    found = [ask(served, "POST", "/api/v1/report", HEADERS, content=body) for _ in range(30)]
+
+    statuses = [answer.status_code for answer in found]
+    assert statuses[:20] == [400] * 20
+    assert 429 in statuses[20:]
+    refused = next(answer for answer in found if answer.status_code == 429)
+    assert refused.headers["Retry-After"] == "1"
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert "This instance reports too often" in refused.json()["detail"]
+    assert ask(served, "GET", "/api/v1/snapshot", BEARER).status_code == 200

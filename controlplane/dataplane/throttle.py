@@ -1,0 +1,87 @@
+"""How often one instance, and one token, may report: token buckets. Memory only, and bounded.
+
+Each process counts for itself. What an instance sends too often does not use up its token's share,
+so those that report with the same token are not harmed by it.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from controlplane.core.errors import TooManyRequests
+
+MOST_INSTANCES = 20_000
+MOST_TOKENS = 1000
+
+
+class Limit(NamedTuple):
+    """`per_second` in the long run, and `burst` at once."""
+
+    per_second: float
+    burst: float
+
+
+INSTANCE = Limit(5, 20)
+TOKEN = Limit(500, 2000)
+
+
+class Buckets:
+    """A bucket for each of at most `most` names. Of the one that was used longest ago nothing is
+    remembered: it counts as full again."""
+
+    def __init__(self, limit: Limit, most: int, clock: Callable[[], float]) -> None:
+        self._limit = limit
+        self._most = most
+        self._clock = clock
+        self._levels: OrderedDict[object, tuple[float, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._levels)
+
+    def lacks(self, name: object) -> float:
+        """Seconds until one may be taken, 0 if that is now."""
+        return max(0.0, 1 - self._level(name)) / self._limit.per_second
+
+    def take(self, name: object) -> None:
+        """Take one out; the caller has looked."""
+        self._levels[name] = self._level(name) - 1, self._clock()
+        self._levels.move_to_end(name)
+        if len(self._levels) > self._most:
+            self._levels.popitem(last=False)
+
+    def _level(self, name: object) -> float:
+        found = self._levels.get(name)
+        if found is None:
+            return self._limit.burst
+        level, at = found
+        return min(self._limit.burst, level + (self._clock() - at) * self._limit.per_second)
+
+
+class Throttle:
+    """Of the reports to one process."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._instances = Buckets(INSTANCE, MOST_INSTANCES, clock)
+        self._tokens = Buckets(TOKEN, MOST_TOKENS, clock)
+
+    def check(self, token_id: int) -> None:
+        """Raises :class:`TooManyRequests` if the token has used up its share: before its report is
+        looked at."""
+        _refuse(self._tokens.lacks(token_id), "This token", TOKEN)
+
+    def admit(self, token_id: int, document: dict[str, Any]) -> None:
+        """Count a report that is about to be read; raises :class:`TooManyRequests` if its instance
+        has sent too many."""
+        service, instance = document.get("service"), document.get("instance")
+        if isinstance(service, str) and isinstance(instance, str):
+            name = hash((service, instance))  # However long a name is, it takes no room.
+            _refuse(self._instances.lacks(name), "This instance", INSTANCE)
+            self._instances.take(name)
+        self._tokens.take(token_id)
+
+
+def _refuse(seconds: float, who: str, limit: Limit) -> None:
+    if seconds > 0:
+        said = f"{who} reports too often: {limit.per_second:g} a second, {limit.burst:g} at once."
+        raise TooManyRequests(said, retry_after=math.ceil(seconds))

@@ -1,0 +1,51 @@
+"""A web process over the tests' own database, by lines that tests can disturb."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from controlplane.core.http.tests.callers import person, token_text
+from controlplane.dataplane.tests.lines import Line, background
+from controlplane.dataplane.tests.processes import web
+from controlplane.tests.installation import free_port
+from controlplane.tests.listening import Console
+
+
+@pytest.fixture(scope="session")
+def console(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any
+) -> Iterator[Console]:
+    folder, port = tmp_path_factory.mktemp("live"), free_port()
+    with background() as loop, django_db_blocker.unblock():
+        found, url = connection.settings_dict, urlsplit(settings.REDIS_URL)
+        database = Line(loop, str(found["HOST"]), int(found["PORT"] or 5432))
+        redis = Line(loop, url.hostname or "127.0.0.1", url.port or 6379)
+        login, at, _ = url.netloc.rpartition("@")
+        address = _database_url(database)
+        environment = {
+            **os.environ,
+            "DATABASE_URL": address,
+            "DATABASE_OWNER_URL": f"{address}?application_name=owner",
+            "REDIS_URL": urlunsplit(url._replace(netloc=f"{login}{at}127.0.0.1:{redis.port}")),
+            "SECRET_KEY": settings.SECRET_KEY,
+            "SWITCHGEAR_DATA_DIR": str(folder),
+        }
+        with web(environment, port, folder / "said.txt") as server:
+            yield Console(server, database, redis)
+
+
+@pytest.fixture
+def reader(transactional_db: None) -> str:
+    """The token of a program that may read switches."""
+    return token_text(person("admin", "token-owner"), ["switches:read"])
+
+
+def _database_url(line: Line) -> str:
+    found = connection.settings_dict
+    login = f"{quote(str(found['USER']))}:{quote(str(found['PASSWORD']))}"
+    return f"postgresql://{login}@127.0.0.1:{line.port}/{found['NAME']}"

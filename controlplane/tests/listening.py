@@ -1,0 +1,96 @@
+"""Listening at the sockets of a real web process, in tests."""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from controlplane.core.people.models import User
+from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.dataplane.tests.lines import Line
+from controlplane.dataplane.tests.processes import Server
+from switches.tests.screens import browser
+
+ENDED_WITHIN = 5
+
+
+@dataclass
+class Console:
+    """A web process, and the lines by which it reaches PostgreSQL and Redis."""
+
+    server: Server
+    database: Line
+    redis: Line
+
+    @property
+    def address(self) -> str:
+        return self.server.url.replace("http", "ws") + "/ws/live/"
+
+    def listen(self, token: str, **options: Any) -> ClientConnection:
+        """A program's socket."""
+        return self.connect({"Authorization": f"Bearer {token}"}, **options)
+
+    def sit_down(self, user: User) -> ClientConnection:
+        """A browser's socket."""
+        return self.connect(self.cookie_of(user))
+
+    def connect(self, headers: dict[str, str], **options: Any) -> ClientConnection:
+        """A new token is known a moment later; and while a test's tables are emptied, the
+        database seems to be away."""
+        ends = time.monotonic() + 5
+        while True:
+            try:
+                return connect(self.address, additional_headers=headers, **options)
+            except InvalidStatus as error:
+                if error.response.status_code not in {401, 503} or time.monotonic() > ends:
+                    raise
+                time.sleep(0.1)
+
+    def cookie_of(self, user: User, origin: str | None = None) -> dict[str, str]:
+        key = browser(user).cookies[settings.SESSION_COOKIE_NAME].value
+        cookie = f"{settings.SESSION_COOKIE_NAME}={key}"
+        return {"Cookie": cookie, "Origin": origin or self.server.url}
+
+
+def heard(listening: ClientConnection, seconds: float = 3) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(listening.recv(timeout=seconds))
+    return said
+
+
+def hears(listening: ClientConnection, topic: str, seconds: float = 10, **wanted: Any) -> dict:
+    """The next message of the topic whose data is as wanted; what others change passes by."""
+    ends = time.monotonic() + seconds
+    while True:
+        said = heard(listening, max(0.01, ends - time.monotonic()))
+        data = said.get("data", {})
+        if said["topic"] == topic and all(data.get(k) == v for k, v in wanted.items()):
+            return said
+
+
+def refusal(address: str, headers: dict[str, str]) -> Any:
+    with pytest.raises(InvalidStatus) as refused:
+        connect(address, additional_headers=headers)
+    return refused.value.response
+
+
+def ends_with(listening: ClientConnection, seconds: float = ENDED_WITHIN) -> int:
+    """The close code; whatever is said before passes by."""
+    ends = time.monotonic() + seconds
+    while True:
+        try:
+            listening.recv(timeout=max(0.01, ends - time.monotonic()))
+        except ConnectionClosed as closed:
+            assert closed.rcvd is not None
+            return closed.rcvd.code
+
+
+def publish(*notes: Any) -> None:
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        for note in notes:
+            client.publish(LIVE_CHANNEL, json.dumps(note))

@@ -1,0 +1,155 @@
+"""What live sockets of a real web process are told, in order, and what they may say."""
+
+import time
+
+import httpx
+import pytest
+
+from controlplane.tests.listening import ends_with, heard, hears, publish
+from switches.tests.screens import engaged
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+
+
+def test_program_is_greeted_and_told_of_a_change_within_a_moment(console, reader):
+    with console.listen(reader) as listening:
+        hello = heard(listening)
+        engaged("segment:told")
+        committed = time.monotonic()
+
+        told = hears(listening, "switches", id="segment:told")
+
+    assert time.monotonic() - committed < 1
+    assert hello["topic"] == "hello"
+    assert set(hello["seq"]) == {"switches", "ramps", "degradation"}
+    assert told["event"] == "switch.changed"
+    assert told["seq"] > hello["seq"]["switches"]
+    assert told["data"]["state"] == "engaged"
+
+
+def test_two_sockets_are_told_the_same_in_the_same_order(console, reader):
+    with console.listen(reader) as one, console.listen(reader) as other:
+        assert heard(one)["stream"] == heard(other)["stream"]
+
+        for number in range(5):
+            engaged(f"segment:s{number}")
+        last = [hears(each, "switches", id="segment:s4") for each in (one, other)]
+
+    assert last[0] == last[1]
+
+
+def test_burst_of_notes_is_one_message_and_numbers_have_no_gap(console, reader):
+    engaged("segment:burst")
+    with console.listen(reader) as listening:
+        before = heard(listening)["seq"]["switches"]
+        publish(*[{"topic": "switches", "ids": ["segment:burst"]}] * 200)
+        publish({"topic": "switches", "ids": ["segment:unheard-of"]})
+
+        seen = []
+        while not seen or seen[-1]["data"]["id"] != "segment:unheard-of":
+            seen.append(hears(listening, "switches"))
+
+    assert [each["seq"] for each in seen] == list(range(before + 1, before + 1 + len(seen)))
+    assert sum(each["data"]["id"] == "segment:burst" for each in seen) < 10
+    assert seen[-1]["event"] == "switch.removed"
+
+
+def test_socket_narrows_and_hears_of_what_it_may_not(console, reader):
+    with console.listen(reader) as listening:
+        heard(listening)
+        listening.send('{"subscribe": ["dlq"]}')
+        refused = hears(listening, "error")
+        listening.send('{"subscribe": ["ramps"]}')
+        listening.send('{"subscribe": "ramps"}')
+        assert hears(listening, "error")["event"] == "error"
+
+        engaged("segment:not-told")
+
+        with pytest.raises(TimeoutError):
+            heard(listening, 0.7)
+    assert "dlq" in refused["detail"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"), [("{", 1003), (b"{}", 1003), ('"' + "x" * 4096 + '"', 1009)]
+)
+def test_what_is_no_message_closes_the_socket(console, reader, sent, code):
+    with console.listen(reader) as listening:
+        listening.send(sent)
+
+        assert ends_with(listening) == code
+
+
+def test_lost_redis_is_told_and_its_return_begins_a_new_stream(console, reader):
+    with console.listen(reader) as listening:
+        stream = heard(listening)["stream"]
+        console.redis.cut()
+        try:
+            lost = hears(listening, "degradation", level=2)
+        finally:
+            console.redis.mend()
+        again = hears(listening, "hello")
+        engaged("segment:back")
+        told = hears(listening, "switches", id="segment:back")
+
+    assert lost["data"]["effects"][0]["what"] == "redis"
+    assert again["stream"] != stream
+    assert again["seq"]["switches"] == 0
+    assert told["seq"] >= 1
+
+
+def test_notes_that_are_none_are_passed_over(console, reader):
+    with console.listen(reader) as listening:
+        publish([], 7, {"topic": "nothing", "ids": ["x"]}, {"topic": "ramps", "ids": ["no-number"]})
+        engaged("segment:after-noise")
+
+        assert hears(listening, "switches", id="segment:after-noise")
+
+
+def test_socket_that_is_not_read_is_told_to_read_anew_and_delays_nobody(console, reader):
+    long = "x" * 8000
+    lazy = {"max_queue": 1, "ping_interval": None}
+    with console.listen(reader, **lazy) as slow, console.listen(reader) as quick:
+        for batch in range(3):
+            ids = [f"{batch}-{n}-{long}" for n in range(350)]
+            publish({"topic": "switches", "ids": ids})
+            time.sleep(0.1)
+        engaged("segment:quick")
+        assert hears(quick, "switches", seconds=20, id="segment:quick")
+
+        seen = []
+        while not seen or seen[-1].get("event") != "resync":
+            seen.append(hears(slow, "switches", seconds=20))
+        engaged("segment:slow")
+        assert hears(slow, "switches", id="segment:slow")
+
+    numbers = [each["seq"] for each in seen[:-1]]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def test_page_over_http_is_served_while_sockets_are_open(console, reader):
+    with console.listen(reader):
+        answer = httpx.get(f"{console.server.url}/health/live", timeout=5)
+
+    assert answer.status_code == 200
+
+
+def test_lost_database_leaves_sockets_open_and_what_changed_is_told_when_it_is_back(
+    console, reader
+):
+    engaged("segment:meanwhile")
+    with console.listen(reader) as listening:
+        heard(listening)
+        console.database.cut()
+        try:
+            lost = hears(listening, "degradation", seconds=10, level=3)
+            publish({"topic": "switches", "ids": ["segment:meanwhile"]})
+            with console.listen(reader) as another:
+                assert heard(another)["topic"] == "hello"
+        finally:
+            console.database.mend()
+        hears(listening, "degradation", seconds=10, level=0)
+        told = hears(listening, "switches", seconds=10, id="segment:meanwhile")
+
+    assert lost["data"]["effects"][0]["what"] == "postgresql"
+    assert told["data"]["state"] == "engaged"

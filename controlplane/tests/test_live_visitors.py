@@ -1,0 +1,89 @@
+"""Who may open a live socket of a real web process, and until when."""
+
+from contextlib import ExitStack
+
+import pytest
+from django.conf import settings
+
+from controlplane.core.actors import system
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person, token_text
+from controlplane.core.people import services as people
+from controlplane.core.tokens import services as tokens
+from controlplane.core.tokens.models import Token
+from controlplane.tests.installation import until
+from controlplane.tests.listening import Console, ends_with, heard, hears, refusal
+from switches.tests.screens import browser, engaged
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(60)]
+
+
+def test_strangers_are_refused_before_the_handshake(console, reader):
+    own = {"Origin": console.server.url}
+    session = console.cookie_of(person("viewer"), origin="http://evil.example")
+
+    assert refusal(console.address, {}).status_code == 403
+    assert refusal(console.address, own).status_code == 401
+    assert refusal(console.address, {"Authorization": "Bearer sg_a_b"}).status_code == 401
+    assert refusal(console.address, session).status_code == 403
+    without = {name: value for name, value in session.items() if name != "Origin"}
+    assert refusal(console.address, without).status_code == 403
+    refused = refusal(console.address, {**own, "Cookie": "sessionid=unheard-of"})
+    assert refused.status_code == 401
+    assert refused.headers["content-type"] == "application/problem+json"
+
+
+def test_token_without_a_topic_is_refused(console, transactional_db):
+    token = token_text(person("admin", "token-owner"), ["report:write"])
+    until(lambda: _status(console, token) != 401, 5)
+
+    assert _status(console, token) == 403
+
+
+def _status(console: Console, token: str) -> int:
+    return refusal(console.address, {"X-API-Key": token}).status_code
+
+
+def test_other_paths_have_no_sockets(console, reader):
+    assert refusal(f"{console.address}more/", {"X-API-Key": reader}).status_code == 403
+
+
+def test_person_listens_until_they_sign_out(console, transactional_db):
+    user = person("viewer")
+    client = browser(user)
+    key = client.cookies[settings.SESSION_COOKIE_NAME].value
+    headers = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={key}", "Origin": console.server.url}
+    with console.connect(headers) as listening:
+        assert heard(listening)["seq"].keys() >= {"switches", "breakers", "dlq", "slo"}
+
+        client.post("/sign-out/")
+
+        assert ends_with(listening) == 4401
+
+
+def test_person_who_is_deactivated_is_not_told_any_more_and_others_are(console, transactional_db):
+    user, other = person("viewer"), person("operator")
+    with console.sit_down(user) as listening, console.sit_down(other) as staying:
+        people.change_user(user=user, actor=system("test"), now=db_now(), is_active=False)
+
+        assert ends_with(listening) == 4401
+        engaged("segment:after")
+        assert hears(staying, "switches", id="segment:after")
+
+
+def test_revoked_token_is_not_told_any_more(console, reader):
+    with console.listen(reader) as listening:
+        tokens.revoke(token=Token.objects.get(), actor=system("test"), now=db_now())
+
+        assert ends_with(listening) == 4401
+
+
+def test_token_has_so_many_sockets_and_no_more(console, reader):
+    with ExitStack() as opened:
+        for _ in range(50):
+            opened.enter_context(console.listen(reader))
+
+        refused = refusal(console.address, {"X-API-Key": reader})
+
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"]

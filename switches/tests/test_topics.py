@@ -1,0 +1,127 @@
+"""What open sockets are told of switches and ramps: when, and the same as the API shows."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+from django.conf import settings
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import as_role, person
+from controlplane.core.live import notes
+from controlplane.core.people.services import actor_for
+from controlplane.core.wire import LIVE_CHANNEL
+from switches import services, topics
+from switches.models import Ramp
+from switches.ramps import control
+from switches.tests.screens import SAFE_NOW, engaged
+
+pytestmark = pytest.mark.django_db
+
+
+class Listening:
+    """Hears notes on the real channel, and runs changes as if their transactions committed."""
+
+    def __init__(self, pubsub, committing) -> None:
+        self._pubsub = pubsub
+        self._committing = committing
+
+    def hears(self, topic: str, resource: str, change) -> bool:
+        with self._committing(execute=True):
+            change()
+        ends = time.monotonic() + 1
+        while time.monotonic() < ends:
+            message = self._pubsub.get_message(ignore_subscribe_messages=True, timeout=0.2)
+            note = notes.read(message["data"]) if message else None
+            if note and note[0] == topic and resource in note[1]:
+                return True
+        return False
+
+
+@pytest.fixture
+def listening(django_capture_on_commit_callbacks) -> Iterator[Listening]:
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    with client.pubsub() as pubsub:
+        pubsub.subscribe(LIVE_CHANNEL)
+        pubsub.get_message(timeout=1)
+        yield Listening(pubsub, django_capture_on_commit_callbacks)
+    client.close()
+
+
+def ramping(switch: str) -> Ramp:
+    user = engaged(switch)
+    scope, _, key = switch.partition(":")
+    services.release(
+        scope=scope, key=key, justification=SAFE_NOW, actor=actor_for(user), now=db_now()
+    )
+    return Ramp.objects.get(switch_id=switch)
+
+
+def test_engaging_a_switch_is_noted(listening):
+    assert listening.hears("switches", "segment:noted", lambda: engaged("segment:noted"))
+
+
+def test_describing_a_switch_is_noted_though_nothing_is_published(listening):
+    def describe():
+        actor = actor_for(person("operator", "lee"))
+        change = {"owner": "Payments"}
+        services.describe(
+            scope="segment", key="described", changes=change, actor=actor, now=db_now()
+        )
+
+    assert listening.hears("switches", "segment:described", describe)
+
+
+def test_beginning_a_ramp_is_noted(listening):
+    def begin():
+        begun.append(str(ramping("segment:begun").pk))
+
+    begun: list[str] = []
+
+    with_ids = listening.hears("switches", "segment:begun", begin)
+
+    assert with_ids
+    assert listening.hears("ramps", begun[0], lambda: paused(begun[0]))
+
+
+def paused(ramp_id: str) -> None:
+    actor = actor_for(person("operator", "ann"))
+    reason = "waiting for the vendor to confirm"
+    control.pause(ramp_id=int(ramp_id), reason=reason, actor=actor, now=db_now())
+
+
+def test_ramp_that_an_engagement_ends_is_noted(listening):
+    ramp = ramping("segment:again")
+
+    assert listening.hears("ramps", str(ramp.pk), lambda: engaged("segment:again"))
+
+
+def test_reading_gives_what_the_api_shows():
+    engaged("segment:shown")
+    engaged("feature:other")
+
+    (shown,) = topics.read_switches(["segment:shown", "segment:unheard-of"], db_now()).values()
+
+    answer = as_role("viewer").get("/switches/segment/shown/").json()
+    assert shown == answer
+
+
+def test_reading_ramps_gives_what_the_api_shows():
+    ramp = ramping("segment:ramped")
+
+    found = topics.read_ramps([str(ramp.pk), "0", "no-number"], db_now())
+
+    assert list(found) == [str(ramp.pk)]
+    assert found[str(ramp.pk)] == as_role("viewer").get(f"/ramps/{ramp.pk}/").json()
+
+
+def test_reading_costs_the_same_for_many_switches_as_for_one(django_assert_max_num_queries):
+    names = [f"segment:many-{n}" for n in range(12)]
+    for name in names:
+        engaged(name)
+
+    with django_assert_max_num_queries(9):
+        found = topics.read_switches(names, db_now())
+
+    assert sorted(found) == sorted(names)

@@ -1,0 +1,107 @@
+"""What apps of the house ask machines to stop, decided like any other wish."""
+
+import pytest
+
+from controlplane.core.trip_requests import services as trip_requests
+from controlplane.core.trip_requests.models import TripRequest
+from switches.models import State, Switch
+from switches.trips import requested
+from switches.trips.tests.asking import FLAG, NOON, after, release
+
+pytestmark = pytest.mark.django_db
+ORACLE = "segment:oracle"
+
+
+def ask(key="outage:core->oracle:1", now=NOON, **fields):
+    given = {
+        "switch": ORACLE,
+        "source": "provider-outage",
+        "fingerprint": "breaker:core->oracle",
+        "reason": "Outage of oracle: breakers are open in 6 of 8 instances.",
+        "evidence": {"open": 6, "instances": 8},
+        "expires_in": "1h",
+        **fields,
+    }
+    return trip_requests.ask(key=key, now=now, **given)
+
+
+def over(key, now, switch=ORACLE):
+    return trip_requests.say_over(
+        key=f"{key}:over",
+        switch=switch,
+        source="provider-outage",
+        fingerprint="breaker:core->oracle",
+        now=now,
+    )
+
+
+def is_engaged(switch=ORACLE):
+    return Switch.objects.filter(pk=switch).in_state(State.ENGAGED).exists()
+
+
+def test_an_outage_stops_its_segment_by_the_policy_for_providers():
+    ask()
+
+    assert requested.answer(NOON) == 1
+
+    request = TripRequest.objects.get()
+    assert request.tripped
+    assert "provider-outage" in request.why
+    assert is_engaged()
+    assert requested.answer(NOON) == 0
+
+
+def test_the_global_switch_is_left_to_people():
+    ask(switch="global:all")
+
+    requested.answer(NOON)
+
+    assert TripRequest.objects.get().tripped is False
+    assert not is_engaged("global:all")
+
+
+def test_one_that_makes_no_sense_is_answered_and_stands_in_nobodys_way():
+    ask("first", switch="nonsense")
+    ask("second")
+
+    assert requested.answer(NOON) == 2
+
+    assert TripRequest.objects.get(key="first").tripped is False
+    assert is_engaged()
+
+
+def test_the_same_outage_does_not_stop_it_again_once_a_person_let_it_flow():
+    ask("one", switch=FLAG)
+    requested.answer(NOON)
+    release(after(minutes=5), FLAG)
+
+    ask("two", after(minutes=90), switch=FLAG)
+    requested.answer(after(minutes=90))
+
+    assert TripRequest.objects.get(key="two").tripped is False
+    assert not is_engaged(FLAG)
+
+
+def test_a_new_outage_stops_it_again_after_the_first_was_over():
+    ask("one", switch=FLAG)
+    requested.answer(NOON)
+    over("one", after(minutes=3), switch=FLAG)
+    requested.answer(after(minutes=3))
+    release(after(minutes=5), FLAG)
+
+    ask("two", after(minutes=90), switch=FLAG)
+    requested.answer(after(minutes=90))
+
+    assert TripRequest.objects.get(key="two").tripped
+    assert is_engaged(FLAG)
+
+
+def test_an_outage_that_is_over_releases_nothing():
+    ask("one")
+    requested.answer(NOON)
+
+    over("one", after(minutes=3))
+    requested.answer(after(minutes=3))
+
+    assert is_engaged()
+    assert "stays engaged" in TripRequest.objects.get(key="one:over").why
