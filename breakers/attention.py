@@ -15,7 +15,7 @@ from breakers.models import Alarm, Override, Probe
 from breakers.probes.services import GRAVE_LEVEL
 from breakers.services import overrides
 from breakers.services.overrides import Acknowledged
-from breakers.standing import by_name
+from breakers.states.standing import by_name
 from controlplane.core.durations import readable
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.sections import Waiting

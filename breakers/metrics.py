@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from breakers.alarms import rules
 from breakers.models import Alarm, Override, Probe
-from breakers.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core import metrics
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN

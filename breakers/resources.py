@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from breakers.models import Channel, Dependency, Minute, Override, Service, Transition
-from breakers.policy import checked
+from breakers.policies.policy import checked
 from breakers.services import endings
 from breakers.services.overrides import Acknowledged, acknowledgements
-from breakers.standing import Standing
+from breakers.states.standing import Standing
 from controlplane.core.canonical import timestamp
 
 UNREGISTERED = {**checked({}), "managed_by": ""}

@@ -1,6 +1,7 @@
 """What breakers have to say on pages that belong to nobody."""
 
-from breakers import attention, dependents, report
+from breakers import attention, report
+from breakers.map import dependents
 from controlplane.core import sections
 
 sections.attention(8)(attention.open_breakers)

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from breakers import conditions, fading, gates, minutes
+from breakers import conditions, gates
 from breakers.alarms import services as alarms
 from breakers.outages import services as outages
 from breakers.probes import services as probes
 from breakers.services import overrides
+from breakers.states import fading, minutes
 from controlplane.core import ticks
 
 AT_ONCE = 5000

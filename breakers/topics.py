@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from breakers import resources, standing
+from breakers import resources
+from breakers.states import standing
 from controlplane.core.live import topics
 
 

@@ -8,7 +8,7 @@ from breakers import names
 from breakers import telling as of_breakers
 from breakers.alarms import rules
 from breakers.models import Alarm, Dependency
-from breakers.standing import by_name
+from breakers.states.standing import by_name
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
 

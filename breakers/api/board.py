@@ -8,12 +8,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers import finding, resources, standing
+from breakers import resources
 from breakers.api.bodies import BreakerFilters, HistoryFilters
 from breakers.api.registry import READ, narrowed
 from breakers.api.shapes import ONE_DEPENDENCY, BreakerRowShape, TransitionShape
 from breakers.models import Dependency, Minute, Transition
 from breakers.services import registry
+from breakers.states import finding, standing
 from controlplane.core.clock import db_now
 from controlplane.core.http.views import ListView
 

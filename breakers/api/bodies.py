@@ -11,7 +11,7 @@ from breakers.api.shapes import (
     Routes,
 )
 from breakers.models import Override, Service
-from breakers.parameters import CRITICALITIES
+from breakers.policies.parameters import CRITICALITIES
 from controlplane.core.http.fields import Filters, MutationBody, Text
 
 

@@ -5,10 +5,11 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
-from breakers import names, parameters, resources
+from breakers import names, resources
 from breakers.models import Channel, Override, Service, Transition
-from breakers.parameters import Parameter
-from breakers.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from breakers.policies import parameters
+from breakers.policies.parameters import Parameter
+from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 
 SLUG = f"^{names.SLUG}$"
 ONE_DEPENDENCY = (
@@ -73,27 +74,27 @@ ROUTES = {
 
 @extend_schema_field(_section("breaker"))
 class BreakerSection(serializers.JSONField):
-    """Checked by `breakers.policy`."""
+    """Checked by `breakers.policies.policy`."""
 
 
 @extend_schema_field(_section("retry"))
 class RetrySection(serializers.JSONField):
-    """Checked by `breakers.policy`."""
+    """Checked by `breakers.policies.policy`."""
 
 
 @extend_schema_field(_section("bulkhead"))
 class BulkheadSection(serializers.JSONField):
-    """Checked by `breakers.policy`."""
+    """Checked by `breakers.policies.policy`."""
 
 
 @extend_schema_field(_section("fallback"))
 class FallbackSection(serializers.JSONField):
-    """Checked by `breakers.policy`."""
+    """Checked by `breakers.policies.policy`."""
 
 
 @extend_schema_field(ROUTES)
 class Routes(serializers.JSONField):
-    """Checked by `breakers.policy`."""
+    """Checked by `breakers.policies.policy`."""
 
 
 class AcknowledgedShape(serializers.Serializer[Any]):

@@ -91,7 +91,7 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
 class Dependency(models.Model):
     """A caller that depends on a callee, and the policy of its calls.
 
-    `document` is the policy as `/config` tells it (see `breakers.policy`). `version` is the
+    `document` is the policy as `/config` tells it (see `breakers.policies`). `version` is the
     registry's at the last change of policy or override. One with an empty document is known only
     because an instance reported its breaker, and goes by the defaults. One that was removed stays
     as a row, so that services learn of it. `trips_total` and `fallback_total` count openings and

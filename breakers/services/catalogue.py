@@ -6,9 +6,10 @@ from typing import Any
 
 from django.db import models, transaction
 
-from breakers import names, publication, values
-from breakers.addresses import probe_problem, web_problem
+from breakers import names, publication
 from breakers.models import Channel, Service
+from breakers.policies import values
+from breakers.policies.addresses import probe_problem, web_problem
 from breakers.services import registry
 from breakers.services.registry import Record
 from controlplane.core.actors import Actor

@@ -8,10 +8,11 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers import configuration, names, publication
-from breakers.configuration import FILES, Configuration, where
-from breakers.documents import Difference, differences
+from breakers import names, publication
 from breakers.models import Channel, Dependency, Registry, Service
+from breakers.policies import configuration
+from breakers.policies.configuration import FILES, Configuration, where
+from breakers.policies.documents import Difference, differences
 from breakers.services import catalogue, registry
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit

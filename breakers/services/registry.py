@@ -6,8 +6,9 @@ from typing import Any
 
 from django.db import transaction
 
-from breakers import names, policy, publication
+from breakers import names, publication
 from breakers.models import Dependency
+from breakers.policies import policy
 from breakers.services import endings
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
@@ -37,8 +38,8 @@ def put(
 ) -> Dependency:
     """Register the dependency, or have its policy say exactly this from now on.
 
-    `fields` are those of :func:`breakers.policy.checked`, and `on_outage`. Whoever depends on it is
-    told at once; a policy that is the same already changes nothing. Raises :class:`Forbidden` or
+    `fields` are those of :func:`policy.checked`, and `on_outage`. Whoever depends on it is told at
+    once; a policy that is the same already changes nothing. Raises :class:`Forbidden` or
     :class:`InvalidInput`. One that is registered just now has `registered_at == now`. Whoever
     writes many at once gives its own `record`, to write the audit rows last.
     """

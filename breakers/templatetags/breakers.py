@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from breakers import differences
-from breakers.standing import Standing
+from breakers.policies import differences
+from breakers.states.standing import Standing
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon
 

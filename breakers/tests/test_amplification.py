@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.amplification import worst
+from breakers.map.amplification import worst
 
 
 def test_hop_alone_is_its_own_chain():

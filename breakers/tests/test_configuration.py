@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from breakers import configuration, policy
-from breakers.configuration import FILES
+from breakers.policies import configuration, policy
+from breakers.policies.configuration import FILES
 from controlplane.core.errors import InvalidInput
 
 SHIPPED = Path(__file__).parents[2] / "config"

@@ -1,6 +1,6 @@
 """What is different between two policies."""
 
-from breakers.documents import differences, shown
+from breakers.policies.documents import differences, shown
 
 
 def said(before, after):

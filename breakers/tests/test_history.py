@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from breakers.history import Band, Sums, bands, coarser, spark, sums
 from breakers.models import Minute
+from breakers.states.history import Band, Sums, bands, coarser, spark, sums
 
 FIRST = datetime(2026, 11, 22, 2, 0, tzinfo=UTC)
 

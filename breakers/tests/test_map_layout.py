@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from breakers.map_layout import BOX_HEIGHT, BOX_WIDTH, arrange
+from breakers.map.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 
 SERVICES = st.sampled_from([f"s{number}" for number in range(14)])
 EDGES = st.lists(st.tuples(SERVICES, SERVICES), max_size=40)

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from breakers import fading, minutes
 from breakers.models import Alarm, BreakerState, Minute, Transition
+from breakers.states import fading, minutes
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, minute, reports, transition
 from controlplane.core.models import Tick
 

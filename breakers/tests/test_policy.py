@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers import policy
-from breakers.parameters import PARAMETERS, of
+from breakers.policies import policy
+from breakers.policies.parameters import PARAMETERS, of
 from controlplane.core.errors import InvalidInput
 
 

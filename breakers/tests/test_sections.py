@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from breakers import attention, dependents, report
+from breakers import attention, report
 from breakers.alarms.services import look
+from breakers.map import dependents
 from breakers.models import Probe
 from breakers.services import overrides
 from breakers.tests.fleet import (

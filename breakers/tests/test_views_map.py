@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from breakers import map_graph
-from breakers.map_graph import beside, reached
+from breakers.map import graph as map_graph
+from breakers.map.graph import beside, reached
 from breakers.models import Channel, Probe, Service
 from breakers.tests.house import dependency, discovered, reports
 from controlplane.core.clock import db_now

@@ -2,10 +2,10 @@
 
 import pytest
 
-from breakers.forms import asked, texts_of
 from breakers.models import Dependency, Registry
-from breakers.policy import checked, checked_outage, editable
+from breakers.policies.policy import checked, checked_outage, editable
 from breakers.tests.house import dependency, discovered
+from breakers.views.forms import asked, texts_of
 from controlplane.core.clock import db_now
 from switches.tests.screens import Tags, browser_as, page, text
 

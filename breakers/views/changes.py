@@ -9,10 +9,10 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from breakers.forms import HOW_LONG, OTHER, OverrideForm, RuleForm, WhyForm
 from breakers.models import Dependency, Override
 from breakers.services import overrides, registry
 from breakers.templatetags.breakers import MODES
+from breakers.views.forms import HOW_LONG, OTHER, OverrideForm, RuleForm, WhyForm
 from breakers.views.one import find, forced
 from controlplane.core import durations
 from controlplane.core.actors import Actor

@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
-from breakers import map_graph
+from breakers.map import graph as map_graph
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now

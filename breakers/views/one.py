@@ -7,10 +7,11 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_GET
 
-from breakers import amplification, history, standing
-from breakers.differences import Shown, policy_rows, told
+from breakers.map import amplification
 from breakers.models import Dependency, Minute, Override, Service, Transition
+from breakers.policies.differences import Shown, policy_rows, told
 from breakers.services import overrides
+from breakers.states import history, standing
 from breakers.views import live
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, signed_in

@@ -10,11 +10,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from breakers import forms, policy, publication
-from breakers.differences import difference
+from breakers import publication
 from breakers.models import Dependency
+from breakers.policies import policy
+from breakers.policies.differences import difference
+from breakers.policies.values import Errors
 from breakers.services import registry
-from breakers.values import Errors
+from breakers.views import forms
 from breakers.views.changes import refused
 from breakers.views.one import find
 from controlplane.core import canonical

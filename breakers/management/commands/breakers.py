@@ -4,9 +4,10 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from breakers import resources, standing
+from breakers import resources
 from breakers.models import Dependency
-from breakers.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
+from breakers.states import standing
+from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand
 

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class TripRequest(models.Model):
-    """Somebody of the house asks that a switch be stopped, or says that what it asked for `is_over`:
+    """Somebody of the house asks that a switch be stopped, or says that what it asked for is over:
     once for each `key`.
 
     `tripped` and `why` are the answer, given at `decided_at`.

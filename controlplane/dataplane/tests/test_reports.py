@@ -174,7 +174,7 @@ def test_a_counter_that_nobody_knows_is_left_alone() -> None:
     document["breakers"][0]["counters"]["hedged"] = "many"
     document["breakers"][0]["failure_rate"] = None
 
-    (found,) = parse(document).breakers.values()
+    (found,) = parse(document).breakers.policies.values()
 
     assert set(found["counters"]) == set(COUNTERS)
     assert (found["counters"]["failure"], found["failure_rate"]) == (12, None)

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import connection
 
-from breakers import standing
-from breakers.history import Spark, spark
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
-from breakers.standing import Standing
+from breakers.states import standing
+from breakers.states.history import Spark, spark
+from breakers.states.standing import Standing
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 PAGE_SIZE = 50

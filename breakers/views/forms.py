@@ -9,9 +9,9 @@ from typing import Any
 from django import forms
 
 from breakers.models import Override
-from breakers.parameters import PARAMETERS, SECTIONS, Parameter
-from breakers.policy import OUTAGE_ACTIONS
-from breakers.values import Errors, put
+from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
+from breakers.policies.policy import OUTAGE_ACTIONS
+from breakers.policies.values import Errors, put
 from controlplane.core.reasons import MAX_CHARACTERS
 
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}

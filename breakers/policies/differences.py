@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from breakers.parameters import ALIASES, PARAMETERS
-from breakers.policy import editable, hop_text
+from breakers.policies.parameters import ALIASES, PARAMETERS
+from breakers.policies.policy import editable, hop_text
 from controlplane.core.audit.differences import Change as Shown
 from controlplane.core.audit.differences import changes
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from breakers.parameters import Parameter
+from breakers.policies.parameters import Parameter
 
 Errors = dict[str, list[str]]
 

@@ -3,10 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from breakers import values
-from breakers.addresses import web_problem
-from breakers.parameters import ALIASES, COUNT, PARAMETERS, SECTIONS, TIERS, TIME, WINDOW_SIZES, of
-from breakers.values import Errors, put
+from breakers.policies import values
+from breakers.policies.addresses import web_problem
+from breakers.policies.parameters import (
+    ALIASES,
+    COUNT,
+    PARAMETERS,
+    SECTIONS,
+    TIERS,
+    TIME,
+    WINDOW_SIZES,
+    of,
+)
+from breakers.policies.values import Errors, put
 from controlplane.core import durations
 from controlplane.core.errors import InvalidInput
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from breakers import standing
-from breakers.map_layout import BOX_HEIGHT, BOX_WIDTH, Box, Edge, Layout, Route, arrange
+from breakers.map.layout import BOX_HEIGHT, BOX_WIDTH, Box, Edge, Layout, Route, arrange
 from breakers.models import Dependency, Probe, Service
 from breakers.models.registry import Criticality
-from breakers.standing import Standing
+from breakers.states import standing
+from breakers.states.standing import Standing
 
 MOST_DRAWN = 120
 MOST_LINES = 240

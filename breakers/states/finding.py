@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from breakers.models import Dependency
-from breakers.standing import UNKNOWN
+from breakers.states.standing import UNKNOWN
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
 # Rank 3 is open, 2 half-open, 1 closed; what is fresh counts before what is stale.

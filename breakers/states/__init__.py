@@ -1,0 +1,1 @@
+"""How breakers stand and stood: by instance, by dependency, by minute."""
