@@ -2,22 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db import connection
 from django.db.models import Q
 
 from breakers import telling
 from breakers.alarms import rules
 from breakers.alarms import telling as of_alarms
-from breakers.conditions import WEIGHTY
 from breakers.models import Alarm, Override, Probe
+from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
-from breakers.services import overrides
+from breakers.services import endings, overrides
 from breakers.services.overrides import Acknowledged
-from breakers.states.standing import by_name
+from breakers.states import troubled
+from breakers.states.troubled import Troubled
 from controlplane.core.durations import readable
-from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.sections import Waiting
 
 MOST = 100
@@ -27,40 +25,21 @@ HEARD_BY_THEN = timedelta(seconds=60)
 """So long after an override began, whoever still does not go by it is told of."""
 NAMED = 3
 
-# The few that are open are found first, by an index of their own.
-_OPEN = """
-    SELECT d.caller, d.callee, d.criticality,
-           count(*) FILTER (WHERE s.state = 'open'), count(*),
-           min(coalesce(s.since, s.changed_at)) FILTER (WHERE s.state = 'open')
-    FROM breakers_breakerstate s
-    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
-    JOIN breakers_dependency d ON d.id = s.dependency_id
-    WHERE i.reported_at >= %(fresh)s AND d.removed_at IS NULL
-      AND d.criticality = ANY(%(weighty)s) AND s.dependency_id = ANY(ARRAY(
-          SELECT DISTINCT dependency_id FROM breakers_breakerstate WHERE state = 'open'
-      ))
-    GROUP BY d.id HAVING bool_or(s.state = 'open')
-    ORDER BY d.criticality, 6 LIMIT %(most)s
-"""
-
 
 def open_breakers(now: datetime) -> Sequence[Waiting]:
-    """Open breakers of critical dependencies, critical; of high ones, a warning."""
-    given: dict[str, Any] = {"fresh": now - HEARD_WITHIN, "weighty": [*WEIGHTY], "most": MOST}
-    with connection.cursor() as cursor:
-        cursor.execute(_OPEN, given)
-        rows = cursor.fetchall()
+    """Open breakers of critical dependencies, critical; of others whose loss is felt, a warning."""
     return [
         Waiting(
             kind="breaker_open",
-            severity="critical" if criticality == "critical" else "warning",
-            title=f"The breaker of {caller}->{callee} is open",
-            detail=f"In {is_open:,} of {instances:,} instances; the dependency is {criticality}.",
-            path=f"{telling.BOARD}{caller}/{callee}/",
-            since=min(since, now),
+            severity="critical" if _is_critical(one) else "warning",
+            title=f"The breaker of {one.name} is open",
+            detail=f"In {one.open:,} of {one.instances:,} instances; "
+            f"the dependency is {one.criticality}.",
+            path=telling.path(one.caller, one.callee),
+            since=min(one.since or now, now),
         )
-        for caller, callee, criticality, is_open, instances, since in rows
-    ]
+        for one in sorted(_open(now), key=lambda one: (not _is_critical(one), one.since or now))
+    ][:MOST]
 
 
 def forced(now: datetime) -> Sequence[Waiting]:
@@ -80,8 +59,7 @@ def alarms(now: datetime) -> Sequence[Waiting]:
     """Alarms that are open, warnings first, but for those that are told as open breakers."""
     rows = Alarm.objects.filter(closed_at__isnull=True).order_by("-severity", "since", "pk")
     some = list(rows[: 2 * MOST])
-    tripped = {one.subject for one in some if one.rule == rules.OPEN.name}
-    told = {one.name for one in by_name(tripped) if one.criticality in WEIGHTY}
+    told = {one.name for one in _open(now)}
     shown = [one for one in some if one.rule != rules.OPEN.name or one.subject not in told]
     return [
         Waiting(
@@ -115,6 +93,14 @@ def away(now: datetime) -> Sequence[Waiting]:
     ]
 
 
+def _open(now: datetime) -> list[Troubled]:
+    return [one for one in troubled.look(now).values() if one.open and one.is_weighty]
+
+
+def _is_critical(one: Troubled) -> bool:
+    return one.criticality == Criticality.CRITICAL
+
+
 def _gravity(probe: Probe) -> str:
     if not probe.is_away:
         return "info"
@@ -123,7 +109,10 @@ def _gravity(probe: Probe) -> str:
 
 def _noteworthy(one: Override, by: Acknowledged, now: datetime) -> list[str]:
     said = []
-    if not by.by_all and now - one.set_at >= HEARD_BY_THEN:
+    late = now - one.set_at >= HEARD_BY_THEN
+    if late and not by.instances:
+        said.append(f"No instance of {one.dependency.caller} reports, so nobody goes by it.")
+    elif late and not by.by_all:
         named = ", ".join(by.stragglers[:NAMED])
         behind = by.instances - by.applied
         rest = f" and {behind - NAMED:,} more" if behind > NAMED else ""
@@ -136,13 +125,12 @@ def _noteworthy(one: Override, by: Acknowledged, now: datetime) -> list[str]:
 
 
 def _override(one: Override, said: Sequence[str], by: Acknowledged, now: datetime) -> Waiting:
-    who = f"{one.set_by_type}:{one.set_by_name}"
     heard = by.by_all or now - one.set_at < HEARD_BY_THEN
     return Waiting(
         kind="override",
         severity="info" if heard and now - one.set_at <= LONG else "warning",
         title=f"{one.dependency.name} is overridden: {one.mode}",
-        detail=f"{' '.join(said)} Set by {who}: {one.reason}",
+        detail=f"{' '.join(said)} Set by {endings.set_by(one)}: {one.reason}",
         path=telling.page(one.dependency),
         since=min(one.set_at, now),
         due_at=one.expires_at,

@@ -1,39 +1,25 @@
-"""What is wrong by what instances report and probes find: the causes of degradation."""
+"""What is wrong by what instances report and probes find: the causes of degradation.
 
-from collections.abc import Collection, Mapping, Sequence
+A dependency counts if it is critical or high, or leads to a service of ours. The loss of its callee
+is as grave as the registry says only if half of the instances do not get through, or its probe is
+away; a few of them are the lowest level.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection
+from django.db import transaction
 
-from breakers import names
+from breakers import turns
 from breakers.models import Probe, Service
+from breakers.states import troubled
+from breakers.states.troubled import Troubled
 from controlplane.core.degradation import levels, services
 from controlplane.core.degradation.levels import Cause
-from controlplane.core.instances.queries import HEARD_WITHIN
 
-WEIGHTY = ("critical", "high")
-"""Criticalities of dependencies whose open breakers degrade the installation."""
 MOST_CAUSES = 50
-
-_HOT = """
-    SELECT d.caller, d.callee, bool_or(s.state = 'open')
-    FROM breakers_breakerstate s
-    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
-    JOIN breakers_dependency d ON d.id = s.dependency_id
-    WHERE s.state <> 'closed' AND i.reported_at >= %(fresh)s
-      AND d.criticality = ANY(%(weighty)s) AND d.removed_at IS NULL
-    GROUP BY d.id ORDER BY 1, 2
-"""
-
-
-@dataclass(frozen=True)
-class Failing:
-    """A weighty dependency with a fresh breaker that is not closed; half-open if none is open."""
-
-    caller: str
-    callee: str
-    is_open: bool
+HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -46,50 +32,62 @@ class Known:
     keeps: tuple[str, ...] = ()
 
 
+@transaction.atomic
 def look(now: datetime) -> bool:
-    """Report the causes that there are now; whether that changed anything."""
-    found, away = failing(now), _away()
+    """Report the causes that there are now; whether that changed anything. One looks at a time:
+    what another read before must not be reported after."""
+    if not turns.alone("conditions"):
+        return False
+    found, away = troubled.look(now).values(), _away()
     slugs = {one.callee for one in found} | set(away)
     before = {one.what for one in services.known()}
     return services.report(causes(found, away, _registered(slugs), before), now)
 
 
-def failing(now: datetime) -> list[Failing]:
-    """Weighty dependencies with a fresh breaker that is not closed, by name. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_HOT, {"fresh": now - HEARD_WITHIN, "weighty": [*WEIGHTY]})
-        return [Failing(*row) for row in cursor.fetchall()]
-
-
 def causes(
-    found: Sequence[Failing],
+    found: Iterable[Troubled],
     away: Collection[str],
     registered: Mapping[str, Known],
     before: Collection[str],
 ) -> list[Cause]:
-    """The worst causes, 50 at most. A breaker that was open and is half-open now still is one: it
-    only tries. `before` are the causes that stood last, by what they are of."""
+    """The worst causes, 50 at most. `before` are those that stood last, by what they are of."""
     stand = [_of_service(slug, registered.get(slug) or Known(slug)) for slug in away] + [
-        _of_breaker(one, registered.get(one.callee) or Known(one.callee))
+        _of_breaker(one, registered.get(one.callee) or Known(one.callee), one.callee in away)
         for one in found
-        if one.is_open or names.dependency(one.caller, one.callee) in before
+        if one.is_weighty and _is_cause(one, before)
     ]
     stand.sort(key=lambda one: (-one.level, one.what))
-    more = stand[MOST_CAUSES:]
-    if more:
-        stand[MOST_CAUSES:] = [Cause(more[0].level, "more", "More breakers are open than these.")]
+    more = stand[MOST_CAUSES - 1 :]
+    if len(more) > 1:
+        summed = Cause(more[0].level, "more", "More breakers are open than these.")
+        stand[MOST_CAUSES - 1 :] = [summed]
     return stand
 
 
+def _is_cause(one: Troubled, before: Collection[str]) -> bool:
+    """An open one is. One that was open and tries again still is, and so is one of which nobody has
+    said anything else since: whoever is silent has not recovered."""
+    return one.open > 0 or (one.name in before and (one.half_open > 0 or one.is_unheard))
+
+
 def _of_service(slug: str, known: Known) -> Cause:
+    """Named apart from our own stores: a customer's `redis` is not ours."""
     text = f"{known.name} does not answer when it is asked."
-    return Cause(known.level, slug, text, fails=known.loses, works=known.keeps)
+    return Cause(known.level, f"service:{slug}", text, fails=known.loses, works=known.keeps)
 
 
-def _of_breaker(one: Failing, known: Known) -> Cause:
-    name = names.dependency(one.caller, one.callee)
-    text = f"The breaker of {name} is open: its calls are refused or fall back."
-    return Cause(known.level, name, text, fails=known.loses, works=known.keeps)
+def _of_breaker(one: Troubled, known: Known, is_away: bool) -> Cause:
+    grave = is_away or one.share >= HALF
+    level = known.level if grave else min(known.level, levels.DEGRADED)
+    return Cause(level, one.name, _text(one), fails=known.loses, works=known.keeps)
+
+
+def _text(one: Troubled) -> str:
+    """The same for one that tries again: what flips every few seconds is not told each time."""
+    if one.is_unheard:
+        return f"The breaker of {one.name} was open when its instances were last heard of."
+    where = "" if one.share >= HALF else " in some instances"
+    return f"The breaker of {one.name} is not closed{where}: calls are refused or fall back."
 
 
 def _away() -> list[str]:

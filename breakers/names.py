@@ -5,6 +5,9 @@ import re
 LONGEST = 60
 SLUG = rf"[a-z0-9-]{{1,{LONGEST}}}"
 ARROW = "->"
+MOST_REGISTERED = 20_000
+MOST_DISCOVERED = 10_000
+"""Dependencies that nobody has registered: whoever may report can invent names."""
 _SLUG = re.compile(SLUG, re.ASCII)
 _DEPENDENCY = re.compile(f"({SLUG}){ARROW}({SLUG})", re.ASCII)
 

@@ -19,6 +19,7 @@ def advance(registry: Registry, now: datetime, *dependencies: Dependency) -> int
     registry.save(update_fields=["version", "changed_at"])
     for dependency in dependencies:
         dependency.version = registry.version
-        dependency.save(update_fields=["version"])
+    ids = [dependency.pk for dependency in dependencies]
+    Dependency.objects.filter(pk__in=ids).update(version=registry.version)
     wake("config")
     return registry.version

@@ -8,6 +8,7 @@ from django.db.models import Q
 
 from breakers import telling
 from breakers.models import Override
+from breakers.services import endings
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import readable
 from controlplane.core.sections import ReportRow, ReportSection
@@ -17,8 +18,9 @@ CLOCKS_DIFFER = timedelta(hours=1)
 LONG = timedelta(hours=24)
 LONGEST_REASON = 300
 
-# A trip is an opening of one that was closed; while it only tries again it stays open. Of one that
-# never told of closing, its instance's last report ends what is known.
+# A trip is every opening, also of one that only tried again; how long it was open is counted from
+# the first of them to its closing. Of one that never told of closing, its instance's last report
+# ends what is known. Totals are of all dependencies, beyond those that are shown.
 _TRIPS = """
     WITH told AS (
         SELECT dependency_id, instance, boot, from_state, to_state, at,
@@ -34,12 +36,21 @@ _TRIPS = """
                    WHEN i.reported_at >= %(end)s THEN %(end)s
                END)) - told.at AS lasted
         FROM told LEFT JOIN core_instance i ON i.id = told.instance AND i.boot = told.boot
-        WHERE told.to_state = 'open' AND told.from_state = 'closed'
+        WHERE told.to_state = 'open'
+    ), counted AS (
+        SELECT d.caller, d.callee, d.criticality, count(*) AS trips,
+               count(DISTINCT trips.instance) AS instances, max(trips.lasted) AS longest,
+               max(trips.at) AS last_at
+        FROM trips JOIN breakers_dependency d ON d.id = trips.dependency_id
+        GROUP BY d.id
     )
-    SELECT d.caller, d.callee, d.criticality, count(*), count(DISTINCT trips.instance),
-           max(trips.lasted), max(trips.at), sum(count(*)) OVER (), count(*) OVER ()
-    FROM trips JOIN breakers_dependency d ON d.id = trips.dependency_id
-    GROUP BY d.id ORDER BY 4 DESC, 1, 2 LIMIT %(most)s
+    SELECT counted.*, sum(trips) OVER (), count(*) OVER (),
+           first_value(caller || '->' || callee) OVER by_length,
+           first_value(longest) OVER by_length,
+           bool_or(criticality IN ('critical', 'high')) OVER ()
+    FROM counted
+    WINDOW by_length AS (ORDER BY longest DESC, caller, callee)
+    ORDER BY trips DESC, caller, callee LIMIT %(most)s
 """
 
 
@@ -54,12 +65,12 @@ def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
     with connection.cursor() as cursor:
         cursor.execute(_TRIPS, given)
         rows = cursor.fetchall()
-    trips, total = (int(rows[0][-2]), rows[0][-1]) if rows else (0, 0)
+    trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
     return ReportSection(
         slug="breakers",
         title="Breakers",
-        summary=_trips_in_words(trips, total, rows),
-        tone="warn" if any(row[2] in {"critical", "high"} for row in rows) else "good",
+        summary=_trips_in_words(int(trips), total, *longest),
+        tone="warn" if is_grave else "good",
         columns=(
             "dependency",
             "criticality",
@@ -110,18 +121,19 @@ def _trip_row(
         "longest_open_seconds": round(max(longest, timedelta()).total_seconds()),
         "last_at": timestamp(last_at),
     }
-    return ReportRow(cells, f"{telling.BOARD}{caller}/{callee}/")
+    return ReportRow(cells, telling.path(caller, callee))
 
 
-def _trips_in_words(trips: int, total: int, rows: list[tuple[Any, ...]]) -> str:
+def _trips_in_words(
+    trips: int, total: int, longest_of: str = "", longest: timedelta = timedelta()
+) -> str:
     if not trips:
         return "No breaker opened."
-    longest = max(rows, key=lambda row: row[5])
     times = "once" if trips == 1 else f"{trips:,} times"
     several = "1 dependency" if total == 1 else f"{total:,} dependencies"
     return (
-        f"Breakers of {several} opened {times}; the longest, of {longest[0]}->{longest[1]}, "
-        f"for {readable(max(longest[5], timedelta()))}."
+        f"Breakers of {several} opened {times}; the longest, of {longest_of}, "
+        f"for {readable(max(longest, timedelta()))}."
     )
 
 
@@ -131,7 +143,7 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
     cells = {
         "dependency": one.dependency.name,
         "mode": one.mode,
-        "set_by": f"{one.set_by_type}:{one.set_by_name}",
+        "set_by": endings.set_by(one),
         "set_at": timestamp(one.set_at),
         "stood_seconds": round(max(lasted, timedelta()).total_seconds()),
         "ended": one.ended_why or "stands",

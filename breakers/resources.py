@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from breakers.counts import COUNTERS
 from breakers.models import Channel, Dependency, Minute, Override, Service, Transition
 from breakers.policies.policy import checked
 from breakers.services import endings
 from breakers.services.overrides import Acknowledged, acknowledgements
+from breakers.states.history import WORST
 from breakers.states.standing import Standing
 from controlplane.core.canonical import timestamp
 
 UNREGISTERED = {**checked({}), "managed_by": ""}
 """What is shown of a dependency that nobody has registered."""
-WORST = ("unknown", "closed", "half_open", "open")
-"""By `Minute.worst`."""
 
 
 def dependencies(rows: Sequence[Dependency], now: datetime) -> list[dict[str, Any]]:
@@ -123,14 +123,13 @@ def transition(row: Transition) -> dict[str, Any]:
 
 
 def minute(row: Minute) -> dict[str, Any]:
-    counted = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
     return {
         "minute": timestamp(row.minute),
         "worst": WORST[row.worst],
         "open": row.open,
         "half_open": row.half_open,
         "instances": row.instances,
-        "counters": {name: getattr(row, name) for name in counted},
+        "counters": {name: getattr(row, name) for name in COUNTERS},
     }
 
 

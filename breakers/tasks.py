@@ -6,7 +6,7 @@ from breakers import conditions, gates
 from breakers.alarms import services as alarms
 from breakers.outages import services as outages
 from breakers.probes import services as probes
-from breakers.services import overrides
+from breakers.services import overrides, reported
 from breakers.states import fading, minutes
 from controlplane.core import ticks
 
@@ -22,6 +22,12 @@ def answer_gates(now: datetime) -> int:
 @ticks.tick("breakers.overrides", seconds=1, queue="breakers")
 def expire_overrides(now: datetime) -> int:
     return overrides.expire_due(now)
+
+
+@ticks.tick("breakers.rediscover", seconds=30, queue="housekeeping")
+def rediscover(now: datetime) -> int:
+    """What was taken out, and is reported still, is there again."""
+    return reported.rediscover(now)
 
 
 @ticks.tick("breakers.conditions", seconds=2, queue="breakers")
@@ -45,7 +51,7 @@ def sample_breakers(now: datetime) -> int:
     return minutes.sample(now)
 
 
-@ticks.tick("breakers.alarms", seconds=10, queue="breakers")
+@ticks.tick(alarms.TICK, seconds=10, queue="breakers")
 def look_at_limits(now: datetime) -> int:
     return alarms.look(now)
 
@@ -58,4 +64,5 @@ def probe_services(now: datetime) -> int:
 
 @ticks.tick("breakers.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
-    return minutes.purge(now, at_once=AT_ONCE, most=MOST_PURGED)
+    forgotten = reported.purge_discovered(now)
+    return forgotten + minutes.purge(now, at_once=AT_ONCE, most=MOST_PURGED)

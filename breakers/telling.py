@@ -10,15 +10,16 @@ BOARD = "/breakers/"
 
 
 def thread(kind: str, name: str) -> str:
-    """The subject that all messages about one thing share: `dependency:core->oracle`.
+    """The subject that all messages about one thing share: `dependency:core->oracle`."""
+    return cut(f"{kind}:{name}", LONGEST_THREAD)
 
-    The longest names are cut, and told apart by a digest.
-    """
-    subject = f"{kind}:{name}"
-    if len(subject) <= LONGEST_THREAD:
-        return subject
-    digest = hashlib.sha256(subject.encode()).hexdigest()[:16]
-    return f"{subject[: LONGEST_THREAD - len(digest) - 1]}~{digest}"
+
+def cut(text: str, longest: int) -> str:
+    """The text if it is short enough, else its beginning and a digest that tells it from others."""
+    if len(text) <= longest:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{text[: longest - len(digest) - 1]}~{digest}"
 
 
 def of(dependency: Dependency) -> str:
@@ -26,8 +27,13 @@ def of(dependency: Dependency) -> str:
     return thread("dependency", dependency.name)
 
 
+def path(caller: str, callee: str) -> str:
+    """The dependency's page."""
+    return f"{BOARD}{caller}/{callee}/"
+
+
 def page(dependency: Dependency) -> str:
-    return f"{BOARD}{dependency.caller}/{dependency.callee}/"
+    return path(dependency.caller, dependency.callee)
 
 
 def facts(dependency: Dependency) -> dict[str, Any]:

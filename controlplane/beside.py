@@ -3,10 +3,11 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from types import FrameType
 from typing import Any
+
+import structlog
 
 from controlplane.core.degradation.levels import picture
 from controlplane.core.errors import DomainError
@@ -18,7 +19,13 @@ from controlplane.dataplane.credentials import authenticate
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 
+GOODBYE_SECONDS = 1.5
+"""A part of what the server has before it is killed (`serving.GRACE_SECONDS`)."""
+LOOK_SECONDS = 0.02
 CREDENTIALS = (b"authorization", b"x-api-key")
+
+
+log = structlog.get_logger(__name__)
 
 
 class Beside:
@@ -60,6 +67,7 @@ class Web(Plane):
     def __init__(self) -> None:
         super().__init__()
         self.hub = Hub(Beside(self.state))
+        self._goodbye: asyncio.Task[None] | None = None
 
     async def start(self, config: Config) -> None:
         await super().start(config)
@@ -72,14 +80,28 @@ class Web(Plane):
         await super().stop()
 
     def _say_goodbye_at_the_end(self) -> None:
-        """The server cuts sockets as soon as the signal comes: they are told before that."""
+        """The server cuts sockets as soon as it hears the signal: so it hears it once they were
+        told. It waits for signals by the loop, which gives nobody its handlers but by this name."""
         loop = asyncio.get_running_loop()
+        handlers: Mapping[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})
         for number in (signal.SIGTERM, signal.SIGINT):
-            before = signal.getsignal(number)
+            servers = handlers.get(number)
+            if servers is not None:
+                others = signal.getsignal(number)  # Called beside, and at once.
+                loop.add_signal_handler(number, self._end, servers._run)
+                signal.signal(number, others)
 
-            def close(given: int, frame: FrameType | None, before: Any = before) -> None:
-                loop.call_soon_threadsafe(self.hub.close)
-                if callable(before):
-                    before(given, frame)
+    def _end(self, go_on: Callable[[], None]) -> None:
+        if self._goodbye is None:  # Ctrl-C reaches us twice: by the terminal, and by the server.
+            self._goodbye = asyncio.create_task(self._say_goodbye(go_on))
 
-            signal.signal(number, close)
+    async def _say_goodbye(self, go_on: Callable[[], None]) -> None:
+        self.hub.close()
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                while len(self.hub.sockets):
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            log.info("live.sockets_cut", count=len(self.hub.sockets))
+        finally:
+            go_on()

@@ -1,4 +1,4 @@
-"""What is measured beside the rules, each kind in one query."""
+"""What is measured beside the rules, each kind in one query or two."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import connection
 
+from breakers import telling
 from breakers.alarms.rules import (
     CONCURRENCY,
     FALLBACKS,
@@ -15,38 +16,42 @@ from breakers.alarms.rules import (
     WINDOW,
     Reading,
 )
+from breakers.counts import COUNTERS, Counts
+from breakers.states import troubled
+from breakers.states.troubled import Troubled
 from controlplane.core.instances.queries import HEARD_WITHIN
 
-MINUTE = timedelta(minutes=1)
+LATELY = timedelta(minutes=1)
+LONGEST_SUBJECT = 250
 
-# What an operator forces open has not tripped. The few that are open are found first, by an index
-# of their own.
-_OPEN = """
-    SELECT d.caller || '->' || d.callee,
-           count(*) FILTER (WHERE s.state = 'open' AND s.mode <> 'forced_open'), count(*)
-    FROM breakers_breakerstate s
-    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
-    JOIN breakers_dependency d ON d.id = s.dependency_id
-    WHERE i.reported_at >= %(fresh)s AND d.removed_at IS NULL AND s.dependency_id = ANY(ARRAY(
-        SELECT DISTINCT dependency_id FROM breakers_breakerstate WHERE state = 'open'
-    ))
-    GROUP BY d.id
+# A breaker that opened and closed again between two looks. One that is told of much later says
+# nothing of now, and one upon which a mode is forced has not tripped.
+_OPENED = """
+    SELECT t.dependency_id, d.caller || '->' || d.callee, count(DISTINCT t.instance)
+    FROM breakers_transition t
+    JOIN breakers_dependency d ON d.id = t.dependency_id
+    LEFT JOIN breakers_breakerstate s ON s.dependency_id = t.dependency_id
+        AND s.instance = t.instance AND s.boot = t.boot
+    WHERE t.received_at > %(since)s AND t.at > %(recent)s AND t.to_state = 'open'
+      AND d.removed_at IS NULL AND coalesce(s.mode, 'normal') = 'normal'
+    GROUP BY t.dependency_id, d.id
 """
-# A timeout is a failure too; where it is counted apart, there may be more of them than failures.
-# Only what is beyond some limit is named: of ten thousand dependencies that is next to none.
+# Calls, wishes and shares as `breakers.counts` says. Only what is beyond some limit is named: of
+# ten thousand dependencies that is next to none.
 _RATES = """
-    SELECT d.caller || '->' || d.callee, counted.*
+    SELECT d.caller || '->' || d.callee, success, failure, timeout, slow, rejected, fallback, retry
     FROM (
-        SELECT dependency_id, sum(success) + sum(greatest(failure, timeout)) AS calls,
-               sum(timeout) AS timeouts, sum(retry) AS retries, sum(fallback) AS fallbacks,
-               sum(rejected) AS rejected
+        SELECT dependency_id, sum(success) AS success, sum(failure) AS failure,
+               sum(timeout) AS timeout, sum(slow) AS slow, sum(rejected) AS rejected,
+               sum(fallback) AS fallback, sum(retry) AS retry,
+               sum(success) + sum(failure) + sum(timeout) AS calls
         FROM breakers_minute WHERE minute > %(since)s AND minute <= %(now)s
         GROUP BY dependency_id
     ) counted
     JOIN breakers_dependency d ON d.id = counted.dependency_id
     WHERE d.removed_at IS NULL AND (
-        timeouts > %(timeouts)s * calls OR retries > %(retries)s * calls
-        OR fallbacks > %(fallbacks)s * (calls + rejected)
+        timeout > %(timeouts)s * calls OR retry > %(retries)s * calls
+        OR fallback > %(fallbacks)s * (greatest(calls - retry, 0) + rejected)
     )
 """
 _BULKHEADS = """
@@ -58,15 +63,37 @@ _BULKHEADS = """
 """
 
 
-def measured(now: datetime) -> list[Reading]:
+def measured(now: datetime, *, since: datetime | None = None) -> list[Reading]:
     """Every figure that a rule is about, of what was reported lately; those well within their
-    limits may be left out."""
-    return [*_open(now), *_rates(now), *_bulkheads(now)]
+    limits may be left out. Breakers that opened for a moment are those since `since`."""
+    return [*_open(now, since or now - LATELY), *_rates(now), *_bulkheads(now)]
 
 
-def _open(now: datetime) -> Iterator[Reading]:
-    for name, is_open, instances in _rows(_OPEN, fresh=now - HEARD_WITHIN):
-        yield Reading(OPEN, name, is_open, instances, {"open": is_open, "instances": instances})
+def _open(now: datetime, since: datetime) -> Iterator[Reading]:
+    rows = _rows(_OPENED, since=since, recent=now - WINDOW)
+    opened = {pk: (name, instances) for pk, name, instances in rows}
+    stand = troubled.look(now, also=opened)
+    for pk, (name, instances) in opened.items():
+        if pk not in stand or not stand[pk].open:
+            fleet = max(stand[pk].instances if pk in stand else 0, instances)
+            yield _short(name, instances, fleet)
+    for one in stand.values():
+        if one.open:
+            seen = {"open": one.open, "instances": one.instances}
+            yield Reading(OPEN, one.name, one.open, one.instances, seen)
+        elif one.is_unheard and one.id not in opened:
+            yield _unheard(one)
+
+
+def _short(name: str, tripped: int, instances: int) -> Reading:
+    text = f"The breaker of {name} opened for a moment, in {tripped:,} of {instances:,} instances"
+    seen = {"tripped": tripped, "instances": instances}
+    return Reading(OPEN, name, tripped, instances, seen, text=text)
+
+
+def _unheard(one: Troubled) -> Reading:
+    seen = {"open": one.silent_open, "instances": one.silent, "heard": False}
+    return Reading(OPEN, one.name, one.silent_open, one.silent, seen, is_fresh=False)
 
 
 def _rates(now: datetime) -> Iterator[Reading]:
@@ -75,26 +102,27 @@ def _rates(now: datetime) -> Iterator[Reading]:
         "retries": RETRIES.limit,
         "fallbacks": FALLBACKS.limit,
     }
-    rows = _rows(_RATES, since=now - WINDOW, now=now, **limits)
-    for name, _, *sums in rows:
-        calls, timeouts, retries, fallbacks, rejected = (int(one) for one in sums)
-        evidence = {"calls": calls, "rejected": rejected, "window_seconds": WINDOW.seconds}
-        asked = calls + rejected
-        for rule, some, all_of_them in (
-            (TIMEOUTS, timeouts, calls),
-            (RETRIES, retries, calls),
-            (FALLBACKS, fallbacks, asked),
+    for name, *sums in _rows(_RATES, since=now - WINDOW, now=now, **limits):
+        counts = Counts(**dict(zip(COUNTERS, map(int, sums), strict=True)))
+        evidence = {
+            "calls": counts.calls,
+            "rejected": counts.rejected,
+            "window_seconds": WINDOW.seconds,
+        }
+        for rule, share, some, samples in (
+            (TIMEOUTS, counts.timeout_share, counts.timeout, counts.calls),
+            (RETRIES, counts.retry_share, counts.retry, counts.calls),
+            (FALLBACKS, counts.fallback_share, counts.fallback, counts.asked),
         ):
-            if all_of_them:
-                yield Reading(
-                    rule, name, some / all_of_them, all_of_them, {**evidence, "of_them": some}
-                )
+            if share is not None:
+                yield Reading(rule, name, share, samples, {**evidence, "of_them": some})
 
 
 def _bulkheads(now: datetime) -> Iterator[Reading]:
     for name, in_flight, limit, instances in _rows(_BULKHEADS, fresh=now - HEARD_WITHIN):
         seen: Mapping[str, Any] = {"in_flight": in_flight, "limit": limit, "instances": instances}
-        yield Reading(CONCURRENCY, name, in_flight / limit, instances, seen)
+        subject = telling.cut(name, LONGEST_SUBJECT)
+        yield Reading(CONCURRENCY, subject, in_flight / limit, instances, seen)
 
 
 def _rows(statement: str, **given: Any) -> list[tuple[Any, ...]]:

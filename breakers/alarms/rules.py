@@ -78,13 +78,17 @@ ALL: Mapping[str, Rule] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure beside its rule: a share of 1, or a count. `samples` is what it stands on."""
+    """A figure beside its rule: a share of 1, or a count. `samples` is what it stands on, `text`
+    what is said of it in place of the rule's words. One that is not `fresh` begins no alarm: it
+    only says that nobody has heard anything else since."""
 
     rule: Rule
     subject: str
     value: float
     samples: int
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+    is_fresh: bool = True
 
     @property
     def key(self) -> Key:
@@ -97,6 +101,8 @@ class Reading:
     @property
     def said(self) -> str:
         """All of it in a sentence without a full stop."""
+        if self.text:
+            return self.text
         shown = percent if self.rule.is_share else count
         return self.rule.said.format(
             subject=self.subject,
@@ -129,7 +135,9 @@ def moves(readings: Iterable[Reading], standing: Sequence[Standing], now: dateti
     beyond = {one.key: one for one in readings if one.is_beyond}
     known = {one.key for one in standing}
     return Moves(
-        begin=tuple(one for key, one in sorted(beyond.items()) if key not in known),
+        begin=tuple(
+            one for key, one in sorted(beyond.items()) if key not in known and one.is_fresh
+        ),
         go_on={one.id: beyond[one.key] for one in standing if one.key in beyond},
         end=tuple(
             one.id for one in standing if one.key not in beyond and one.seen_at <= now - CLEAN

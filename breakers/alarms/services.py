@@ -1,20 +1,23 @@
 """Looking at all rules: alarms begin, go on and end, and each is told of once."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
 
 from breakers import turns
 from breakers.alarms import rules, telling
-from breakers.alarms.readings import measured
-from breakers.alarms.rules import Moves, Reading, Standing
+from breakers.alarms.readings import LATELY, measured
+from breakers.alarms.rules import WINDOW, Moves, Reading, Standing
 from breakers.models import Alarm
+from controlplane.core.models import Tick
 
 MOST_BEGUN = 2000
 """At one look; the others follow at the next."""
-LONGEST_SUBJECT = 250
+TICK = "breakers.alarms"
+OVERLAP = timedelta(seconds=15)
+"""A turn is noted when it ends, so what came while it ran is looked at again."""
 
 _GO_ON = """
     UPDATE breakers_alarm AS alarm SET seen_at = %(now)s, value = seen.value
@@ -29,20 +32,24 @@ def look(now: datetime) -> int:
     time: who comes meanwhile does nothing."""
     if not turns.alone("alarms"):
         return 0
-    open_ones = {
-        one.pk: one for one in Alarm.objects.filter(closed_at__isnull=True, rule__in=rules.ALL)
-    }
     standing = [
-        Standing(one.pk, (one.rule, one.subject), one.seen_at) for one in open_ones.values()
+        Standing(one.pk, (one.rule, one.subject), one.seen_at)
+        for one in Alarm.objects.filter(closed_at__isnull=True, rule__in=rules.ALL)
     ]
-    found = rules.moves(measured(now), standing, now)
+    found = rules.moves(measured(now, since=_last_look(now)), standing, now)
     _go_on(found.go_on, now)
     begun = _begin(found, now)
-    ended = [open_ones[pk] for pk in found.end]
     Alarm.objects.filter(pk__in=found.end).update(closed_at=now)
-    telling.begun(begun, now)
-    telling.ended(ended, now)
-    return len(begun) + len(ended)
+    telling.turn(now)
+    return len(begun) + len(found.end)
+
+
+def _last_look(now: datetime) -> datetime:
+    """Since when breakers that opened are looked for: a turn that was missed misses none of them,
+    as far as rates look back."""
+    last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
+    wanted = now - LATELY if last is None else min(last - OVERLAP, now - LATELY)
+    return max(wanted, now - WINDOW)
 
 
 def _go_on(seen: Mapping[int, Reading], now: datetime) -> None:
@@ -59,15 +66,14 @@ def _go_on(seen: Mapping[int, Reading], now: datetime) -> None:
 
 def _begin(found: Moves, now: datetime) -> list[Alarm]:
     new = found.begin[:MOST_BEGUN]
-    alone = telling.are_told_alone(len(new), now)
     rows = [
         Alarm(
             rule=one.rule.name,
-            subject=one.subject[:LONGEST_SUBJECT],
+            subject=one.subject,
             severity=one.rule.severity,
             value=one.value,
             limit=one.rule.limit,
-            evidence={**one.evidence, "said": one.said, "told_alone": alone},
+            evidence={**one.evidence, "said": one.said},
             since=now,
             seen_at=now,
         )

@@ -14,6 +14,8 @@ from controlplane.core.outbox import services as outbox
 
 BEGUN, OVER = "breaker.alarm", "breaker.alarm_over"
 MANY_BEGUN, MANY_OVER = "breakers.alarms", "breakers.alarms_over"
+TOGETHER = "alarms:breakers"
+"""The thread of all messages that tell of many."""
 MOST_ALONE = 3
 AT_ONCE = timedelta(minutes=1)
 """What begins within this time began at once."""
@@ -21,38 +23,55 @@ MOST_NAMED = 10
 WORST_FIRST = ("critical", "warning", "info")
 
 
-def are_told_alone(more: int, now: datetime) -> bool:
-    """Whether each of so many alarms that begin now is told of by itself."""
-    if more > MOST_ALONE:
-        return False
-    lately = Alarm.objects.filter(since__gt=now - AT_ONCE, rule__in=rules.ALL)
-    return lately.count() + more <= MOST_ALONE
+def turn(now: datetime) -> None:
+    """Tell of what has begun and ended since, in the caller's transaction."""
+    waiting = Alarm.objects.filter(over_told_at__isnull=True, rule__in=rules.ALL).order_by("pk")
+    _tell_begun(list(waiting.filter(told_at__isnull=True)), now)
+    _tell_over(list(waiting.filter(told_at__lt=now, closed_at__isnull=False)), now)
 
 
-def begun(alarms: Sequence[Alarm], now: datetime) -> None:
-    """Tell of alarms that begin, in the caller's transaction."""
-    alone = [one for one in alarms if one.evidence["told_alone"]]
-    of = _dependencies(alone)
-    for alarm in alone:
-        to_do = rules.ALL[alarm.rule].to_do
-        _tell(alarm, BEGUN, {**_facts(alarm, of), "to_do": to_do}, alarm.severity, now)
-    _tell_many([one for one in alarms if one not in alone], MANY_BEGUN, now)
+def _tell_begun(alarms: Sequence[Alarm], now: datetime) -> None:
+    """A few by themselves. More of them together, at most once a minute: what begins meanwhile
+    waits, and is summed up."""
+    if not alarms:
+        return
+    lately = Alarm.objects.filter(told_at__gt=now - AT_ONCE, rule__in=rules.ALL)
+    alone = lately.count() + len(alarms) <= MOST_ALONE
+    if alone:
+        of = _dependencies(alarms)
+        for one in alarms:
+            facts = {**_facts(one, of), "to_do": rules.ALL[one.rule].to_do}
+            _tell(one, BEGUN, facts, one.severity, now)
+    elif lately.filter(told_alone=False).exists():
+        return
+    else:
+        _tell_many(alarms, MANY_BEGUN, now)
+    _mark(alarms, told_at=now, told_alone=alone)
 
 
-def ended(alarms: Sequence[Alarm], now: datetime) -> None:
-    """Tell that alarms are over: in their threads, or together as they were told together."""
-    alone = [one for one in alarms if one.evidence.get("told_alone")]
+def _tell_over(alarms: Sequence[Alarm], now: datetime) -> None:
+    """In their threads, if they were told of there and are few; else together, as above."""
+    alone = [one for one in alarms if one.told_alone]
     alone = alone if len(alone) <= MOST_ALONE else []
     of = _dependencies(alone)
-    for alarm in alone:
-        _tell(alarm, OVER, {**_facts(alarm, of), "since_at": timestamp(alarm.since)}, "info", now)
-    _tell_many([one for one in alarms if one not in alone], MANY_OVER, now)
+    for one in alone:
+        _tell(one, OVER, {**_facts(one, of), "since_at": timestamp(one.since)}, "info", now)
+    _mark(alone, over_told_at=now)
+    together = [one for one in alarms if one not in alone]
+    lately = Alarm.objects.filter(over_told_at__gt=now - AT_ONCE, told_alone=False)
+    if together and not lately.exists():
+        _tell_many(together, MANY_OVER, now)
+        _mark(together, over_told_at=now, told_alone=False)
+
+
+def _mark(alarms: Sequence[Alarm], **fields: Any) -> None:
+    Alarm.objects.filter(pk__in=[one.pk for one in alarms]).update(**fields)
 
 
 def path(alarm: Alarm) -> str:
     """The page of what it is about; the board for a bulkhead, which has none."""
     parts = names.parts(alarm.subject)
-    return f"{of_breakers.BOARD}{parts[0]}/{parts[1]}/" if parts else of_breakers.BOARD
+    return of_breakers.path(*parts) if parts else of_breakers.BOARD
 
 
 def _tell(alarm: Alarm, event: str, facts: dict[str, Any], severity: str, now: datetime) -> None:
@@ -68,8 +87,6 @@ def _tell(alarm: Alarm, event: str, facts: dict[str, Any], severity: str, now: d
 
 
 def _tell_many(alarms: Sequence[Alarm], event: str, now: datetime) -> None:
-    if not alarms:
-        return
     worst_first = sorted(alarms, key=lambda one: (WORST_FIRST.index(one.severity), one.pk))
     shown = [f"{one.subject} ({one.rule.replace('_', ' ')})" for one in worst_first[:MOST_NAMED]]
     more = len(alarms) - len(shown)
@@ -77,6 +94,7 @@ def _tell_many(alarms: Sequence[Alarm], event: str, now: datetime) -> None:
         event=event,
         event_key=f"{event}:{min(one.pk for one in alarms)}:{timestamp(now)}",
         severity="info" if event == MANY_OVER else worst_first[0].severity,
+        subject=TOGETHER,
         facts={
             "count": len(alarms),
             "list": ", ".join(shown) + (f" and {more:,} more" if more else ""),

@@ -14,6 +14,7 @@ from breakers.api.registry import READ, WRITE
 from breakers.api.shapes import ONE_SERVICE, ChannelShape, ServiceShape
 from breakers.models import Channel, Service
 from breakers.services import catalogue
+from breakers.services.permission import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
@@ -54,7 +55,7 @@ class ServiceList(ListView[Service]):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Register a service that is not registered yet."""
         slug = body.pop("slug")
-        actor.require(WRITE)
+        require_admin(actor)
         catalogue.require_new(slug)
         row = catalogue.put_service(slug=slug, fields=body, actor=actor, now=now)
         return Done(resources.service(row), status=201)

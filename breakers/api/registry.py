@@ -20,6 +20,7 @@ from breakers.api.bodies import (
 from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, OverriddenShape, PutShape
 from breakers.models import Dependency
 from breakers.services import overrides, registry
+from breakers.services.permission import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
@@ -57,7 +58,7 @@ class DependencyList(ListView[Dependency]):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Register a dependency that is not registered yet."""
         caller, callee = body.pop("caller"), body.pop("callee")
-        actor.require(WRITE)
+        require_admin(actor)
         registry.require_names(caller, callee)
         registry.require_new(caller, callee)
         return _put(caller, callee, body, actor, now)

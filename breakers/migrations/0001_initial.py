@@ -97,9 +97,19 @@ class Migration(migrations.Migration):
                 ("since", models.DateTimeField()),
                 ("seen_at", models.DateTimeField()),
                 ("closed_at", models.DateTimeField(blank=True, null=True)),
+                ("told_at", models.DateTimeField(blank=True, null=True)),
+                ("told_alone", models.BooleanField(default=False)),
+                ("over_told_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                "indexes": [models.Index(fields=["since"], name="alarm_by_time")],
+                "indexes": [
+                    models.Index(fields=["since"], name="alarm_by_time"),
+                    models.Index(
+                        condition=models.Q(("over_told_at__isnull", True)),
+                        fields=["since"],
+                        name="alarm_to_tell",
+                    ),
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("closed_at__isnull", True)),

@@ -8,7 +8,10 @@ from breakers.models.registry import Service
 
 class Alarm(models.Model):
     """A rule that does not hold for something (`core->oracle`, `core/llm`), from `since` until
-    `closed_at`. `value` and `limit` are in the rule's unit, as last seen at `seen_at`."""
+    `closed_at`. `value` and `limit` are in the rule's unit, as last seen at `seen_at`.
+
+    `told_at` is when people were told that it began, `told_alone` whether in a message of its own,
+    and `over_told_at` when they were told that it ended."""
 
     rule = models.CharField(max_length=40)
     subject = models.CharField(max_length=250)
@@ -19,6 +22,9 @@ class Alarm(models.Model):
     since = models.DateTimeField()
     seen_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
+    told_at = models.DateTimeField(null=True, blank=True)
+    told_alone = models.BooleanField(default=False)
+    over_told_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -26,7 +32,12 @@ class Alarm(models.Model):
                 fields=["rule", "subject"], condition=Q(closed_at__isnull=True), name="alarm_once"
             ),
         ]
-        indexes = [models.Index(fields=["since"], name="alarm_by_time")]
+        indexes = [
+            models.Index(fields=["since"], name="alarm_by_time"),
+            models.Index(
+                fields=["since"], condition=Q(over_told_at__isnull=True), name="alarm_to_tell"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.rule} of {self.subject}"

@@ -11,8 +11,8 @@ from django.db import transaction
 
 from breakers import telling
 from breakers.models import Alarm, Dependency, Override
-from breakers.outages.decide import TRIP, Policy, Seen
-from breakers.services import overrides
+from breakers.outages.decide import TRIP, Move, Policy, Seen
+from breakers.services import endings, overrides
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
@@ -23,14 +23,16 @@ from controlplane.core.trip_requests import services as trip_requests
 POLICY = system("outage-policy")
 SOURCE = "provider-outage"
 ACTED, OVER = "outage.acted", "outage.over"
+ENDED = {Move.RECOVER: "is over", Move.FORGET: "is forgotten", Move.DROP: "is watched no more"}
+WHY = {
+    Move.FORGET: "No instance has reported its breaker for five minutes.",
+    Move.DROP: "Its policy for outages was taken away; nobody knows whether it lasts.",
+}
 
 
 def act(dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, now: datetime) -> None:
     """Do what the policy says; `alarm.evidence` keeps what that was."""
-    said = (
-        f"Breakers of {dependency.name} are open in {seen.open + seen.half_open} of "
-        f"{seen.instances} instances, for {policy.for_seconds} s and more."
-    )
+    said = _in_words(dependency, policy, seen)
     alarm.evidence |= {"said": said.rstrip("."), "action": policy.action, "switch": policy.switch}
     if policy.action == TRIP:
         done, why = _trip(dependency, policy, seen, alarm, said, now)
@@ -40,8 +42,9 @@ def act(dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, now: d
     _tell(dependency, policy, alarm, said, now)
 
 
-def end(dependency: Dependency, alarm: Alarm, now: datetime) -> None:
-    """It is over: what it asked for may be asked for again. Nothing is released by itself."""
+def end(dependency: Dependency, alarm: Alarm, how: Move, now: datetime) -> None:
+    """It is over, or watched no more: what it asked for may be asked for again. Nothing is released
+    by itself."""
     if not alarm.evidence.get("acted"):
         return
     action, switch = alarm.evidence.get("action"), alarm.evidence.get("switch")
@@ -61,6 +64,8 @@ def end(dependency: Dependency, alarm: Alarm, now: datetime) -> None:
         facts={
             **telling.facts(dependency),
             "since_at": timestamp(alarm.since),
+            "how": ENDED[how],
+            "why": WHY.get(how),
             "said": stands,
         },
         now=now,
@@ -69,6 +74,7 @@ def end(dependency: Dependency, alarm: Alarm, now: datetime) -> None:
         actor=POLICY,
         action=OVER,
         target=f"dependency:{dependency.name}",
+        reason=WHY.get(how, ""),
         before={"since": timestamp(alarm.since), "action": action},
         now=now,
     )
@@ -87,7 +93,7 @@ def _trip(
             "dependency": dependency.name,
             "open": seen.open,
             "half_open": seen.half_open,
-            "instances": seen.instances,
+            "instances": seen.fleet,
             "since": timestamp(alarm.since),
         },
         expires_in=policy.expires_in,
@@ -100,7 +106,7 @@ def _fall_back(dependency: Dependency, policy: Policy, said: str, now: datetime)
     """An operator's override stands: whoever set it knows better than a policy."""
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
-        by = f"{live.set_by_type}:{live.set_by_name}"
+        by = endings.set_by(live)
         return "nothing is forced", f"It is {live.mode} already, by {by}."
     try:
         with transaction.atomic():
@@ -140,6 +146,14 @@ def _tell(dependency: Dependency, policy: Policy, alarm: Alarm, said: str, now: 
         reason=said,
         after={name: evidence[name] for name in ("action", "switch", "done", "why")},
         now=now,
+    )
+
+
+def _in_words(dependency: Dependency, policy: Policy, seen: Seen) -> str:
+    trying = f" and half-open in {seen.half_open:,}" if seen.half_open else ""
+    return (
+        f"The breaker of {dependency.name} is open in {seen.open:,}{trying} of {seen.fleet:,} "
+        f"instances; it began more than {policy.for_seconds} s ago."
     )
 
 

@@ -6,60 +6,61 @@ An outage is kept as an alarm of the rule `outage`, from the first look that fin
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from django.db import connection, transaction
+import structlog
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Q
 
-from breakers import publication, turns
-from breakers.models import Alarm, Dependency
+from breakers import names, publication
+from breakers.models import Alarm, BreakerState, Dependency
 from breakers.outages import acting
-from breakers.outages.decide import FALLBACK, Move, Outage, Policy, Seen, decide
-from controlplane.core.instances.queries import HEARD_WITHIN
+from breakers.outages.decide import ENDS, Move, Outage, Policy, Seen, decide
+from breakers.states import troubled
 
 RULE = "outage"
 SEEN_EVERY = timedelta(seconds=30)
 """How often it is written that an outage still lasts."""
-MOST = 1000
 
-_SEEN = """
-    SELECT s.dependency_id,
-           count(*) FILTER (WHERE s.mode IN ('normal', 'metrics_only')),
-           count(*) FILTER (WHERE s.mode IN ('normal', 'metrics_only') AND s.state = 'open'),
-           count(*) FILTER (WHERE s.mode IN ('normal', 'metrics_only') AND s.state = 'half_open'),
-           count(*) FILTER (WHERE s.mode NOT IN ('normal', 'metrics_only'))
-    FROM breakers_breakerstate s
-    JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
-    WHERE s.dependency_id = ANY(%(ids)s) AND i.reported_at >= %(fresh)s
-    GROUP BY s.dependency_id
-"""
+log = structlog.get_logger(__name__)
 
 
 def look(now: datetime) -> int:
-    """Begin, act upon and end outages by what is reported now; returns how many that was."""
-    lasting = {one.subject: one for one in _lasting()}
+    """Begin, act upon and end outages by what is reported now; returns how many that was.
+
+    One that can't be dealt with is logged, and stands in nobody's way.
+    """
+    lasting = {one.subject: one for one in Alarm.objects.filter(rule=RULE, closed_at__isnull=True)}
     watched = _watched(lasting)
     seen = _seen([one.pk for one in watched], now)
-    return sum(_move(one, seen.get(one.pk, Seen()), lasting.get(one.name), now) for one in watched)
-
-
-def _lasting() -> list[Alarm]:
-    return list(Alarm.objects.filter(rule=RULE, closed_at__isnull=True)[:MOST])
+    done = 0
+    for one in watched:
+        try:
+            done += _move(one, seen.get(one.pk, Seen()), lasting.get(one.name), now)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            log.exception("outage.failed", dependency=one.name)
+    return done
 
 
 def _watched(lasting: Mapping[str, Alarm]) -> list[Dependency]:
-    """Those with a policy, and those of which an outage lasts."""
-    with_policy = Dependency.objects.registered().exclude(on_outage={})
-    found = {one.name: one for one in with_policy.order_by("pk")[:MOST]}
-    for name in lasting.keys() - found.keys():
-        caller, _, callee = name.partition("->")
-        found |= {one.name: one for one in Dependency.objects.named(caller, callee)}
-    return [*found.values()]
+    """Those with a policy that have an open breaker, and those of which an outage lasts."""
+    is_open = BreakerState.objects.filter(state="open").values("dependency")
+    wanted = Q(removed_at__isnull=True, pk__in=is_open) & ~Q(on_outage={})
+    for name in lasting:
+        caller, _, callee = name.partition(names.ARROW)
+        wanted |= Q(caller=caller, callee=callee)
+    return list(Dependency.objects.filter(wanted).order_by("pk"))
 
 
 def _seen(ids: Sequence[int], now: datetime) -> dict[int, Seen]:
     if not ids:
         return {}
-    with connection.cursor() as cursor:
-        cursor.execute(_SEEN, {"ids": [*ids], "fresh": now - HEARD_WITHIN})
-        return {pk: Seen(*counts) for pk, *counts in cursor}
+    found = troubled.look(now, also=ids)
+    return {
+        pk: Seen(one.instances, one.open, one.half_open, one.blinded)
+        for pk in ids
+        if (one := found.get(pk))
+    }
 
 
 def _move(dependency: Dependency, seen: Seen, alarm: Alarm | None, now: datetime) -> bool:
@@ -70,46 +71,52 @@ def _move(dependency: Dependency, seen: Seen, alarm: Alarm | None, now: datetime
     if move == Move.SEE:
         return _see(alarm, now)
     with transaction.atomic():
-        return _moved(dependency, seen, now)
+        return _moved(dependency.pk, now)
 
 
-def _moved(dependency: Dependency, seen: Seen, now: datetime) -> bool:
-    """Decide once more, alone. What forces breakers open takes the registry's lock first."""
+def _moved(pk: int, now: datetime) -> bool:
+    """Decide once more. With the registry's lock nobody else does meanwhile, and the policy and
+    what is forced stay as they are."""
+    publication.lock()
+    dependency = Dependency.objects.get(pk=pk)
+    seen = _seen([pk], now).get(pk, Seen())
     policy = _policy(dependency)
-    if policy is not None and policy.action == FALLBACK:
-        publication.lock()
-    if not turns.alone("outages"):
-        return False
     alarm = Alarm.objects.filter(rule=RULE, subject=dependency.name, closed_at__isnull=True).first()
     move = decide(policy, seen, _outage(alarm), now)
     if move == Move.BEGIN and policy is not None:
         _begin(dependency, policy, seen, now)
     elif move == Move.ACT and policy is not None and alarm is not None:
-        alarm.evidence |= {"acted": True}
-        alarm.seen_at = now
-        acting.act(dependency, policy, seen, alarm, now)
-        alarm.save(update_fields=["evidence", "seen_at"])
-    elif move == Move.END and alarm is not None:
+        _act(dependency, policy, seen, alarm, now)
+    elif move in ENDS and alarm is not None:
         alarm.closed_at = now
         alarm.save(update_fields=["closed_at"])
-        acting.end(dependency, alarm, now)
+        acting.end(dependency, alarm, move, now)
     else:
         return False
     return True
 
 
 def _begin(dependency: Dependency, policy: Policy, seen: Seen, now: datetime) -> None:
-    said = f"The breaker of {dependency.name} is open in {seen.open} of {seen.instances} instances"
+    said = f"The breaker of {dependency.name} is open in {seen.open:,} of {seen.fleet:,} instances"
     Alarm.objects.create(
         rule=RULE,
         subject=dependency.name,
         severity="warning",
-        value=seen.open / seen.instances,
+        value=seen.open / seen.fleet,
         limit=policy.open_share,
         evidence={"said": said, "acted": False},
         since=now,
         seen_at=now,
     )
+
+
+def _act(dependency: Dependency, policy: Policy, seen: Seen, alarm: Alarm, now: datetime) -> None:
+    """The row is written first, and so locked before the audit trail is; what was done is added."""
+    alarm.evidence |= {"acted": True}
+    alarm.seen_at = now
+    alarm.save(update_fields=["evidence", "seen_at"])
+    acting.act(dependency, policy, seen, alarm, now)
+    alarm.save(update_fields=["evidence"])
 
 
 def _see(alarm: Alarm | None, now: datetime) -> bool:
@@ -121,7 +128,7 @@ def _see(alarm: Alarm | None, now: datetime) -> bool:
 def _policy(dependency: Dependency) -> Policy | None:
     if dependency.removed_at is not None:
         return None
-    return Policy.of(dependency.on_outage, dependency.callee)
+    return Policy.of(dependency.on_outage)
 
 
 def _outage(alarm: Alarm | None) -> Outage | None:

@@ -1,8 +1,24 @@
 """Which addresses may be registered: a runbook's, and one that is asked for an answer. Pure."""
 
+import ipaddress
+import re
+from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 WEB = frozenset({"http", "https"})
+USUAL_PORTS = {"tcp": None, "http": 80, "https": 443}
+LONGEST = 500
+_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_-]{1,63})*\.?")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to ask: `path` has the query, and is empty for tcp."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
 
 
 def web_problem(url: str) -> str:
@@ -15,15 +31,46 @@ def web_problem(url: str) -> str:
 
 
 def probe_problem(url: str) -> str:
-    """What is wrong with an address to ask, or nothing: `tcp://host:port` or a page's."""
-    parts = _parts(url)
-    if parts is None or parts.scheme not in WEB | {"tcp"}:
-        return "Must be tcp://host:port, http://… or https://…."
-    if parts.username or parts.password:
-        return "Leave out user and password: everybody who looks at the service sees this."
-    if parts.scheme == "tcp" and (parts.port is None or parts.path or parts.query):
-        return "Must be tcp://host:port, and nothing more."
+    """What is wrong with an address to ask, or nothing."""
+    try:
+        target(url)
+    except ValueError as error:
+        return str(error)
     return ""
+
+
+def target(url: str) -> Target:
+    """What `tcp://redis:6379` or `https://api.example.com/health` asks. Raises ValueError, whose
+    text is for whoever wrote it. What may be registered is what can be asked: the same reading."""
+    if len(url) > LONGEST or not url.isascii():
+        raise ValueError(f"Up to {LONGEST} plain characters; write a foreign name as xn--….")
+    parts = _parts(url)
+    if parts is None or parts.scheme not in USUAL_PORTS or not _is_host(parts.hostname or ""):
+        raise ValueError("Must be tcp://host:port, http://… or https://….")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(
+            "Leave out user and password: everybody who looks at the service sees this."
+        )
+    if parts.fragment or url.endswith("#"):
+        raise ValueError("Leave out what comes after #: nobody is sent it.")
+    port = parts.port or USUAL_PORTS[parts.scheme]
+    if port is None:
+        raise ValueError("Say which port: tcp://redis:6379.")
+    if parts.scheme == "tcp":
+        if parts.path not in {"", "/"} or parts.query:
+            raise ValueError("Must be tcp://host:port, and nothing more.")
+        return Target("tcp", parts.hostname or "", port)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, parts.hostname or "", port, path)
+
+
+def _is_host(host: str) -> bool:
+    """An address, or a name that can be looked up: nothing that is an error only then."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return _NAME.fullmatch(host) is not None
+    return True
 
 
 def _parts(url: str) -> SplitResult | None:

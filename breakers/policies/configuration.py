@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from breakers import names
+from breakers.policies.parameters import TIERS
 from controlplane.core.errors import InvalidInput
 
 Entries = dict[str, dict[str, Any]]
@@ -39,6 +40,7 @@ SAYS = {
     FALLBACK: ("fallback", "on_outage"),
 }  # fmt: skip
 """Which fields of a dependency each file is about."""
+OWNERSHIP = frozenset({"owner", "managed_by"})
 SECTIONS = (
     (BREAKER, "breakers", "breaker"),
     (RETRY, "retries", "retry"),
@@ -110,6 +112,8 @@ def _dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Ent
 
     def of(file: str, part: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         for name, entry in _entries(files, file, part, errors).items():
+            for key in entry.keys() - OWNERSHIP if part == "ownership" else ():
+                _note(errors, f"{file}: {part}: {name}: {key}", "Unknown, or not of this part.")
             if (closed and name not in found) or names.parts(name) is None:
                 _note(errors, f"{file}: {part}: {name}", f"There is no such one in {TIMEOUT}.")
             else:
@@ -119,10 +123,18 @@ def _dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Ent
         for fields, entry in of(file, part):
             fields[section] = entry
             if section == "bulkhead" and str(entry.get("tier")) in tiers:
-                fields[section] = {**tiers[str(entry["tier"])], **entry}
+                fields[section] = _of_tier(entry, tiers)
     for fields, entry in of(BREAKER, "ownership"):
         fields.update(entry)
     return found
+
+
+def _of_tier(entry: dict[str, Any], tiers: Entries) -> dict[str, Any]:
+    """The tier's numbers with the entry's own. Of a tier that only this folder knows, the numbers
+    are all that services can be told."""
+    tier = str(entry["tier"])
+    own = entry if tier in TIERS else {name: one for name, one in entry.items() if name != "tier"}
+    return {**tiers[tier], **own}
 
 
 def _entries(
@@ -147,6 +159,9 @@ def _entries(
 
 
 def _remarks(files: Mapping[str, Any]) -> Iterator[str]:
+    tiers = files.get(BULKHEAD, {}).get("tiers")
+    for tier in (one for one in tiers or () if one not in TIERS):
+        yield f"{BULKHEAD}: only this folder knows the tier {tier}: its numbers are taken."
     if SLO in files:
         said = ", ".join(map(str, files[SLO])) or "nothing"
         yield f"{SLO} is well-formed ({said}); nothing in this console reads it yet."

@@ -4,6 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+COLUMNS = (
+    "protocol", "criticality", "mode", "owner", "runbook_url", "notes", "managed_by",
+)  # fmt: skip
+"""What a dependency's row has as a column of its own as well."""
+
 
 @dataclass(frozen=True)
 class Difference:

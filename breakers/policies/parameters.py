@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["whole", "number", "flag", "text", "choice", "words", "chain"]
+Kind = Literal["whole", "number", "text", "choice", "words", "chain"]
 
 CRITICALITIES = ("critical", "high", "medium", "low")
 MODES = ("sync", "async")

@@ -1,6 +1,8 @@
 """A dependency's policy, checked and made complete: the document that services are told. Pure."""
 
+import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from breakers.policies import values
@@ -24,6 +26,10 @@ __all__ = ["PARAMETERS", "SECTIONS", "checked", "checked_outage", "editable", "h
 MOST_ROUTES = 200
 ROUTE_FIELDS = ("pattern", "timeout_ms", "reason")
 OUTAGE_ACTIONS = ("trip", "fallback")
+STOPPABLE = re.compile(r"(segment|feature|experiment):[A-Za-z0-9._-]{1,120}", re.ASCII)
+"""What a machine may ask to stop: anything but everything."""
+LONGEST_FALLBACK = timedelta(days=30)
+"""As long as an override may last."""
 OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 
 
@@ -78,10 +84,14 @@ def checked_outage(value: Any) -> dict[str, Any]:
         "for_seconds": values.number(
             "on_outage.for_seconds", value.get("for_seconds", 30), 0, 3600, errors
         ),
-        "expires_in": _duration(value.get("expires_in", "1h"), errors),
+        "expires_in": _duration(
+            value.get("expires_in", "1h"),
+            LONGEST_FALLBACK if action == "fallback" else None,
+            errors,
+        ),
     }
     switch = value.get("switch")
-    if action == "trip" and not (isinstance(switch, str) and 3 <= len(switch) <= 131):
+    if action == "trip" and not (isinstance(switch, str) and STOPPABLE.fullmatch(switch)):
         put(errors, "on_outage.switch", "Name the switch to stop, such as segment:finance.")
     elif action == "fallback" and switch:
         put(errors, "on_outage.switch", "Only trip takes a switch.")
@@ -128,7 +138,21 @@ def _breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
                 f"Must be at least open_seconds, {open_seconds}.",
             )
         found["open_max_seconds"] = open_seconds
+    _refuse_idle(found, errors)
     return found
+
+
+def _refuse_idle(found: Mapping[str, Any], errors: Errors) -> None:
+    """A breaker that could never open, or never get all its probes at once, is a mistake."""
+    pairs = [
+        ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
+        ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),
+    ]
+    for name, bound, said in pairs[found["window_type"] != COUNT :]:
+        value, most = found[name], found[bound]
+        wrong_already = errors.keys() & {f"breaker.{name}", f"breaker.{bound}"}
+        if values.are_numbers(value, most) and value > most and not wrong_already:
+            put(errors, f"breaker.{name}", said.format(most))
 
 
 def _same(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
@@ -204,9 +228,12 @@ def _check_address(url: str, errors: Errors) -> None:
         put(errors, "runbook_url", said)
 
 
-def _duration(given: Any, errors: Errors) -> str:
+def _duration(given: Any, longest: timedelta | None, errors: Errors) -> str:
     try:
-        return durations.canonical(durations.parse(given if isinstance(given, str) else ""))
+        lasts = durations.parse(given if isinstance(given, str) else "")
+        if longest is not None and lasts > longest:
+            raise ValueError(f"At most {longest.days} days: nobody remembers longer.")
+        return durations.canonical(lasts)
     except ValueError as error:
         put(errors, "on_outage.expires_in", str(error))
         return ""

@@ -15,6 +15,7 @@ Errors = dict[str, list[str]]
 LONGEST_WORD = 120
 LONGEST_HOP = 300
 MOST_IN_HOP = 10
+MOST_UNKNOWN = 20
 
 
 def put(errors: Errors, path: str, said: str) -> None:
@@ -26,12 +27,15 @@ def refuse_unknown(
 ) -> None:
     """A parameter that nobody knows would be a policy that nobody follows."""
     names = list(known)
-    for name in given:
-        if name in names:
-            continue
-        path = f"{section}.{name}" if section else str(name)
-        meant = get_close_matches(str(name), names, n=1)
+    unknown = [str(name) for name in given if name not in names]
+    # To look for what was meant takes a moment each, and the given names may be many and long.
+    for name in unknown[:MOST_UNKNOWN]:
+        shown = name[:LONGEST_WORD]
+        path = f"{section}.{shown}" if section else shown
+        meant = get_close_matches(shown, names, n=1)
         put(errors, path, f"Unknown; did you mean {meant[0]}?" if meant else "Unknown.")
+    if len(unknown) > MOST_UNKNOWN:
+        put(errors, section or "fields", f"{len(unknown) - MOST_UNKNOWN:,} more are unknown.")
 
 
 def read(parameter: Parameter, value: Any, errors: Errors) -> Any:

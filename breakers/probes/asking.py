@@ -6,20 +6,27 @@ import contextlib
 import functools
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import httpx
 
 from breakers.probes import guard
+from breakers.probes.guard import Target
 from controlplane.core.outbox.transports import names
 from controlplane.core.outbox.transports.failures import TransientFailure
+from controlplane.core.outbox.transports.guarded import Address
 
 SECONDS = 2.0
+LOOK_UP_SECONDS = 1.8
+"""Less, so that a name that nobody knows is told as such."""
 AT_ONCE = 16
 BROKEN_FROM = 500
 """HTTP statuses from here on say that it does not work; any other is an answer."""
 LONGEST_ERROR = 500
+
+LookUp = Callable[[Target], Awaitable[Address]]
 
 
 @dataclass(frozen=True)
@@ -40,21 +47,30 @@ def ask_all(
 
 
 async def _ask_all(urls: Mapping[str, str], resolver: names.Resolve) -> dict[str, Result]:
+    """Each that is asked has a thread of its own for looking its name up: names that hang keep
+    nobody else waiting."""
     room = asyncio.Semaphore(AT_ONCE)
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="probe") as pool:
 
-    async def one(url: str) -> Result:
-        async with room:
-            return await _ask(url, resolver)
+        async def address(target: Target) -> Address:
+            look_up = functools.partial(
+                guard.looked_up, target, seconds=LOOK_UP_SECONDS, resolver=resolver
+            )
+            return await asyncio.get_running_loop().run_in_executor(pool, look_up)
 
-    results = await asyncio.gather(*(one(url) for url in urls.values()))
+        async def one(url: str) -> Result:
+            async with room:
+                return await _ask(url, address)
+
+        results = await asyncio.gather(*(one(url) for url in urls.values()))
     return dict(zip(urls, results, strict=True))
 
 
-async def _ask(url: str, resolver: names.Resolve) -> Result:
+async def _ask(url: str, look_up: LookUp) -> Result:
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
-            error = await _asked(guard.parsed(url), resolver)
+            error = await _asked(guard.parsed(url), look_up)
     except guard.Refused as refused:
         return Result(None, 0.0, str(refused))
     except TransientFailure as failure:
@@ -67,9 +83,9 @@ async def _ask(url: str, resolver: names.Resolve) -> Result:
     return Result(not error, took_ms, error[:LONGEST_ERROR])
 
 
-async def _asked(target: guard.Target, resolver: names.Resolve) -> str:
+async def _asked(target: Target, look_up: LookUp) -> str:
     """What is wrong with the answer; empty if nothing is."""
-    address = await asyncio.to_thread(guard.address, target, seconds=SECONDS, resolver=resolver)
+    address = guard.literal(target) or await look_up(target)
     if target.scheme == "tcp":
         _, writer = await asyncio.open_connection(str(address), target.port)
         writer.close()
@@ -82,7 +98,7 @@ async def _asked(target: guard.Target, resolver: names.Resolve) -> str:
     return await _over_http(url, target)
 
 
-async def _over_http(url: httpx.URL, target: guard.Target) -> str:
+async def _over_http(url: httpx.URL, target: Target) -> str:
     """Redirects are not followed: they would lead past the guard. The body is not read."""
     transport = httpx.AsyncHTTPTransport(verify=_trust(), trust_env=False)
     usual = guard.SCHEMES[target.scheme] == target.port

@@ -5,65 +5,51 @@ goes to a checked one: a second look-up could be answered differently.
 """
 
 import ipaddress
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from collections.abc import Sequence
 
 from django.conf import settings
 
+from breakers.policies import addresses
+from breakers.policies.addresses import USUAL_PORTS as SCHEMES
+from breakers.policies.addresses import Target
 from controlplane.core.outbox.transports import names
 from controlplane.core.outbox.transports.guarded import Address, is_public
 
-SCHEMES = {"tcp": None, "http": 80, "https": 443}
-"""With their usual ports."""
-LONGEST = 500
+__all__ = ["SCHEMES", "Refused", "Target", "literal", "looked_up", "parsed"]
 
 
 class Refused(Exception):
     """This can't be asked; the text says why, for whoever registered it."""
 
 
-@dataclass(frozen=True)
-class Target:
-    """What to ask: `path` has the query, and is empty for tcp."""
-
-    scheme: str
-    host: str
-    port: int
-    path: str = ""
-
-
 def parsed(url: str) -> Target:
     """`tcp://redis:6379`, `https://api.example.com/health`; raises :class:`Refused`."""
-    if len(url) > LONGEST or not url.isascii() or not url.isprintable() or " " in url:
-        raise Refused(f"A probe's URL has up to {LONGEST} plain characters.")
     try:
-        parts = urlsplit(url)
-        port = parts.port
+        return addresses.target(url)
     except ValueError as error:
-        raise Refused("That is not a valid URL.") from error
-    if parts.scheme not in SCHEMES or not parts.hostname:
-        raise Refused("A probe's URL begins with tcp://, http:// or https:// and names a host.")
-    if parts.username or parts.password:
-        raise Refused("A probe's URL must not hold a user or a password.")
-    port = port or SCHEMES[parts.scheme]
-    if not port:
-        raise Refused("Say which port: tcp://redis:6379.")
-    if parts.scheme == "tcp":
-        if parts.path not in {"", "/"} or parts.query:
-            raise Refused("A tcp probe has no path.")
-        return Target("tcp", parts.hostname, port)
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme, parts.hostname, port, path)
+        raise Refused(str(error)) from error
 
 
-def address(target: Target, *, seconds: float, resolver: names.Resolve = names.resolve) -> Address:
+def literal(target: Target) -> Address | None:
+    """The target's address if it names one itself: nobody has to be asked for it. Raises
+    :class:`Refused` if it may not be asked."""
+    try:
+        found = ipaddress.ip_address(target.host)
+    except ValueError:
+        return None
+    return _permitted(target, [found])
+
+
+def looked_up(
+    target: Target, *, seconds: float, resolver: names.Resolve = names.resolve
+) -> Address:
     """An address of the target that may be asked. Raises :class:`Refused` if one of them may not,
     and a `TransientFailure` if nobody knows it in time."""
-    try:
-        found = [ipaddress.ip_address(target.host)]
-    except ValueError:
-        texts = names.look_up(target.host, target.port, resolver=resolver, seconds=seconds)
-        found = [ipaddress.ip_address(text) for text in texts]
+    texts = names.look_up(target.host, target.port, resolver=resolver, seconds=seconds)
+    return _permitted(target, [ipaddress.ip_address(text) for text in texts])
+
+
+def _permitted(target: Target, found: Sequence[Address]) -> Address:
     if not all(_is_ours(one) or is_public(one) for one in found):
         raise Refused(
             f"{target.host} is not on the public internet; PROBE_ALLOW can name your networks."

@@ -1,23 +1,23 @@
 """Naming services, stores and event channels: who they are, what is lost without them."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from django.db import models, transaction
+from django.db import transaction
 
 from breakers import names, publication
 from breakers.models import Channel, Service
 from breakers.policies import values
 from breakers.policies.addresses import probe_problem, web_problem
-from breakers.services import registry
-from breakers.services.registry import Record
+from breakers.services.permission import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 
-LEVELS = (1, 2, 3)
 MOST_LISTED = 50
+WRITTEN_AT_ONCE = 500
 LONGEST = {
     "name": 120, "owner": 120, "runbook_url": 500, "notes": 4000, "failure_mode": 2000,
     "fallback": 4000, "impact": 2000, "probe_url": 500, "stream": 200, "producer": 60,
@@ -35,56 +35,85 @@ CHANNEL_TEXTS = (
 )  # fmt: skip
 CHANNEL_FIELDS = (*CHANNEL_TEXTS, "kind")
 
-Entry = Service | Channel
+Said = dict[str, Any]
+Entry = TypeVar("Entry", Service, Channel)
 
 
-def put_service(
-    *,
-    slug: str,
-    fields: Mapping[str, Any],
-    actor: Actor,
-    now: datetime,
-    record: Record = audit.record,
-) -> Service:
+@dataclass(frozen=True)
+class Catalogue(Generic[Entry]):
+    """The table of one kind of entries: its key and the fields that somebody says."""
+
+    kind: str
+    model: type[Entry]
+    key: str
+    fields: tuple[str, ...]
+
+    def known(self) -> dict[str, Said]:
+        """What is registered, by its key."""
+        return {row.pk: self.picture(row) for row in self.model._default_manager.all()}
+
+    def picture(self, row: Entry) -> Said:
+        """What the audit trail keeps of it."""
+        return {field: getattr(row, field) for field in self.fields}
+
+    def row(self, name: str, said: Said, now: datetime) -> Entry:
+        return self.model(**{self.key: name, **said, "changed_at": now})
+
+    def write(self, said: Mapping[str, Said], now: datetime) -> None:
+        """Have all these entries say this, whether they are there or not."""
+        self.model._default_manager.bulk_create(
+            [self.row(name, one, now) for name, one in said.items()],
+            update_conflicts=True,
+            unique_fields=[self.key],
+            update_fields=[*self.fields, "changed_at"],
+            batch_size=WRITTEN_AT_ONCE,
+        )
+
+    def told(self, name: str, before: Said | None, after: Said) -> Said:
+        """What the audit trail is told of an entry that says something else now."""
+        return {
+            "action": f"{self.kind}.registered" if before is None else f"{self.kind}.changed",
+            "target": f"{self.kind}:{name}"[:200],
+            "before": before,
+            "after": after,
+        }
+
+    def put(self, name: str, said: Said, *, actor: Actor, now: datetime) -> Entry:
+        rows = self.model._default_manager
+        present = rows.filter(pk=name).first()
+        if present is not None and self.picture(present) == said:
+            return present
+        with transaction.atomic():
+            publication.lock()
+            present = rows.filter(pk=name).first()
+            before = None if present is None else self.picture(present)
+            row = self.row(name, said, now)
+            if before != said:
+                row.save(force_insert=before is None, force_update=before is not None)
+                audit.record(**self.told(name, before, said), actor=actor, now=now)
+            return rows.get(pk=name)
+
+
+SERVICES = Catalogue("service", Service, "slug", SERVICE_FIELDS)
+CHANNELS = Catalogue("channel", Channel, "name", CHANNEL_FIELDS)
+
+
+def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: datetime) -> Service:
     """Register a service, or have it say exactly this from now on.
 
     Raises :class:`Forbidden` or :class:`InvalidInput`. What is the same already changes nothing.
     """
-    actor.require(registry.SCOPE)
-    if not names.is_slug(slug):
-        said = f"Must be 1 to {names.LONGEST} of the letters, digits and signs a-z 0-9 -"
-        raise InvalidInput({"slug": [said]})
-    checked = _service(slug, fields)
-    with transaction.atomic():
-        publication.lock()
-        row = Service.objects.select_for_update().filter(pk=slug).first()
-        told = _write(row, Service(slug=slug), checked, "service", SERVICE_FIELDS, now)
-        if told:
-            record(**told, actor=actor, now=now)
-        return Service.objects.get(pk=slug)
+    require_admin(actor)
+    return SERVICES.put(slug, checked_service(slug, fields), actor=actor, now=now)
 
 
-def put_channel(
-    *,
-    name: str,
-    fields: Mapping[str, Any],
-    actor: Actor,
-    now: datetime,
-    record: Record = audit.record,
-) -> Channel:
+def put_channel(*, name: str, fields: Mapping[str, Any], actor: Actor, now: datetime) -> Channel:
     """Register a stream's consumer or a socket, or have it say exactly this from now on.
 
     Raises :class:`Forbidden` or :class:`InvalidInput`.
     """
-    actor.require(registry.SCOPE)
-    checked = _channel(name, fields)
-    with transaction.atomic():
-        publication.lock()
-        row = Channel.objects.select_for_update().filter(pk=name).first()
-        told = _write(row, Channel(name=name), checked, "channel", CHANNEL_FIELDS, now)
-        if told:
-            record(**told, actor=actor, now=now)
-        return Channel.objects.get(pk=name)
+    require_admin(actor)
+    return CHANNELS.put(name, checked_channel(name, fields), actor=actor, now=now)
 
 
 def require_new(slug: str) -> None:
@@ -98,37 +127,12 @@ def is_known(slug: str) -> bool:
     return names.is_slug(slug) and Service.objects.filter(pk=slug).exists()
 
 
-def picture(row: models.Model, fields: tuple[str, ...]) -> dict[str, Any]:
-    """What the audit trail keeps of a service or channel."""
-    return {field: getattr(row, field) for field in fields}
-
-
-def _write(
-    row: Entry | None,
-    new: Entry,
-    checked: dict[str, Any],
-    kind: str,
-    fields: tuple[str, ...],
-    now: datetime,
-) -> dict[str, Any]:
-    """Write the row; returns what the audit trail is told, nothing if it is the same already."""
-    before = picture(row, fields) if row is not None else None
-    if before == checked:
-        return {}
-    written = row if row is not None else new
-    for field, value in checked.items():
-        setattr(written, field, value)
-    written.changed_at = now
-    written.save(force_insert=row is None)
-    return {
-        "action": f"{kind}.registered" if before is None else f"{kind}.changed",
-        "target": f"{kind}:{written.pk}"[:200],
-        "before": before,
-        "after": checked,
-    }
-
-
-def _service(slug: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def checked_service(slug: str, fields: Mapping[str, Any]) -> Said:
+    """All that a service says, with the defaults of what the fields leave out. Raises
+    :class:`InvalidInput`."""
+    if not names.is_slug(slug):
+        said = f"Must be 1 to {names.LONGEST} of the letters, digits and signs a-z 0-9 -"
+        raise InvalidInput({"slug": [said]})
     errors: values.Errors = {}
     values.refuse_unknown("", fields, SERVICE_FIELDS, errors)
     found = _texts(fields, SERVICE_TEXTS, errors)
@@ -148,7 +152,8 @@ def _service(slug: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _channel(name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+def checked_channel(name: str, fields: Mapping[str, Any]) -> Said:
+    """The same of a channel."""
     errors: values.Errors = {}
     values.refuse_unknown("", fields, CHANNEL_FIELDS, errors)
     if not values.text("name", name, 200, errors):

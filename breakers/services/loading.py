@@ -1,7 +1,5 @@
 """Loading a configuration folder: all of it or nothing, and what that changes."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -9,85 +7,27 @@ from typing import Any
 from django.db import transaction
 
 from breakers import names, publication
-from breakers.models import Channel, Dependency, Registry, Service
+from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
-from breakers.policies.configuration import FILES, Configuration, where
-from breakers.policies.documents import Difference, differences
+from breakers.policies.configuration import FILES, Configuration
+from breakers.policies.documents import COLUMNS
 from breakers.services import catalogue, registry
+from breakers.services.permission import require_admin
+from breakers.services.plans import CHANGED, KEPT, NEW, SAME, Change, Plan, Write, plan
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import InvalidInput
+from controlplane.core.live.notes import changed
+
+__all__ = ["CHANGED", "KEPT", "NEW", "SAME", "Change", "Plan", "load", "load_folder"]
 
 REASON = "config load"
-CONSOLE = ("user", "token", "slack")
-"""Types of actors whose changes were made by hand rather than by loading files."""
-NEW, CHANGED, SAME, KEPT = "new", "changed", "same", "kept"
 LARGEST_FILE = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Change:
-    """What loading did with one service, dependency or channel. `edited` says who had changed it
-    by hand since, and when; empty if nobody had."""
-
-    kind: str
-    name: str
-    outcome: str
-    differences: tuple[Difference, ...] = ()
-    edited: str = ""
-
-
-@dataclass(frozen=True)
-class Loaded:
-    changes: tuple[Change, ...]
-    remarks: tuple[str, ...]
-    elsewhere: tuple[str, ...]
-    """Dependencies that are registered and stand in no file; they are left alone."""
-
-    def count(self, outcome: str) -> int:
-        return sum(change.outcome == outcome for change in self.changes)
-
-
-@dataclass
-class _Load:
-    """One run: who loads, what was edited by hand, what is wrong."""
-
-    wanted: Configuration
-    keep_edited: bool
-    actor: Actor
-    now: datetime
-    edited: Mapping[str, str]
-    errors: dict[str, list[str]] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-
-    def note(self, **row: Any) -> None:
-        """Keep an audit row for the end: switches are engaged by whoever holds the trail's lock."""
-        self.rows.append(row)
-
-    def put(
-        self,
-        kind: str,
-        name: str,
-        before: dict[str, Any] | None,
-        write: Callable[[], dict[str, Any]],
-        place: Callable[[str], str],
-    ) -> None:
-        """Write one entry; what is wrong with it is noted under its file and key."""
-        by_hand = self.edited.get(f"{kind}:{name}", "")
-        if by_hand and self.keep_edited:
-            self.changes.append(Change(kind, name, KEPT, edited=by_hand))
-            return
-        try:
-            after = write()
-        except InvalidInput as error:
-            self.errors.update({place(path): said for path, said in error.errors.items()})
-            return
-        found = tuple(differences(before, after))
-        outcome = NEW if before is None else CHANGED if found else SAME
-        by_hand = by_hand if outcome != SAME else ""
-        self.changes.append(Change(kind, name, outcome, found, by_hand))
+WRITTEN_AT_ONCE = 500
+POLICY = (
+    *COLUMNS, "document", "on_outage", "version", "registered_at", "changed_at", "removed_at",
+)  # fmt: skip
+"""What loading writes of a dependency; what is counted of it stays."""
 
 
 def load(
@@ -97,31 +37,28 @@ def load(
     dry_run: bool = False,
     actor: Actor,
     now: datetime,
-) -> Loaded:
+) -> Plan:
     """Have everything the files name be as they say. What they don't name is left alone.
 
-    With `keep_edited`, so is what somebody changed by hand after it was loaded. Raises
-    :class:`InvalidInput`, which names file and key, and then changes nothing.
+    All of it is one version, told once. With `keep_edited`, what somebody changed by hand after it
+    was loaded stays. Raises :class:`InvalidInput`, which names file and key, and :class:`Conflict`
+    if there is no room; then nothing has changed.
     """
+    require_admin(actor)
+    found = plan(wanted, keep_edited=keep_edited)
+    if dry_run or not found.writes:
+        return found
     with transaction.atomic():
-        publication.lock()
-        run = _Load(wanted, keep_edited, actor, now, _edited_by_hand())
-        _services(run)
-        _channels(run)
-        _dependencies(run)
-        if run.errors:
-            raise InvalidInput(run.errors)
-        rows = Dependency.objects.registered().exclude(document={})
-        elsewhere = sorted({row.name for row in rows} - wanted.dependencies.keys())
-        if dry_run:
-            transaction.set_rollback(True)
-            run.rows.clear()
-        for row in run.rows:
-            audit.record(**row)
-    return Loaded(tuple(run.changes), wanted.remarks, tuple(elsewhere))
+        head = publication.lock()
+        # Once more: what it was compared with may have changed before the lock.
+        found = plan(wanted, keep_edited=keep_edited)
+        told = _write_catalogue(found, now)
+        told += _write_dependencies(found.of("dependency"), head, now)
+        audit.record_many([{**row, "actor": actor, "now": now} for row in told])
+    return found
 
 
-def load_folder(folder: Path, **how: Any) -> Loaded:
+def load_folder(folder: Path, **how: Any) -> Plan:
     """The same from the files in a folder."""
     return load(configuration.read(read_files(folder)), **how)
 
@@ -149,101 +86,46 @@ def nothing_yet() -> bool:
     return not (Registry.objects.filter(version__gt=0).exists() or Service.objects.exists())
 
 
-def _services(run: _Load) -> None:
-    wanted = run.wanted
-    known = {row.pk: catalogue.picture(row, catalogue.SERVICE_FIELDS) for row in _all(Service)}
-    speaks_of_services = configuration.SERVICES in wanted.files
-    for slug in {**wanted.services, **wanted.retries}:
-        before = known.get(slug)
-        if slug not in wanted.services and (speaks_of_services or before is None):
-            run.errors[f"{configuration.RETRY}: workers: {slug}"] = ["There is no such service."]
-            continue
-        fields = {**wanted.services[slug]} if slug in wanted.services else {**(before or {})}
-        if slug in wanted.retries:
-            fields["retry"] = wanted.retries[slug]
-        elif configuration.RETRY not in wanted.files and before:
-            fields.setdefault("retry", before["retry"])
-        run.put(
-            "service", slug, before, _service_writer(run, slug, fields), _place("services", slug)
-        )
+def _write_catalogue(found: Plan, now: datetime) -> list[dict[str, Any]]:
+    """Write services and channels; returns what the audit trail is told."""
+    told = []
+    for shelf in (catalogue.SERVICES, catalogue.CHANNELS):
+        writes = found.of(shelf.kind)
+        shelf.write({one.name: one.after for one in writes}, now)
+        told += [shelf.told(one.name, one.before, one.after) for one in writes]
+    return told
 
 
-def _service_writer(run: _Load, slug: str, fields: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    def write() -> dict[str, Any]:
-        row = catalogue.put_service(
-            slug=slug, fields=fields, actor=run.actor, now=run.now, record=run.note
-        )
-        return catalogue.picture(row, catalogue.SERVICE_FIELDS)
-
-    return write
-
-
-def _channels(run: _Load) -> None:
-    known = {row.pk: catalogue.picture(row, catalogue.CHANNEL_FIELDS) for row in _all(Channel)}
-    for name, fields in run.wanted.channels.items():
-
-        def write(name: str = name, fields: dict[str, Any] = fields) -> dict[str, Any]:
-            row = catalogue.put_channel(
-                name=name, fields=fields, actor=run.actor, now=run.now, record=run.note
-            )
-            return catalogue.picture(row, catalogue.CHANNEL_FIELDS)
-
-        run.put("channel", name, known.get(name), write, _place("channels", name))
-
-
-def _dependencies(run: _Load) -> None:
-    rows = {row.name: row for row in Dependency.objects.all()}
-    for name, fields in run.wanted.dependencies.items():
-        caller, callee = names.parts(name) or ("", "")
-        row = rows.get(name)
-        before = registry.picture(row) if row and registry.is_registered(row) else None
-        if before is None and configuration.TIMEOUT not in run.wanted.files:
-            said = f"It is not registered, and {configuration.TIMEOUT} is not there."
-            run.errors[name] = [said]
-            continue
-        kept = {field: (before or {}).get(field) for field in run.wanted.silent_on}
-        whole = {**kept, **fields}
-
-        def write(
-            caller: str = caller, callee: str = callee, whole: dict[str, Any] = whole
-        ) -> dict[str, Any]:
-            row = registry.put(
-                caller=caller,
-                callee=callee,
-                fields=whole,
-                reason=REASON,
-                actor=run.actor,
-                now=run.now,
-                record=run.note,
-            )
-            return registry.picture(row)
-
-        def place(path: str, name: str = name) -> str:
-            return where(name, path)
-
-        run.put("dependency", name, before, write, place)
-
-
-def _place(part: str, name: str) -> Callable[[str], str]:
-    return lambda path: f"{configuration.SERVICES}: {part}: {name}: {path}"
-
-
-def _all(model: type[Service] | type[Channel]) -> Iterable[Any]:
-    return model._default_manager.all()
-
-
-def _edited_by_hand() -> dict[str, str]:
-    """What people and programs changed last, by what it is, with who and when."""
-    kinds = ("dependency", "service", "channel")
-    actions = [f"{kind}.{did}" for kind in kinds for did in ("registered", "changed", "removed")]
-    last = (
-        AuditEntry.objects.filter(action__in=actions)
-        .order_by("target", "-id")
-        .distinct("target")
-        .values_list("target", "actor_type", "actor_name", "action", "at")
+def _write_dependencies(writes: list[Write], head: Registry, now: datetime) -> list[dict[str, Any]]:
+    """Write policies, with one version for all; returns what the audit trail is told."""
+    if not writes:
+        return []
+    registry.require_room(sum(one.before is None for one in writes))
+    present = registry.lock_many([one.name for one in writes])
+    version = publication.advance(head, now)
+    rows = []
+    for one in writes:
+        caller, callee = names.parts(one.name) or ("", "")
+        row = present.get(one.name) or Dependency(caller=caller, callee=callee)
+        registry.say(row, one.after, now)
+        row.version = version
+        rows.append(row)
+    # A report may make one of them meanwhile: then it is that row.
+    Dependency.objects.bulk_create(
+        [_as_new(row) for row in rows],
+        update_conflicts=True,
+        unique_fields=["caller", "callee"],
+        update_fields=POLICY,
+        batch_size=WRITTEN_AT_ONCE,
     )
-    return {
-        target: f"{action.partition('.')[2]} by {kind}:{name} on {at:%Y-%m-%d %H:%M} UTC"
-        for target, kind, name, action, at in last
-        if kind in CONSOLE
-    }
+    changed("breakers", *(row.name for row in rows))
+    return [
+        {**registry.told(row, one.before, one.after), "reason": REASON}
+        for row, one in zip(rows, writes, strict=True)
+    ]
+
+
+def _as_new(row: Dependency) -> Dependency:
+    """The same without its id, so that its name decides which row it is."""
+    fields = {name: getattr(row, name) for name in ("caller", "callee", *POLICY)}
+    return Dependency(**fields)

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from breakers import publication
 from breakers.models import Override
 from breakers.services import endings, registry
+from breakers.services.permission import SCOPE
 from controlplane.core import durations
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
@@ -51,7 +52,8 @@ class Acknowledged:
 
     @property
     def by_all(self) -> bool:
-        return self.applied == self.instances
+        """Where nobody reports, nobody is known to go by it."""
+        return 0 < self.instances == self.applied
 
 
 def put(
@@ -69,7 +71,7 @@ def put(
     `expires_in` is a duration, `90s` to `30d`; only a reset needs none. Raises :class:`Forbidden`,
     :class:`NotFound` or :class:`InvalidInput`.
     """
-    actor.require(registry.SCOPE)
+    actor.require(SCOPE)
     lasts = _checked(mode, reason, expires_in)
     with transaction.atomic():
         head = publication.lock()
@@ -97,7 +99,7 @@ def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: dat
 
     Raises :class:`Forbidden`, or :class:`NotFound` if nothing is forced.
     """
-    actor.require(registry.SCOPE)
+    actor.require(SCOPE)
     if reason and (problems := unreadable(reason, called="reason")):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():

@@ -1,6 +1,6 @@
 """Registering a dependency and its policy, changing it, and taking it out again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,21 +9,16 @@ from django.db import transaction
 from breakers import names, publication
 from breakers.models import Dependency
 from breakers.policies import policy
+from breakers.policies.documents import COLUMNS
 from breakers.services import endings
+from breakers.services.permission import require_admin
+from breakers.services.reported import purge_discovered, rediscover
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
 
-Record = Callable[..., object]
-"""What writes an audit row, or notes it for later: :func:`audit.record` and its like."""
-
-SCOPE = "breakers:write"
-MOST_DEPENDENCIES = 20_000
-COLUMNS = (
-    "protocol", "criticality", "mode", "owner", "runbook_url", "notes", "managed_by",
-)  # fmt: skip
-"""What stands in the document and in a column of its own as well."""
+__all__ = ["purge_discovered", "put", "rediscover", "remove"]
 
 
 def put(
@@ -34,47 +29,56 @@ def put(
     actor: Actor,
     now: datetime,
     reason: str = "",
-    record: Record = audit.record,
 ) -> Dependency:
     """Register the dependency, or have its policy say exactly this from now on.
 
     `fields` are those of :func:`policy.checked`, and `on_outage`. Whoever depends on it is told at
     once; a policy that is the same already changes nothing. Raises :class:`Forbidden` or
-    :class:`InvalidInput`. One that is registered just now has `registered_at == now`. Whoever
-    writes many at once gives its own `record`, to write the audit rows last.
+    :class:`InvalidInput`. One that is registered just now has `registered_at == now`.
     """
-    actor.require(SCOPE)
+    require_admin(actor)
     require_names(caller, callee)
-    document, on_outage = _checked(fields)
+    wanted = checked(fields)
+    present = Dependency.objects.named(caller, callee).first()
+    if present is not None and said(present) == wanted:
+        return present
     with transaction.atomic():
         registry = publication.lock()
-        dependency = _locked(caller, callee)
-        before = picture(dependency) if dependency and is_registered(dependency) else None
-        if dependency is None:
-            _require_room()
-            dependency = Dependency(caller=caller, callee=callee, registered_at=now)
-        after = {**document, "on_outage": on_outage}
-        if before == after:
+        dependency = _made(caller, callee, now)
+        before = said(dependency)
+        if before == wanted:
             return dependency
-        if before is None:
-            dependency.registered_at = now
-        for column in COLUMNS:
-            setattr(dependency, column, document[column])
-        dependency.document, dependency.on_outage = document, on_outage
-        dependency.changed_at, dependency.removed_at = now, None
+        say(dependency, wanted, now)
         dependency.save()
         publication.advance(registry, now, dependency)
         changed("breakers", dependency.name)
-        record(
-            actor=actor,
-            action="dependency.registered" if before is None else "dependency.changed",
-            target=target(dependency),
-            reason=reason.strip(),
-            before=before,
-            after=after,
-            now=now,
+        audit.record(
+            **told(dependency, before, wanted), reason=reason.strip(), actor=actor, now=now
         )
         return dependency
+
+
+def say(dependency: Dependency, wanted: Mapping[str, Any], now: datetime) -> None:
+    """Have the row say this policy, which :func:`checked` has made; nothing is written yet."""
+    if not is_registered(dependency):
+        dependency.registered_at = now
+    document = {name: value for name, value in wanted.items() if name != "on_outage"}
+    for column in COLUMNS:
+        setattr(dependency, column, document[column])
+    dependency.document, dependency.on_outage = document, wanted["on_outage"]
+    dependency.changed_at, dependency.removed_at = now, None
+
+
+def told(
+    dependency: Dependency, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the audit trail is told of a policy that says something else now."""
+    return {
+        "action": "dependency.registered" if before is None else "dependency.changed",
+        "target": target(dependency),
+        "before": before,
+        "after": after,
+    }
 
 
 def remove(
@@ -84,7 +88,7 @@ def remove(
 
     Raises :class:`Forbidden` or :class:`NotFound`.
     """
-    actor.require(SCOPE)
+    require_admin(actor)
     with transaction.atomic():
         registry = publication.lock()
         dependency = find_locked(caller, callee)
@@ -145,6 +149,11 @@ def picture(dependency: Dependency) -> dict[str, Any]:
     return {**dependency.document, "on_outage": dependency.on_outage}
 
 
+def said(dependency: Dependency) -> dict[str, Any] | None:
+    """What somebody said of it; None of one that is not registered."""
+    return picture(dependency) if is_registered(dependency) else None
+
+
 def target(dependency: Dependency) -> str:
     """What audit rows about it, and its messages' thread, are about."""
     return f"dependency:{dependency.name}"
@@ -161,8 +170,9 @@ def require_names(caller: str, callee: str) -> None:
         raise InvalidInput(wrong)
 
 
-def _checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Document and outage policy, what is wrong with both told at once."""
+def checked(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole policy as :func:`picture` shows it. Raises :class:`InvalidInput`, which tells what
+    is wrong with the document and with `on_outage` at once."""
     errors: dict[str, list[str]] = {}
     document: dict[str, Any] = {}
     on_outage: dict[str, Any] = {}
@@ -176,18 +186,48 @@ def _checked(fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
         errors.update(error.errors)
     if errors:
         raise InvalidInput(errors)
-    return document, on_outage
+    return {**document, "on_outage": on_outage}
+
+
+def require_room(more: int) -> None:
+    """Raise :class:`Conflict` unless so many more may be registered. What is only reported does not
+    count: whoever may report must not keep others from registering."""
+    registered = Dependency.objects.registered().exclude(document={}).count()
+    if registered + more > names.MOST_REGISTERED:
+        raise Conflict(
+            f"No more than {names.MOST_REGISTERED:,} dependencies may be registered here."
+        )
+
+
+def lock_many(wanted: Collection[str]) -> dict[str, Dependency]:
+    """Those of these names that there are, locked in the order in which everybody locks many."""
+    pairs = [pair for name in wanted if (pair := names.parts(name))]
+    found = Dependency.objects.filter(
+        caller__in={caller for caller, _ in pairs}, callee__in={callee for _, callee in pairs}
+    )
+    ids = [row.pk for row in found.only("caller", "callee") if row.name in wanted]
+    rows = Dependency.objects.select_for_update(no_key=True).filter(pk__in=ids)
+    return {row.name: row for row in rows.order_by("pk")}
+
+
+def _made(caller: str, callee: str, now: datetime) -> Dependency:
+    """The row, locked, and made if there is none. A report that names it may make it meanwhile."""
+    found = _locked(caller, callee)
+    if found is None or not is_registered(found):
+        require_room(1)
+    if found is None:
+        new = Dependency(caller=caller, callee=callee, registered_at=now, changed_at=now)
+        Dependency.objects.bulk_create([new], ignore_conflicts=True)
+        found = _locked(caller, callee)
+    if found is None:  # A purge took it between the two.
+        raise Conflict(f"{names.dependency(caller, callee)} changed just now; try again.")
+    return found
 
 
 def _locked(caller: str, callee: str) -> Dependency | None:
-    return Dependency.objects.select_for_update().named(caller, callee).first()
-
-
-def _require_room() -> None:
-    if Dependency.objects.count() >= MOST_DEPENDENCIES:
-        raise Conflict(
-            f"There are {MOST_DEPENDENCIES:,} dependencies, which is the most this console keeps."
-        )
+    """Locked against other changes, not against reports: those only refer to the row."""
+    rows = Dependency.objects.select_for_update(no_key=True)
+    return rows.named(caller, callee).first()
 
 
 def _not_found() -> NotFound:

@@ -10,7 +10,9 @@ from controlplane.core.models import Tick
 
 TICK = "breakers.watch"
 LOOKS_BACK = timedelta(minutes=1)
-"""At most, after a pause: whoever was away longer reads everything anew."""
+"""At most; after a longer pause open pages read everything anew."""
+OVERLAP = timedelta(seconds=15)
+"""A turn is noted when it ends, also one that failed: what passed meanwhile is looked at again."""
 
 _FADED = """
     SELECT DISTINCT d.caller || '->' || d.callee
@@ -26,7 +28,10 @@ def tell(now: datetime) -> int:
     """Tell of dependencies with an instance that has turned stale, or is gone, since the last
     turn; returns how many. Telling twice costs a look."""
     last = Tick.objects.filter(name=TICK).values_list("ran_at", flat=True).first()
-    passed = LOOKS_BACK if last is None else min(max(now - last, timedelta()), LOOKS_BACK)
+    if last is None or now - last > LOOKS_BACK:
+        notes.missed()
+        return 0
+    passed = max(now - last, timedelta()) + OVERLAP
     stale, gone = now - HEARD_WITHIN, now - GONE_AFTER
     given = {
         "stale": stale,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from breakers.counts import COUNTERS, Counts
+
 WORST = ("unknown", "closed", "half_open", "open")
 """What a minute's `worst` stands for, by its number."""
-COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
 MINUTE = timedelta(minutes=1)
 
 
@@ -56,40 +57,6 @@ class Spark:
     @property
     def is_empty(self) -> bool:
         return not self.pieces and not self.troubled
-
-
-@dataclass(frozen=True)
-class Sums:
-    """Counters over some time."""
-
-    success: int = 0
-    failure: int = 0
-    timeout: int = 0
-    slow: int = 0
-    rejected: int = 0
-    fallback: int = 0
-    retry: int = 0
-
-    @property
-    def calls(self) -> int:
-        """Tries that reached the callee or ran out of time: rejected ones were never made."""
-        return self.success + self.failure + self.timeout
-
-    @property
-    def failure_share(self) -> float | None:
-        return (self.failure + self.timeout) / self.calls if self.calls else None
-
-    @property
-    def amplification(self) -> float | None:
-        """Tries for each call that was made at all; 1 is no retry."""
-        first = self.calls - self.retry
-        return self.calls / first if first > 0 else None
-
-    def share(self, name: str) -> float | None:
-        """Of one counter among all that was tried or turned away."""
-        whole = self.calls + self.rejected
-        count: int = getattr(self, name)
-        return count / whole if whole else None
 
 
 def spark(minutes: Iterable[Counted], first: datetime, length: int) -> Spark:
@@ -146,9 +113,9 @@ def coarser(found: Sequence[Band], step: int) -> list[Band]:
     return joined
 
 
-def sums(minutes: Iterable[Counted]) -> Sums:
+def sums(minutes: Iterable[Counted]) -> Counts:
     rows = list(minutes)
-    return Sums(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
+    return Counts(**{name: sum(getattr(one, name) for one in rows) for name in COUNTERS})
 
 
 def _place(one: Counted, first: datetime) -> int:

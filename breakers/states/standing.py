@@ -45,11 +45,6 @@ _COUNTS = f"""
     ) said
     GROUP BY dependency_id
 """  # noqa: S608
-_HOT = f"""
-    SELECT s.dependency_id, bool_or(s.state = 'open') AS is_open
-    {_SAID} AND i.reported_at >= %(fresh)s AND s.state <> 'closed'
-    GROUP BY s.dependency_id ORDER BY is_open DESC, s.dependency_id
-"""
 _LAST = """
     SELECT wanted.id, last.at
     FROM unnest(%(ids)s::bigint[]) AS wanted (id)
@@ -125,11 +120,6 @@ def of(dependencies: Sequence[Dependency], now: datetime) -> list[Standing]:
         _standing(one, counted.get(one.pk), overrides.get(one.pk), last.get(one.pk))
         for one in dependencies
     ]
-
-
-def hot(now: datetime) -> list[int]:
-    """Ids of dependencies with a fresh breaker that is not closed: open ones first."""
-    return [row[0] for row in _read(_HOT, now)]
 
 
 def instances(

@@ -1,12 +1,17 @@
 """Dependencies, and instances that report how their breakers stand, at a moment of the test's
 choosing."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
-from breakers import names
+from django.db import connection, transaction
+
+from breakers import names, turns
 from breakers.models import BreakerState, Dependency, Minute, Service, Transition
 from controlplane.core.models import Instance
 from controlplane.core.outbox.models import OutboxMessage
@@ -78,6 +83,28 @@ def transition(
         at=at,
         received_at=at,
     )
+
+
+@contextmanager
+def doing(turn: str) -> Iterator[None]:
+    """Somebody else is at a turn meanwhile."""
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            turns.alone(turn)
+            held.set()
+            done.wait(10)
+        connection.close()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(10)
+    try:
+        yield
+    finally:
+        done.set()
+        other.join(10)
 
 
 def reachable(settings: Any) -> None:

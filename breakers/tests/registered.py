@@ -10,6 +10,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.models import Instance
 from controlplane.core.people.roles import ALL_SCOPES, Role
 
+ADMIN = Actor(type="user", name="ada", role=Role.ADMIN, scopes=ALL_SCOPES)
 OPERATOR = Actor(type="user", name="olga", role=Role.OPERATOR, scopes=ALL_SCOPES)
 VIEWER = Actor(type="user", name="vera", role=Role.VIEWER, scopes=frozenset({"breakers:read"}))
 BREAKER = {"failure_threshold": 5, "window_seconds": 60, "open_seconds": 30, "half_open_calls": 1}
@@ -20,7 +21,7 @@ def dependency(now: datetime, name: str = "core->oracle", **fields: Any) -> Depe
     """One that is registered, with a breaker and a timeout unless `fields` say otherwise."""
     caller, _, callee = name.partition("->")
     said = {"timeout_ms": 60_000, "criticality": "high", "breaker": BREAKER, **fields}
-    return registry.put(caller=caller, callee=callee, fields=said, actor=OPERATOR, now=now)
+    return registry.put(caller=caller, callee=callee, fields=said, actor=ADMIN, now=now)
 
 
 def discovered(now: datetime, name: str = "core->oracle") -> Dependency:

@@ -1,11 +1,7 @@
 """Alarms from what is reported: begun once, told once, and over after two clean minutes."""
 
-import threading
-
 import pytest
-from django.db import connection, transaction
 
-from breakers import turns
 from breakers.alarms.services import look
 from breakers.models import Alarm
 from breakers.tests.fleet import (
@@ -14,12 +10,14 @@ from breakers.tests.fleet import (
     ORACLE,
     SECOND,
     dependency,
+    doing,
     minute,
     reachable,
     reports,
     told,
+    transition,
 )
-from controlplane.core.models import Instance
+from controlplane.core.models import Instance, Tick
 from controlplane.core.outbox import wordings
 
 pytestmark = pytest.mark.django_db
@@ -39,9 +37,10 @@ def standing():
 @pytest.mark.parametrize(
     ("counts", "rule"),
     [
-        ({"success": 97, "failure": 3, "timeout": 3}, "timeout_rate"),
+        ({"success": 90, "failure": 8, "timeout": 2}, "timeout_rate"),
         ({"success": 100, "retry": 11}, "retry_rate"),
         ({"success": 60, "rejected": 40, "fallback": 6}, "fallback_rate"),
+        ({"success": 95, "failure": 18, "retry": 11, "fallback": 6}, "fallback_rate"),
     ],
 )
 def test_a_rate_beyond_its_limit_is_an_alarm(counts, rule):
@@ -55,10 +54,10 @@ def test_a_rate_beyond_its_limit_is_an_alarm(counts, rule):
 @pytest.mark.parametrize(
     "counts",
     [
-        {"success": 99, "failure": 1, "timeout": 1},
+        {"success": 90, "failure": 9, "timeout": 1},
         {"success": 100, "retry": 10},
         {"success": 95, "rejected": 5, "fallback": 5},
-        {"success": 1, "timeout": 18, "failure": 18},
+        {"success": 1, "timeout": 18},
     ],
 )
 def test_what_is_within_its_limit_or_rests_on_few_calls_is_none(counts):
@@ -69,7 +68,7 @@ def test_what_is_within_its_limit_or_rests_on_few_calls_is_none(counts):
 
 def test_minutes_are_added_up_and_old_ones_left_out():
     about = dependency()
-    minute(about, NOW - MINUTE, success=10, timeout=1, failure=1)
+    minute(about, NOW - MINUTE, success=10, timeout=1)
     minute(about, NOW, success=10, timeout=0)
     minute(about, NOW - 6 * MINUTE, success=100_000)
 
@@ -96,7 +95,7 @@ def test_an_open_breaker_is_an_alarm_told_in_its_own_thread():
 
 
 def test_alarms_that_go_on_keep_what_was_seen_last():
-    minute(dependency(), success=50, timeout=50, failure=50)
+    minute(dependency(), success=50, timeout=50)
     reports("core/a1", "open")
     look(NOW)
     reports("core/a2", "open")
@@ -110,9 +109,11 @@ def test_alarms_that_go_on_keep_what_was_seen_last():
     }
 
 
-def test_what_an_operator_forces_open_has_not_tripped():
-    dependency()
-    reports("core/a1", "open", mode="forced_open")
+@pytest.mark.parametrize("mode", ["forced_open", "metrics_only", "reset"])
+def test_what_an_operator_forces_has_not_tripped(mode):
+    about = dependency()
+    reports("core/a1", "open", mode=mode)
+    transition(about, 1, "closed>open", NOW)
 
     assert look(NOW) == 0
 
@@ -153,12 +154,78 @@ def test_a_full_bulkhead_is_an_alarm_over_all_instances_of_a_service():
     )
 
 
+def test_silence_ends_no_alarm_until_it_has_lasted_five_minutes():
+    dependency()
+    reports("core/a1", "open")
+    look(NOW)
+
+    done = [look(NOW + minutes * MINUTE) for minutes in (1, 3, 5, 6)]
+    after = look(NOW + 7 * MINUTE)
+
+    assert done == [0, 0, 0, 0]
+    assert after == 1
+
+
+def test_one_who_is_silent_begins_no_alarm():
+    dependency()
+    reports("core/a1", "open", at=NOW - MINUTE)
+
+    assert look(NOW) == 0
+
+
+def test_a_breaker_that_opened_between_two_looks_is_an_alarm_and_told_as_short():
+    about = dependency()
+    reports("core/a1")
+    reports("core/a2")
+    transition(about, 1, "closed>open", NOW - 8 * SECOND)
+    transition(about, 2, "open>half_open", NOW - 5 * SECOND)
+
+    assert look(NOW) == 1
+    assert look(NOW + 10 * SECOND) == 0
+
+    (message,) = told("breaker.alarm")
+    assert message.payload["said"] == (
+        "The breaker of core->oracle opened for a moment, in 1 of 2 instances"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "at"),
+    [("open>half_open", NOW), ("open>closed", NOW), ("closed>open", NOW - 6 * MINUTE)],
+)
+def test_what_did_not_open_just_now_is_no_alarm(path, at):
+    transition(dependency(), 1, path, at)
+
+    assert look(NOW) == 0
+
+
+def test_a_trip_during_a_pause_of_the_clockwork_is_found_afterwards():
+    about = dependency()
+    Tick.objects.create(name="breakers.alarms", ran_at=NOW - 4 * MINUTE, ran_by="worker")
+    transition(about, 1, "closed>open", NOW - 3 * MINUTE)
+
+    assert look(NOW) == 1
+
+
+def test_bulkheads_with_the_longest_names_are_alarms_of_their_own():
+    names = {f"{'x' * 300}-{place}": {"in_flight": 9, "limit": 10} for place in range(2)}
+    Instance.objects.create(
+        pk="core/a1", service="core", reported_at=NOW, resilience={"bulkheads": names}
+    )
+
+    assert [look(NOW), look(NOW + 10 * SECOND)] == [2, 0]
+
+    assert len(standing()) == 2
+
+
 def test_more_than_three_at_once_are_told_together_and_end_together():
     for number in range(5):
         dependency(f"core->callee-{number}")
         reports("core/a1", "open", of=f"core->callee-{number}")
-
     look(NOW)
+    for number in range(5):
+        reports("core/a1", of=f"core->callee-{number}", at=NOW + 3 * MINUTE)
+
     look(NOW + 3 * MINUTE)
 
     assert not told("breaker.alarm")
@@ -167,6 +234,24 @@ def test_more_than_three_at_once_are_told_together_and_end_together():
     assert begun.payload["count"] == 5
     (over,) = told("breakers.alarms_over")
     assert over.payload["count"] == 5
+    assert begun.subject == over.subject == "alarms:breakers"
+
+
+def test_a_storm_is_summed_up_once_a_minute():
+    for place in range(12):
+        name = f"core->callee-{place}"
+        dependency(name)
+        dependency(f"{name}-too")
+        at = NOW + place * 10 * SECOND
+        reports("core/a1", "open", of=name, at=at)
+        reports("core/a1", "open", of=f"{name}-too", at=at)
+        look(at)
+    look(NOW + 130 * SECOND)
+
+    counts = [one.payload["count"] for one in told("breakers.alarms")]
+    assert len(told("breaker.alarm")) == 2
+    assert len(counts) == 3
+    assert sum(counts) == 22
 
 
 def test_a_fourth_within_a_minute_is_told_with_the_group():
@@ -187,22 +272,8 @@ def test_a_fourth_within_a_minute_is_told_with_the_group():
 def test_who_comes_while_another_looks_leaves_it_to_that_one():
     dependency()
     reports("core/a1", "open")
-    held, done = threading.Event(), threading.Event()
-
-    def hold():
-        with transaction.atomic():
-            turns.alone("alarms")
-            held.set()
-            done.wait(10)
-        connection.close()
-
-    other = threading.Thread(target=hold)
-    other.start()
-    held.wait(10)
-
-    meanwhile = look(NOW)
-    done.set()
-    other.join(10)
+    with doing("alarms"):
+        meanwhile = look(NOW)
 
     assert meanwhile == 0
     assert look(NOW) == 1

@@ -1,6 +1,6 @@
 """How retries multiply along chains of calls."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,3 +63,52 @@ def test_chain_is_a_way_there_is_and_its_product(attempts):
         product *= attempts[hop]
     assert product == found.tries
     assert len(set(found.services)) == len(found.services)
+
+
+def test_way_through_a_cycle_does_not_hide_a_better_one():
+    """What is above `c` is first looked at on a way that `b` is on already."""
+    attempts = {
+        ("a", "b"): 3, ("b", "c"): 2, ("c", "b"): 1, ("b", "d"): 1, ("c", "d"): 3, ("d", "e"): 1,
+    }  # fmt: skip
+
+    found = worst(attempts, "d", "e")
+
+    assert (list(found.services), found.tries) == (["a", "b", "c", "d", "e"], 18)
+
+
+SERVICES = "abcde"
+
+
+def brute_force(attempts, caller, callee):
+    """The most tries over every order of services in which each calls the next."""
+    best = attempts.get((caller, callee), 1)
+    others = [one for one in SERVICES if one not in (caller, callee)]
+    for count in range(1, len(others) + 1):
+        for above in permutations(others, count):
+            tries = 1
+            for hop in pairwise((*above, caller, callee)):
+                tries *= attempts.get(hop, 1 if hop == (caller, callee) else 0)
+            best = max(best, tries)
+    return best
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(SERVICES), st.sampled_from(SERVICES)),
+        st.integers(1, 3),
+        max_size=20,
+    )
+)
+def test_worst_chain_is_the_worst_there_is(attempts):
+    assert worst(attempts, "d", "e").tries == brute_force(attempts, "d", "e")
+
+
+def test_too_many_ways_are_not_all_looked_at():
+    everybody = [f"s{number}" for number in range(12)]
+    attempts = {(one, other): 2 for one in everybody for other in everybody if one != other}
+
+    found = worst(attempts, "s0", "s1", most=500)
+
+    assert not found.is_whole
+    assert found.tries > 1
+    assert worst({("s2", "s0"): 2}, "s0", "s1").is_whole

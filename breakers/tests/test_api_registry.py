@@ -35,12 +35,17 @@ FORCE = {"mode": "forced_open", "reason": REASON, "expires_in": "1h"}
 
 
 @pytest.fixture
+def admin():
+    return as_role("admin")
+
+
+@pytest.fixture
 def operator():
     return as_role("operator")
 
 
-def test_new_dependency_is_created_and_shown_as_it_was_said(operator):
-    answer = operator.send("put", ONE, POLICY)
+def test_new_dependency_is_created_and_shown_as_it_was_said(admin):
+    answer = admin.send("put", ONE, POLICY)
 
     assert answer.status_code == 201
     body = answer.json()
@@ -51,39 +56,39 @@ def test_new_dependency_is_created_and_shown_as_it_was_said(operator):
     for section in ("breaker", "retry", "fallback"):
         assert {key: body[section][key] for key in POLICY[section]} == POLICY[section]
     assert body["bulkhead"]["limit"] == 3
-    assert operator.get(ONE).json() == body
+    assert admin.get(ONE).json() == body
 
 
-def test_put_of_what_was_got_changes_nothing(operator):
-    operator.send("put", ONE, POLICY)
-    body = operator.get(ONE).json()
+def test_put_of_what_was_got_changes_nothing(admin):
+    admin.send("put", ONE, POLICY)
+    body = admin.get(ONE).json()
 
-    answer = operator.send("put", ONE, body)
+    answer = admin.send("put", ONE, body)
 
     assert answer.status_code == 200
     assert answer.json() == body
 
 
-def test_put_says_all_of_it(operator):
-    operator.send("put", ONE, POLICY)
+def test_put_says_all_of_it(admin):
+    admin.send("put", ONE, POLICY)
 
-    body = operator.send("put", ONE, {"timeout_ms": 5}).json()
+    body = admin.send("put", ONE, {"timeout_ms": 5}).json()
 
     assert (body["timeout_ms"], body["breaker"], body["notes"], body["version"]) == (5, None, "", 2)
 
 
-def test_post_creates_once(operator):
-    first = operator.post("/dependencies/", {"caller": "core", "callee": "oracle", **POLICY})
-    second = operator.post("/dependencies/", {"caller": "core", "callee": "oracle", **POLICY})
+def test_post_creates_once(admin):
+    first = admin.post("/dependencies/", {"caller": "core", "callee": "oracle", **POLICY})
+    second = admin.post("/dependencies/", {"caller": "core", "callee": "oracle", **POLICY})
 
     assert (first.status_code, second.status_code) == (201, 409)
     assert Registry.objects.get().version == 1
 
 
-def test_post_registers_what_was_only_reported(operator):
+def test_post_registers_what_was_only_reported(admin):
     discovered(db_now())
 
-    answer = operator.post("/dependencies/", {"caller": "core", "callee": "oracle"})
+    answer = admin.post("/dependencies/", {"caller": "core", "callee": "oracle"})
 
     assert answer.status_code == 201
 
@@ -98,56 +103,56 @@ def test_post_registers_what_was_only_reported(operator):
         ({"criticality": 5}, "criticality"),
     ],
 )
-def test_wrong_policy_is_refused_by_field(operator, body, field):
-    answer = operator.send("put", ONE, body)
+def test_wrong_policy_is_refused_by_field(admin, body, field):
+    answer = admin.send("put", ONE, body)
 
     assert answer.status_code == 400
     assert list(answer.json()["errors"]) == [field]
 
 
-def test_name_that_is_no_slug_is_refused(operator):
-    answer = operator.send("put", "/dependencies/Core/oracle/", POLICY)
+def test_name_that_is_no_slug_is_refused(admin):
+    answer = admin.send("put", "/dependencies/Core/oracle/", POLICY)
 
     assert answer.status_code == 400
     assert list(answer.json()["errors"]) == ["caller"]
 
 
 @pytest.mark.parametrize("path", [ONE, "/dependencies/core/%00/", "/dependencies/Core/x/"])
-def test_unknown_dependency_is_not_found(operator, path):
-    assert operator.get(path).status_code == 404
-    assert operator.send("delete", path).status_code == 404
-    assert operator.send("put", f"{path}override", FORCE).status_code == 404
+def test_unknown_dependency_is_not_found(admin, path):
+    assert admin.get(path).status_code == 404
+    assert admin.send("delete", path).status_code == 404
+    assert admin.send("put", f"{path}override", FORCE).status_code == 404
 
 
-def test_reported_dependency_is_shown_with_defaults(operator):
+def test_reported_dependency_is_shown_with_defaults(admin):
     discovered(db_now())
 
-    body = operator.get(ONE).json()
+    body = admin.get(ONE).json()
 
     assert (body["registered"], body["version"], body["breaker"]) == (False, 0, None)
 
 
-def test_removed_dependency_is_gone(operator):
-    operator.send("put", ONE, POLICY)
+def test_removed_dependency_is_gone(admin):
+    admin.send("put", ONE, POLICY)
 
-    answer = operator.send("delete", ONE, {"reason": "oracle is retired"})
+    answer = admin.send("delete", ONE, {"reason": "oracle is retired"})
 
     assert answer.status_code == 200
     assert answer.json()["removed_at"] is not None
-    assert operator.get(ONE).status_code == 404
-    assert operator.get("/dependencies/").json()["results"] == []
+    assert admin.get(ONE).status_code == 404
+    assert admin.get("/dependencies/").json()["results"] == []
 
 
-def test_list_comes_in_pages_and_filtered(operator):
+def test_list_comes_in_pages_and_filtered(admin):
     now = db_now()
     for callee in ("oracle", "vision", "weaver"):
         dependency(now, f"core->{callee}")
     dependency(now, "oracle->neo4j", criticality="critical", owner="Oracle")
 
-    page = operator.get("/dependencies/", {"limit": 3}).json()
-    rest = operator.client.get(page["next"]).json()
-    critical = operator.get("/dependencies/", {"criticality": "critical"}).json()
-    found = operator.get("/dependencies/", {"q": "ORAC"}).json()
+    page = admin.get("/dependencies/", {"limit": 3}).json()
+    rest = admin.client.get(page["next"]).json()
+    critical = admin.get("/dependencies/", {"criticality": "critical"}).json()
+    found = admin.get("/dependencies/", {"q": "ORAC"}).json()
 
     assert [row["name"] for row in page["results"] + rest["results"]] == [
         "core->oracle",
@@ -159,60 +164,60 @@ def test_list_comes_in_pages_and_filtered(operator):
     assert [row["name"] for row in found["results"]] == ["core->oracle", "oracle->neo4j"]
 
 
-def test_list_takes_as_many_queries_for_many(operator, django_assert_max_num_queries):
+def test_list_takes_as_many_queries_for_many(admin, django_assert_max_num_queries):
     now = db_now()
     for number in range(12):
         dependency(now, f"core->s{number}")
-        operator.send("put", f"/dependencies/core/s{number}/override", FORCE)
+        admin.send("put", f"/dependencies/core/s{number}/override", FORCE)
 
     with django_assert_max_num_queries(8):
-        rows = operator.get("/dependencies/").json()["results"]
+        rows = admin.get("/dependencies/").json()["results"]
 
     assert all(row["override"]["mode"] == "forced_open" for row in rows)
 
 
-def test_dry_run_tells_and_does_nothing(operator):
-    answer = operator.send("put", ONE, {**POLICY, "dry_run": True})
+def test_dry_run_tells_and_does_nothing(admin):
+    answer = admin.send("put", ONE, {**POLICY, "dry_run": True})
 
     assert answer.json()["dry_run"] is True
     assert not Dependency.objects.exists()
 
 
-def test_repeat_with_its_key_is_answered_again(operator):
-    first = operator.send("put", ONE, POLICY, Idempotency_Key="k1")
-    again = operator.send("put", ONE, POLICY, Idempotency_Key="k1")
-    other = operator.send("put", ONE, {"timeout_ms": 1}, Idempotency_Key="k1")
+def test_repeat_with_its_key_is_answered_again(admin):
+    first = admin.send("put", ONE, POLICY, Idempotency_Key="k1")
+    again = admin.send("put", ONE, POLICY, Idempotency_Key="k1")
+    other = admin.send("put", ONE, {"timeout_ms": 1}, Idempotency_Key="k1")
 
     assert (first.status_code, again.status_code, other.status_code) == (201, 201, 422)
     assert again["Idempotent-Replayed"] == "true"
 
 
-def test_override_is_set_with_who_obeys(operator):
+def test_override_is_set_with_who_obeys(admin):
     now = db_now()
     dependency(now)
     instance(now, "core/a1", config_version=2)
     instance(now, "core/a2", config_version=1)
 
-    answer = operator.send("put", f"{ONE}override", FORCE)
+    answer = admin.send("put", f"{ONE}override", FORCE)
 
     assert answer.status_code == 200
     body = answer.json()
     assert (body["mode"], body["reason"], body["version"]) == ("forced_open", REASON, 2)
     assert body["acknowledged"] == {"applied": 1, "instances": 2, "stragglers": ["core/a2"]}
-    assert operator.get(ONE).json()["override"]["acknowledged"] == body["acknowledged"]
+    assert admin.get(ONE).json()["override"]["acknowledged"] == body["acknowledged"]
 
 
-def test_override_is_taken_away(operator):
+def test_override_is_taken_away(admin):
     dependency(db_now())
-    operator.send("put", f"{ONE}override", FORCE)
+    admin.send("put", f"{ONE}override", FORCE)
 
-    answer = operator.send("delete", f"{ONE}override")
+    answer = admin.send("delete", f"{ONE}override")
 
     assert answer.status_code == 200
     body = answer.json()
     assert (body["ended_why"], body["version"]) == ("removed", 3)
-    assert operator.get(ONE).json()["override"] is None
-    assert operator.send("delete", f"{ONE}override").status_code == 404
+    assert admin.get(ONE).json()["override"] is None
+    assert admin.send("delete", f"{ONE}override").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -224,10 +229,10 @@ def test_override_is_taken_away(operator):
         ({"mode": None}, "mode"),
     ],
 )
-def test_wrong_override_is_refused_by_field(operator, change, field):
+def test_wrong_override_is_refused_by_field(admin, change, field):
     dependency(db_now())
 
-    answer = operator.send("put", f"{ONE}override", {**FORCE, **change})
+    answer = admin.send("put", f"{ONE}override", {**FORCE, **change})
 
     assert answer.status_code == 400
     assert list(answer.json()["errors"]) == [field]
@@ -253,33 +258,50 @@ def test_who_may_not_read_breakers_sees_nothing():
         assert Api().get(path).status_code == 401
 
 
-def test_token_that_may_write_does(operator):
-    token = with_token("breakers:write", "breakers:read", owner=person("operator", "owner"))
+def test_token_that_may_write_does(admin):
+    token = with_token("breakers:write", "breakers:read", owner=person("admin", "owner"))
 
     assert token.send("put", ONE, POLICY).status_code == 201
     assert token.send("put", f"{ONE}override", FORCE).json()["set_by"] == "token:ci"
 
 
-def test_paths_have_two_forms(operator):
+def test_operators_force_and_do_not_register(operator):
+    dependency(db_now())
+    owned = with_token("breakers:write", owner=person("operator", "owner"))
+
+    for caller in (operator, owned):
+        refused = [
+            caller.send("put", ONE, POLICY),
+            caller.send("delete", ONE),
+            caller.post("/dependencies/", {"caller": "core", "callee": "vision"}),
+            caller.send("put", "/services/oracle/", {"name": "Oracle"}),
+            caller.post("/services/", {"slug": "vision"}),
+        ]
+        assert {answer.status_code for answer in refused} == {403}
+        assert all("admin may" in answer.json()["detail"] for answer in refused)
+        assert caller.send("put", f"{ONE}override", FORCE).status_code == 200
+
+
+def test_paths_have_two_forms(admin):
     dependency(db_now())
 
-    assert operator.get("/dependencies/core/oracle").status_code == 308
-    assert operator.send("put", f"{ONE}override/", FORCE).status_code == 200
+    assert admin.get("/dependencies/core/oracle").status_code == 308
+    assert admin.send("put", f"{ONE}override/", FORCE).status_code == 200
 
 
-def test_service_is_registered_and_changed(operator):
-    first = operator.send("put", "/services/oracle/", {"name": "Oracle", "loses": ["NL2SQL"]})
-    second = operator.send("put", "/services/oracle/", {"name": "Oracle", "level": 2})
+def test_service_is_registered_and_changed(admin):
+    first = admin.send("put", "/services/oracle/", {"name": "Oracle", "loses": ["NL2SQL"]})
+    second = admin.send("put", "/services/oracle/", {"name": "Oracle", "level": 2})
 
     assert (first.status_code, second.status_code) == (201, 200)
     assert first.json()["loses"] == ["NL2SQL"]
     assert (second.json()["level"], second.json()["loses"]) == (2, [])
-    assert operator.get("/services/").json()["results"] == [second.json()]
+    assert admin.get("/services/").json()["results"] == [second.json()]
 
 
-def test_service_is_posted_once(operator):
-    first = operator.post("/services/", {"slug": "oracle"})
-    second = operator.post("/services/", {"slug": "oracle"})
+def test_service_is_posted_once(admin):
+    first = admin.post("/services/", {"slug": "oracle"})
+    second = admin.post("/services/", {"slug": "oracle"})
 
     assert (first.status_code, second.status_code) == (201, 409)
     assert first.json()["name"] == "oracle"
@@ -300,13 +322,13 @@ def test_service_is_posted_once(operator):
         ({"retry": {"max_retries": -1}}, "retry.max_retries"),
     ],
 )
-def test_wrong_service_is_refused_by_field(operator, body, field):
-    answer = operator.send("put", "/services/oracle/", body)
+def test_wrong_service_is_refused_by_field(admin, body, field):
+    answer = admin.send("put", "/services/oracle/", body)
 
     assert answer.status_code == 400
     assert list(answer.json()["errors"]) == [field]
 
 
-def test_unknown_service_is_not_found(operator):
-    assert operator.get("/services/oracle/").status_code == 404
-    assert operator.get("/services/%00/").status_code == 404
+def test_unknown_service_is_not_found(admin):
+    assert admin.get("/services/oracle/").status_code == 404
+    assert admin.get("/services/%00/").status_code == 404

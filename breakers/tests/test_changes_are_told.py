@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from breakers.services import overrides, registry
-from breakers.tests.registered import OPERATOR, REASON, dependency
+from breakers.tests.registered import ADMIN, REASON, dependency
 from controlplane.core.clock import db_now
 from controlplane.core.wire import LIVE_CHANNEL
 
@@ -51,7 +51,7 @@ def heard(callee):
 
 
 def test_every_change_is_told(heard, callee):
-    one = {"caller": "core", "callee": callee, "actor": OPERATOR}
+    one = {"caller": "core", "callee": callee, "actor": ADMIN}
 
     dependency(db_now(), f"core->{callee}")
     registered = heard()

@@ -3,9 +3,20 @@
 import pytest
 
 from breakers import conditions
-from breakers.conditions import Failing, Known
+from breakers.conditions import Known
 from breakers.models import Probe
-from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, reachable, reports, service, told
+from breakers.states.troubled import Troubled
+from breakers.tests.fleet import (
+    NOW,
+    ORACLE,
+    SECOND,
+    dependency,
+    doing,
+    reachable,
+    reports,
+    service,
+    told,
+)
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation import services
@@ -66,13 +77,95 @@ def test_a_store_that_does_not_answer_degrades_by_its_level():
     assert services.picture()["causes"] == ["Redis does not answer when it is asked."]
 
 
-def test_a_silent_instance_degrades_nothing_any_more():
+def test_a_few_open_instances_are_the_lowest_level_and_half_of_them_the_callees():
+    dependency()
+    service("oracle", level=3)
+    reports("core/a1", "open")
+    reports("core/a2")
+    reports("core/a3")
+
+    conditions.look(NOW)
+    few = level()
+    reports("core/a4", "open")
+    conditions.look(NOW + SECOND)
+
+    assert (few, level()) == (1, 3)
+
+
+def test_a_few_open_instances_of_what_does_not_answer_are_as_grave_as_its_loss():
+    dependency()
+    service("oracle", level=3, probe_url="tcp://oracle:80")
+    Probe.objects.create(service_id="oracle", is_away=True, failures=3, since=NOW)
+    reports("core/a1", "open")
+    for number in range(2, 6):
+        reports(f"core/a{number}")
+
+    conditions.look(NOW)
+
+    assert {one.what: one.level for one in services.known()} == {ORACLE: 3, "service:oracle": 3}
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("service", 1), ("external", 0), ("store", 0)])
+def test_a_service_of_ours_counts_whatever_its_criticality(kind, expected):
+    dependency(criticality="medium")
+    service("oracle", kind=kind)
+    reports("core/a1", "open")
+
+    conditions.look(NOW)
+
+    assert level() == expected
+
+
+@pytest.mark.parametrize("mode", ["forced_open", "metrics_only", "disabled", "reset"])
+def test_what_is_forced_is_no_cause(mode):
+    dependency()
+    reports("core/a1", "open", mode=mode)
+
+    assert not conditions.look(NOW)
+
+
+def test_silence_ends_no_cause_until_it_has_lasted_five_minutes():
     dependency()
     reports("core/a1", "open")
     conditions.look(NOW)
 
-    assert conditions.look(NOW + 31 * SECOND)
+    for seconds in (31, 120, 300):
+        conditions.look(NOW + seconds * SECOND)
+        assert level() == 1
+
+    conditions.look(NOW + 301 * SECOND)
+    conditions.look(NOW + 361 * SECOND)
     assert level() == 0
+
+
+def test_silence_begins_no_cause():
+    dependency()
+    reports("core/a1", "open", at=NOW - 31 * SECOND)
+
+    assert not conditions.look(NOW)
+
+
+def test_a_fresh_instance_that_says_closed_ends_it_after_a_minute():
+    dependency()
+    reports("core/a1", "open")
+    conditions.look(NOW)
+    for seconds in (40, 100):
+        reports("core/a2", at=NOW + seconds * SECOND)
+        conditions.look(NOW + seconds * SECOND)
+
+    assert level() == 0
+
+
+def test_a_breaker_that_flaps_is_told_of_once(settings):
+    reachable(settings)
+    dependency()
+
+    for seconds in range(0, 150, 2):
+        at = NOW + seconds * SECOND
+        reports("core/a1", "open" if seconds % 4 else "closed", at=at)
+        conditions.look(at)
+
+    assert len(told("degradation.changed")) == 1
 
 
 def test_a_breaker_that_tries_again_stays_a_cause_and_begins_none():
@@ -117,14 +210,29 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
 
 
 def test_causes_beyond_fifty_are_summed_up():
-    found = [Failing("core", f"callee-{n:03}", True) for n in range(60)]
+    found = [
+        Troubled(n, "core", f"callee-{n:03}", "high", "", instances=1, open=1) for n in range(60)
+    ]
     registered = {"callee-059": Known("Last", level=3)}
 
     stand = conditions.causes(found, [], registered, [])
 
-    assert len(stand) == 51
+    assert len(stand) == 50
     assert stand[0].what == "core->callee-059"
     assert stand[-1].what == "more"
+    assert len(conditions.causes(found[:50], [], registered, [])) == 50
+    assert conditions.causes(found[:50], [], registered, [])[-1].what == "core->callee-049"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_while_another_looks_reports_nothing_that_is_old():
+    dependency()
+    reports("core/a1", "open")
+    with doing("conditions"):
+        meanwhile = conditions.look(NOW)
+
+    assert not meanwhile
+    assert conditions.look(NOW)
 
 
 @pytest.mark.django_db(transaction=True)

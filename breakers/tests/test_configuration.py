@@ -75,6 +75,7 @@ GATEWAY = {
 def test_shipped_policies_are_all_valid():
     for fields in shipped().dependencies.values():
         policy.checked({k: v for k, v in fields.items() if k != "on_outage"})
+        policy.checked_outage(fields.get("on_outage"))
 
 
 def test_shipped_calls_have_their_timeout_and_criticality():
@@ -210,3 +211,52 @@ def test_place_of_a_field_is_the_file_that_says_it():
     assert configuration.where("a->b", "breaker.open_seconds") == "breaker.yaml: a->b: open_seconds"
     assert configuration.where("a->b", "routes.0.pattern") == "timeout.yaml: a->b: routes.0.pattern"
     assert configuration.where("a->b", "on_outage.switch") == "fallback.yaml: a->b: switch"
+
+
+def test_ends_of_shipped_flows_that_go_to_workers_are_registered():
+    found = shipped()
+
+    consumers = {
+        one["consumer"] for one in found.channels.values() if one["stream"] == "axiom:workers"
+    }
+    assert consumers == {"ocr-worker", "extract-worker", "generate-worker", "event-log-worker"}
+    assert consumers <= found.services.keys()
+
+
+def test_shipped_providers_are_tried_in_the_order_decided_and_then_the_cache():
+    chain = shipped().dependencies["oracle->openai"]["fallback"]["chain"]
+
+    assert [hop.get("model") or hop.get("cache") or hop["error"] for hop in chain] == [
+        "gpt-4o", "gpt-4o-mini", "claude", "local", "Query Node cache", "EXTERNAL_SERVICE_ERROR",
+    ]  # fmt: skip
+    assert [hop.get("provider") for hop in chain[:4]] == ["openai", "openai", "anthropic", "ollama"]
+    assert chain[-1]["status"] == 502
+
+
+def test_every_shipped_user_of_redis_has_its_fallback():
+    found = shipped().dependencies
+
+    users = {name for name in found if name.endswith("->redis")}
+    assert users == {f"{caller}->redis" for caller in ("core", "oracle", "synapse", "weaver")}
+    assert {found[name]["fallback"]["mode"] for name in users} == {"default"}
+
+
+def test_ownership_says_who_owns_and_nothing_else():
+    errors = wrong(
+        timeout="dependencies: {a->b: {timeout_ms: 5}}",
+        breaker="ownership: {a->b: {owner: A, managed_by: b, timeout_ms: 1}}",
+    )
+
+    assert list(errors) == ["breaker.yaml: ownership: a->b: timeout_ms"]
+
+
+def test_tier_of_this_folder_alone_gives_its_numbers_and_is_told():
+    text = "tiers: {vip: {limit: 9, queue: 1}}\nbulkheads: {a->b: {tier: vip, queue: 2}}"
+
+    found = configuration.read({"bulkhead.yaml": text})
+
+    assert found.dependencies["a->b"]["bulkhead"] == {"limit": 9, "queue": 2}
+    assert found.remarks == (
+        "bulkhead.yaml: only this folder knows the tier vip: its numbers are taken.",
+    )
+    assert policy.checked(found.dependencies["a->b"])["bulkhead"]["limit"] == 9

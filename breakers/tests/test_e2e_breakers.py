@@ -74,7 +74,7 @@ def test_map_is_walked_by_keyboard_and_a_box_shows_its_blast_radius(desks):
 
 def test_edit_shows_what_would_change_while_one_types(desks):
     dependency("core->oracle", db_now(), timeout_ms=60_000)
-    page = desks.of(person("operator")).open("/breakers/core/oracle/edit/")
+    page = desks.of(person("admin")).open("/breakers/core/oracle/edit/")
 
     page.get_by_label("timeout ms").fill("30000")
 

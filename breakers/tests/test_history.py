@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from breakers.counts import Counts
 from breakers.models import Minute
-from breakers.states.history import Band, Sums, bands, coarser, spark, sums
+from breakers.states.history import Band, bands, coarser, spark, sums
 
 FIRST = datetime(2026, 11, 22, 2, 0, tzinfo=UTC)
 
@@ -54,11 +55,11 @@ def test_timeouts_are_failures_and_what_was_turned_away_is_no_call():
 
 
 def test_amplification_is_tries_for_each_call():
-    assert Sums(success=100, failure=50, retry=50).amplification == 1.5
+    assert Counts(success=100, failure=50, retry=50).amplification == 1.5
 
 
 def test_nothing_counted_has_no_shares():
-    nothing = Sums()
+    nothing = Counts()
 
     assert nothing.failure_share is None
     assert nothing.amplification is None

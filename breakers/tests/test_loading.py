@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from breakers import names
 from breakers.models import Channel, Dependency, Registry, Service
 from breakers.provision import load_once
 from breakers.services import loading, registry
-from breakers.tests.registered import OPERATOR, breaker, dependency, instance
+from breakers.tests.registered import ADMIN, breaker, dependency, instance
 from controlplane.core import provision
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
@@ -48,9 +51,9 @@ def test_shipped_folder_is_loaded_whole_and_the_trail_stays_intact():
     code, said, _ = load(SHIPPED)
 
     assert code == 0
-    assert said.rstrip().endswith("54 new, 0 changed, 0 the same.")
-    assert (Service.objects.count(), Channel.objects.count()) == (19, 14)
-    assert Dependency.objects.count() == Registry.objects.get().version == 21
+    assert said.rstrip().endswith("57 new, 0 changed, 0 the same.")
+    assert (Service.objects.count(), Channel.objects.count()) == (19, 17)
+    assert Dependency.objects.count() == 21
     assert audit.verify().intact
 
 
@@ -60,9 +63,9 @@ def test_second_load_changes_nothing():
 
     _, said, _ = load(SHIPPED)
 
-    assert said.rstrip().endswith("0 new, 0 changed, 54 the same.")
+    assert said.rstrip().endswith("0 new, 0 changed, 57 the same.")
     assert AuditEntry.objects.count() == rows
-    assert Registry.objects.get().version == 21
+    assert Registry.objects.get().version == 1
 
 
 def test_change_of_a_file_is_shown_and_made(folder):
@@ -116,7 +119,7 @@ def test_what_was_edited_in_the_console_is_overwritten_and_told(folder):
 
     _, said, _ = load(folder)
 
-    assert "~ dependency core->oracle (changed by user:olga on " in said
+    assert "~ dependency core->oracle (changed by user:ada on " in said
     assert "    timeout_ms: 5000 → 60000" in said
     assert registry.find("core", "oracle").document["timeout_ms"] == 60_000
 
@@ -127,14 +130,14 @@ def test_what_was_edited_in_the_console_can_be_kept(folder):
 
     _, said, _ = load(folder, "--keep-edited")
 
-    assert "= dependency core->oracle (changed by user:olga on " in said
+    assert "= dependency core->oracle (changed by user:ada on " in said
     assert "1 kept as edited" in said
     assert registry.find("core", "oracle").document["timeout_ms"] == 5000
 
 
 def test_what_was_removed_in_the_console_stays_so_if_kept(folder):
     load(folder)
-    registry.remove(caller="core", callee="oracle", actor=OPERATOR, now=db_now())
+    registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
 
     load(folder, "--keep-edited")
 
@@ -194,11 +197,11 @@ def test_objectives_are_read_by_nobody_and_that_is_said(folder):
 def test_new_installation_begins_with_the_shipped_folder_once():
     load_once(db_now())
     version = Registry.objects.get().version
-    registry.remove(caller="core", callee="weaver", actor=OPERATOR, now=db_now())
+    registry.remove(caller="core", callee="weaver", actor=ADMIN, now=db_now())
 
     load_once(db_now())
 
-    assert version == 21
+    assert version == 1
     assert Dependency.objects.registered().count() == 20
     assert AuditEntry.objects.order_by("id").first().actor_name == "provision"
 
@@ -214,7 +217,7 @@ def test_installation_that_has_something_is_left_alone():
 def test_provisioning_brings_the_shipped_folder_along():
     provision.begin(db_now())
 
-    assert Registry.objects.get().version == 21
+    assert Dependency.objects.count() == 21
 
 
 def status(*options):
@@ -263,3 +266,63 @@ def test_audit_rows_come_last_and_in_order(folder):
     actions = AuditEntry.objects.order_by("id").values_list("action", flat=True)
     assert list(actions) == ["service.registered", "service.registered", "dependency.registered"]
     assert loading.nothing_yet() is False
+
+
+def test_whole_folder_is_one_version_and_told_once(folder, django_capture_on_commit_callbacks):
+    write(folder, timeout="dependencies: {core->oracle: {}, core->vision: {}, core->weaver: {}}")
+
+    with django_capture_on_commit_callbacks() as told:
+        load(folder)
+
+    assert Registry.objects.get().version == 1
+    assert set(Dependency.objects.values_list("version", flat=True)) == {1}
+    assert len(told) == 2, "a wake-up of those that hold a policy, and a note for open pages"
+
+
+def test_many_dependencies_take_as_many_statements_as_a_few(folder, django_assert_max_num_queries):
+    entries = ", ".join(f"core->s{number}: {{}}" for number in range(200))
+    write(folder, timeout=f"dependencies: {{core->oracle: {{}}, {entries}}}")
+
+    with django_assert_max_num_queries(30):
+        load(folder)
+
+    assert Dependency.objects.count() == 201
+    assert audit.verify().intact
+
+
+def test_same_folder_again_waits_for_nobody(folder):
+    load(folder)
+
+    with CaptureQueriesContext(connection) as asked:
+        load(folder)
+
+    assert not any("FOR UPDATE" in one["sql"] or "advisory" in one["sql"] for one in asked)
+
+
+def test_loading_keeps_what_was_counted(folder):
+    load(folder)
+    Dependency.objects.update(trips_total=7)
+    write(folder, timeout=TIMEOUT.replace("60000", "70000"))
+
+    load(folder)
+
+    found = registry.find("core", "oracle")
+    assert (found.trips_total, found.document["timeout_ms"]) == (7, 70_000)
+
+
+def test_folder_without_room_changes_nothing(folder):
+    now = db_now()
+    Dependency.objects.bulk_create(
+        Dependency(
+            caller=f"c{number}", callee="x", document={"timeout_ms": 1},
+            registered_at=now, changed_at=now,
+        )
+        for number in range(names.MOST_REGISTERED)
+    )  # fmt: skip
+
+    code, _, said = load(folder)
+
+    assert code == 1
+    assert "20,000" in said
+    assert "Nothing was changed." in said
+    assert not Service.objects.exists()

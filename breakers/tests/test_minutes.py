@@ -1,14 +1,12 @@
-"""What is kept of each minute, how long it is kept, and who is told of silence."""
+"""What is kept of each minute, and how long it is kept."""
 
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
 
 from breakers.models import Alarm, BreakerState, Minute, Transition
-from breakers.states import fading, minutes
+from breakers.states import minutes
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, minute, reports, transition
-from controlplane.core.models import Tick
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
@@ -85,41 +83,3 @@ def test_states_of_earlier_boots_are_forgotten_after_a_day():
     minutes.purge(NOW, at_once=10, most=100)
 
     assert BreakerState.objects.get().dependency.callee == "vision"
-
-
-def turned(ago):
-    Tick.objects.create(name=fading.TICK, ran_at=NOW - ago, ran_by="worker")
-
-
-@pytest.mark.parametrize(
-    ("silent_for", "told"),
-    [(29, 0), (31, 1), (34, 1), (36, 0), (299, 0), (301, 1), (306, 0)],
-)
-def test_whoever_turned_stale_or_is_gone_since_the_last_turn_is_told(silent_for, told):
-    turned(5 * SECOND)
-    dependency()
-    reports("core/a1", at=NOW - silent_for * SECOND)
-
-    assert fading.tell(NOW) == told
-
-
-def test_it_is_told_as_a_note_to_open_pages(django_capture_on_commit_callbacks):
-    turned(5 * SECOND)
-    dependency()
-    reports("core/a1", at=NOW - 32 * SECOND)
-
-    with django_capture_on_commit_callbacks() as notes, transaction.atomic():
-        fading.tell(NOW)
-
-    assert len(notes) == 1
-
-
-def test_after_a_long_pause_only_the_last_minute_is_looked_at():
-    turned(timedelta(hours=1))
-    dependency()
-    reports("core/a1", at=NOW - 89 * SECOND)
-    reports("core/a2", at=NOW - 91 * SECOND)
-    dependency("web->core")
-    reports("web/b1", of="web->core", at=NOW - 95 * SECOND)
-
-    assert fading.tell(NOW) == 1

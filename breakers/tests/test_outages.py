@@ -1,8 +1,13 @@
 """Outages: acted upon once, as the policy of the dependency says, and then over."""
 
-import pytest
+import threading
+import time
 
-from breakers.models import Alarm, Override
+import pytest
+from django.db import connection, transaction
+
+from breakers import publication
+from breakers.models import Alarm, Dependency, Override
 from breakers.outages.decide import Move, Outage, Policy, Seen, decide
 from breakers.outages.services import look
 from breakers.services import overrides
@@ -10,11 +15,12 @@ from breakers.tests.fleet import MINUTE, NOW, ORACLE, SECOND, dependency, reacha
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import at_once
+from controlplane.core.outbox import wordings
 from controlplane.core.trip_requests.models import TripRequest
 
 TRIP = {"action": "trip", "switch": "segment:nl2sql", "open_share": 0.5, "for_seconds": 30}
 FALLBACK = {"action": "fallback", "expires_in": "30m"}
-POLICY = Policy.of(TRIP, "oracle")
+POLICY = Policy.of(TRIP)
 
 
 def outage(seconds=0, acted=False):
@@ -33,9 +39,14 @@ def outage(seconds=0, acted=False):
         (Seen(4, open=2), outage(30), Move.ACT),
         (Seen(4, open=2), outage(30, acted=True), Move.SEE),
         (Seen(4, open=1, half_open=1), outage(30), Move.ACT),
-        (Seen(4, open=1), outage(30), Move.END),
-        (Seen(4), outage(30, acted=True), Move.END),
-        (Seen(0, blinded=4), outage(600, acted=True), Move.NOTHING),
+        (Seen(4, open=1), outage(30), Move.RECOVER),
+        (Seen(4), outage(30, acted=True), Move.RECOVER),
+        (Seen(0, blinded=4), outage(600, acted=True), Move.SEE),
+        (Seen(1, open=1, blinded=9), None, Move.NOTHING),
+        (Seen(5, open=5, blinded=5), None, Move.BEGIN),
+        (Seen(1, blinded=3), outage(60, acted=True), Move.SEE),
+        (Seen(2, open=1, blinded=8), outage(60, acted=True), Move.SEE),
+        (Seen(2, open=1, blinded=8), outage(60), Move.SEE),
         (Seen(), outage(600, acted=True), Move.NOTHING),
     ],
 )
@@ -44,20 +55,16 @@ def test_what_is_done_about_what_is_seen(seen, before, move):
 
 
 def test_an_outage_that_nobody_tells_of_for_five_minutes_is_over():
-    assert decide(POLICY, Seen(), outage(), NOW + 5 * MINUTE) == Move.END
+    assert decide(POLICY, Seen(), outage(), NOW + 5 * MINUTE) == Move.FORGET
 
 
 def test_a_policy_that_is_taken_away_ends_the_outage():
-    assert decide(None, Seen(4, open=4), outage(), NOW) == Move.END
+    assert decide(None, Seen(4, open=4), outage(), NOW) == Move.DROP
 
 
 @pytest.mark.parametrize("document", [{}, {"action": "panic"}])
 def test_what_asks_for_nothing_known_is_no_policy(document):
-    assert Policy.of(document, "oracle") is None
-
-
-def test_a_policy_without_a_switch_means_the_callees_segment():
-    assert Policy.of({"action": "trip"}, "oracle").switch == "segment:oracle"
+    assert Policy.of(document) is None
 
 
 def fail(at, state="open", instances=2):
@@ -185,6 +192,109 @@ def test_an_outage_of_a_dependency_without_a_policy_does_nothing():
 
     assert look(NOW) == 0
     assert not Alarm.objects.filter(subject=ORACLE).exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_somewhere")
+def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
+    about = dependency(on_outage=TRIP)
+    for seconds in (0, 30):
+        fail(NOW + seconds * SECOND)
+        look(NOW + seconds * SECOND)
+    about.on_outage = {}
+    about.save()
+
+    look(NOW + 32 * SECOND)
+
+    (message,) = told("outage.over")
+    notice = wordings.notice(message.event, message.payload)
+    assert notice.title == "The outage that core->oracle reported is watched no more"
+    assert notice.lines[0][1].startswith("Its policy for outages was taken away")
+    assert TripRequest.objects.order_by("pk").last().is_over
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_somewhere")
+def test_what_is_told_names_half_open_breakers_apart():
+    dependency(on_outage=TRIP)
+    fail(NOW)
+    look(NOW)
+    fail(NOW + 30 * SECOND)
+    reports("core/a0", "half_open", at=NOW + 30 * SECOND)
+
+    look(NOW + 30 * SECOND)
+
+    (message,) = told("outage.acted")
+    assert "is open in 1 and half-open in 1 of 2 instances" in message.payload["said"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("policy", [TRIP, FALLBACK])
+def test_a_policy_that_is_taken_away_meanwhile_is_not_acted_upon(policy):
+    about = dependency(on_outage=policy)
+    fail(NOW)
+    look(NOW)
+    fail(NOW + 30 * SECOND)
+    at_it, looked = threading.Event(), []
+
+    def other():
+        at_it.wait(10)
+        looked.append(look(NOW + 30 * SECOND))
+        connection.close()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with transaction.atomic():
+        publication.lock()
+        at_it.set()
+        waits_for_the_registry()
+        about.on_outage = {}
+        about.save()
+    thread.join(10)
+
+    assert looked == [1]
+    assert not TripRequest.objects.exists()
+    assert not Override.objects.exists()
+    assert Alarm.objects.get(rule="outage").closed_at == NOW + 30 * SECOND
+
+
+@pytest.mark.django_db
+def test_one_that_cannot_be_dealt_with_stands_in_nobodys_way():
+    dependency("a->broken", on_outage={"action": "trip", "open_share": "many"})
+    dependency(on_outage=TRIP)
+    reports("a/1", "open", of="a->broken")
+    fail(NOW)
+
+    assert look(NOW) == 1
+
+    assert Alarm.objects.get(rule="outage").subject == ORACLE
+
+
+@pytest.mark.django_db
+def test_policies_of_dependencies_that_are_closed_cost_nothing(django_assert_max_num_queries):
+    rows = [
+        Dependency(
+            caller="core", callee=f"callee-{n}", on_outage=TRIP, registered_at=NOW, changed_at=NOW
+        )
+        for n in range(1200)
+    ]
+    Dependency.objects.bulk_create(rows)
+    dependency("zebra->last", on_outage=TRIP)
+    reports("zebra/1", "open", of="zebra->last")
+
+    with django_assert_max_num_queries(12):
+        assert look(NOW) == 1
+
+
+def waits_for_the_registry():
+    """Until somebody waits for a lock of ours."""
+    for _ in range(500):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone()[0]:
+                return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -219,12 +219,13 @@ def test_version_that_was_never_given_acknowledges_nothing(now):
     assert (said.applied, said.stragglers) == (0, ("core/restored",))
 
 
-def test_nobody_there_is_acknowledged_by_all_of_none(now):
+def test_nobody_there_is_acknowledged_by_nobody(now):
     dependency(now)
 
     said = overrides.acknowledged(force(now), now)
 
     assert (said.applied, said.instances, said.stragglers) == (0, 0, ())
+    assert not said.by_all
 
 
 def test_many_are_looked_at_in_their_order(now):

@@ -1,5 +1,7 @@
 """A policy: what it may say, and how it is made complete."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from breakers.policies import policy
 from breakers.policies.parameters import PARAMETERS, of
 from controlplane.core.errors import InvalidInput
+from controlplane.core.targets.services import SCOPES
 
 
 def wrong(fields):
@@ -179,6 +182,11 @@ def test_outage_policy_is_made_complete():
         ({"action": "fallback", "open_share": 0}, "on_outage.open_share"),
         ({"action": "fallback", "expires_in": "soon"}, "on_outage.expires_in"),
         (["trip"], "on_outage"),
+        ({"action": "trip", "switch": "global:all"}, "on_outage.switch"),
+        ({"action": "trip", "switch": "finance"}, "on_outage.switch"),
+        ({"action": "trip", "switch": "segment:a b"}, "on_outage.switch"),
+        ({"action": "trip", "switch": "segment:a\n"}, "on_outage.switch"),
+        ({"action": "fallback", "expires_in": "31d"}, "on_outage.expires_in"),
     ],
 )
 def test_wrong_outage_policy_is_refused(value, path):
@@ -188,6 +196,59 @@ def test_wrong_outage_policy_is_refused(value, path):
     assert list(caught.value.errors) == [path]
 
 
+@pytest.mark.parametrize("scope", [one for one in SCOPES if one != "global"])
+def test_any_switch_but_the_global_one_may_be_stopped_by_an_outage(scope):
+    switch = f"{scope}:Finance_1.x-y"
+
+    assert policy.checked_outage({"action": "trip", "switch": switch})["switch"] == switch
+
+
+def test_fallback_may_last_as_long_as_an_override():
+    found = policy.checked_outage({"action": "fallback", "expires_in": "30d"})
+
+    assert found["expires_in"] == "30d"
+
+
+@pytest.mark.parametrize(
+    ("breaker", "path"),
+    [
+        ({"failure_count": 11, "window_size": 10}, "breaker.failure_count"),
+        ({"failure_threshold": 101}, "breaker.failure_count"),
+        ({"half_open_calls": 2, "half_open_concurrent": 3}, "breaker.half_open_concurrent"),
+    ],
+)
+def test_breaker_that_could_not_do_what_it_says_is_refused(breaker, path):
+    assert list(wrong({"breaker": breaker})) == [path]
+
+
+@pytest.mark.parametrize(
+    "breaker",
+    [
+        {"failure_count": 10, "window_size": 10},
+        {"failure_threshold": 100, "window_seconds": 10},
+        {"half_open_calls": 3, "half_open_concurrent": 3},
+    ],
+)
+def test_breaker_at_its_bounds_is_taken(breaker):
+    assert policy.checked({"breaker": breaker})["breaker"]["open_seconds"] == 30
+
+
+def test_many_unknown_fields_are_told_in_part_and_at_once():
+    began = time.monotonic()
+
+    errors = wrong({f"{number}{'x' * 20_000}": 1 for number in range(2_000)})
+
+    assert time.monotonic() - began < 1
+    assert errors["fields"] == ["1,980 more are unknown."]
+    assert len(errors) == 21
+    assert all(len(path) <= 120 for path in errors)
+
+
+BESIDE = {
+    "failure_count": {"window_type": "time"},
+    "half_open_concurrent": {"half_open_calls": 10_000},
+}
+"""What a number needs beside it to be taken up to its own bounds."""
 NUMBERS = [one for one in PARAMETERS if one.kind in {"whole", "number"} and one.section]
 
 
@@ -195,7 +256,7 @@ NUMBERS = [one for one in PARAMETERS if one.kind in {"whole", "number"} and one.
 def test_number_within_its_bounds_is_kept_and_beyond_them_refused(data):
     one = data.draw(st.sampled_from(NUMBERS))
     value = data.draw(st.integers(-10, 2_000_000))
-    base = {"limit": 1} if one.section == "bulkhead" else {}
+    base = BESIDE.get(one.name, {"limit": 1} if one.section == "bulkhead" else {})
     longest = {"open_seconds": "open_max_seconds", "base_seconds": "cap_seconds"}
     if one.name in longest.values():  # It depends on another parameter as well.
         return

@@ -100,14 +100,14 @@ def test_the_inside_of_the_house_is_not_asked_unless_it_was_allowed(settings, ad
     target = guard.Target("tcp", "inside.example", 80)
 
     with pytest.raises(guard.Refused, match="PROBE_ALLOW"):
-        guard.address(target, seconds=1, resolver=lambda *_: ["93.184.215.14", address])
+        guard.looked_up(target, seconds=1, resolver=lambda *_: ["93.184.215.14", address])
 
 
 def test_an_allowed_network_is_asked(settings):
     settings.PROBE_ALLOW = ("10.0.0.0/8",)
     target = guard.Target("tcp", "redis", 6379)
 
-    assert str(guard.address(target, seconds=1, resolver=lambda *_: ["10.0.0.7"])) == "10.0.0.7"
+    assert str(guard.looked_up(target, seconds=1, resolver=lambda *_: ["10.0.0.7"])) == "10.0.0.7"
 
 
 def test_a_port_that_takes_connections_answers(settings):
@@ -146,12 +146,43 @@ def test_a_redirect_is_not_followed(settings):
 def test_what_hangs_is_given_up_after_two_seconds_beside_the_others(settings):
     settings.PROBE_ALLOW = LOCAL
     with listening() as hangs, listening() as there:
-        urls = {f"hangs-{n}": hangs.replace("tcp", "http") for n in range(5)}
+        urls = {f"hangs-{n}": hangs.replace("tcp", "http") for n in range(12)}
         results = asking.ask_all({**urls, "there": there})
 
     assert results.pop("there").answered
     assert {one.error for one in results.values()} == {"no answer within 2 s"}
     assert all(1900 < one.took_ms < 3500 for one in results.values())
+
+
+def test_names_that_hang_keep_nobody_else_waiting(settings):
+    settings.PROBE_ALLOW = LOCAL
+    done = threading.Event()
+
+    def resolver(host, _port):
+        if host.startswith("hangs"):
+            done.wait(10)
+        return ["127.0.0.1"]
+
+    with web() as (port, _), listening() as literal:
+        urls = {f"hangs-{n}": f"http://hangs-{n}.test:{port}/" for n in range(12)}
+        there = {"named": f"http://there.test:{port}/", "literal": literal}
+        results = asking.ask_all({**urls, **there}, resolver=resolver)
+    done.set()
+
+    assert results.pop("named").answered
+    assert results.pop("literal").answered
+    assert {one.error.partition(" ")[2] for one in results.values()} == {
+        "could not be looked up in 1.8 s"
+    }
+
+
+def test_an_address_that_is_written_out_is_never_looked_up(settings):
+    settings.PROBE_ALLOW = LOCAL
+    asked = []
+    with listening() as url:
+        assert ask(url, lambda *names: asked.append(names)).answered
+
+    assert asked == []
 
 
 @given(st.lists(st.booleans(), max_size=40))

@@ -1,22 +1,27 @@
 """Registering dependencies: what is numbered, what is told, and what changes nothing."""
 
-import pytest
-from django.db import connection, transaction
+from dataclasses import replace
 
-from breakers import publication
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from breakers import names, publication
 from breakers.models import Dependency, Override, Registry
-from breakers.services import overrides, registry
+from breakers.services import catalogue, overrides, registry
 from breakers.tests.registered import (
+    ADMIN,
     OPERATOR,
     REASON,
     VIEWER,
     dependency,
     discovered,
 )
+from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.http.tests.callers import at_once
+from controlplane.core.people.roles import Role
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +45,7 @@ def test_new_dependency_is_numbered_and_audited(now):
     assert (row.action, row.target, row.actor_name) == (
         "dependency.registered",
         "dependency:core->oracle",
-        "olga",
+        "ada",
     )
     assert row.before == "null"
     assert '"failure_threshold":5' in row.after
@@ -84,7 +89,7 @@ def test_reported_dependency_becomes_a_registered_one(now):
 def test_removed_dependency_is_news_and_hides(now):
     dependency(now)
 
-    gone = registry.remove(caller="core", callee="oracle", actor=OPERATOR, now=db_now())
+    gone = registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
 
     assert gone.version == Registry.objects.get().version == 2
     assert gone.document == {}
@@ -97,10 +102,10 @@ def test_removal_ends_what_is_forced(now):
     dependency(now)
     forced = overrides.put(
         caller="core", callee="oracle", mode="forced_open", reason=REASON, expires_in="1h",
-        actor=OPERATOR, now=now,
+        actor=ADMIN, now=now,
     )  # fmt: skip
 
-    registry.remove(caller="core", callee="oracle", actor=OPERATOR, now=db_now())
+    registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
 
     forced.refresh_from_db()
     assert forced.ended_why == "removed"
@@ -109,7 +114,7 @@ def test_removal_ends_what_is_forced(now):
 
 def test_removed_dependency_may_be_registered_again(now):
     first = dependency(now)
-    registry.remove(caller="core", callee="oracle", actor=OPERATOR, now=db_now())
+    registry.remove(caller="core", callee="oracle", actor=ADMIN, now=db_now())
     later = db_now()
 
     again = dependency(later)
@@ -121,7 +126,7 @@ def test_removed_dependency_may_be_registered_again(now):
 @pytest.mark.parametrize("caller", ["Core", "a b", "", "a" * 61, "core\n"])
 def test_name_that_is_no_slug_is_refused(now, caller):
     with pytest.raises(InvalidInput) as caught:
-        registry.put(caller=caller, callee="oracle", fields={}, actor=OPERATOR, now=now)
+        registry.put(caller=caller, callee="oracle", fields={}, actor=ADMIN, now=now)
 
     assert list(caught.value.errors) == ["caller"]
 
@@ -129,6 +134,30 @@ def test_name_that_is_no_slug_is_refused(now, caller):
 def test_viewer_may_not_register(now):
     with pytest.raises(Forbidden):
         registry.put(caller="core", callee="oracle", fields={}, actor=VIEWER, now=now)
+
+
+TOKEN = replace(OPERATOR, type="token", name="ci", token_id=1)
+
+
+@pytest.mark.parametrize("actor", [OPERATOR, TOKEN])
+def test_policies_are_the_admins(now, actor):
+    dependency(now, timeout_ms=1)
+
+    with pytest.raises(Forbidden, match="admin may"):
+        registry.put(caller="core", callee="oracle", fields={}, actor=actor, now=now)
+    with pytest.raises(Forbidden, match="admin may"):
+        registry.remove(caller="core", callee="oracle", actor=actor, now=now)
+    with pytest.raises(Forbidden, match="admin may"):
+        catalogue.put_service(slug="oracle", fields={}, actor=actor, now=now)
+
+    assert registry.find("core", "oracle").version == 1
+
+
+@pytest.mark.parametrize("actor", [replace(TOKEN, role=Role.ADMIN), system("shell:root")])
+def test_token_of_an_admin_and_the_house_may_register(now, actor):
+    put = registry.put(caller="core", callee="oracle", fields={}, actor=actor, now=now)
+
+    assert put.version == 1
 
 
 def test_wrong_policy_and_wrong_outage_policy_are_told_together(now):
@@ -139,14 +168,24 @@ def test_wrong_policy_and_wrong_outage_policy_are_told_together(now):
     assert not Dependency.objects.exists()
 
 
-def test_no_room_for_more_than_there_may_be(now):
+def many(now, count, **fields):
     Dependency.objects.bulk_create(
-        Dependency(caller=f"c{n}", callee="x", registered_at=now, changed_at=now)
-        for n in range(registry.MOST_DEPENDENCIES)
+        Dependency(caller=f"c{n}", callee="x", registered_at=now, changed_at=now, **fields)
+        for n in range(count)
     )
+
+
+def test_no_room_for_more_than_may_be_registered(now):
+    many(now, names.MOST_REGISTERED, document={"timeout_ms": 1})
 
     with pytest.raises(Conflict):
         dependency(now)
+
+
+def test_what_is_only_reported_takes_no_room_of_what_is_registered(now):
+    many(now, names.MOST_REGISTERED)
+
+    assert dependency(now).version == 1
 
 
 def test_outage_policy_alone_is_a_change(now):
@@ -189,3 +228,64 @@ def _impatient():
     except Exception as error:
         return "waited" if "lock timeout" in str(error) else str(error)
     return "did not wait"
+
+
+INTO_STATES = """
+    INSERT INTO breakers_breakerstate
+        (dependency_id, instance, boot, state, mode, calls, changed_at)
+    SELECT id, 'core/a1', gen_random_uuid(), 'closed', 'normal', 0, now()
+    FROM breakers_dependency
+"""
+DISCOVERED = """
+    INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
+        runbook_url, notes, managed_by, document, on_outage, version, registered_at, changed_at)
+    VALUES ('core', 'oracle', '', 'medium', 'sync', '', '', '', 'caller', '{}', '{}', 0,
+        now(), now())
+    ON CONFLICT DO NOTHING
+"""
+
+
+def _impatiently(statement):
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '200ms'")
+        try:
+            cursor.execute(statement)
+        except OperationalError as error:
+            return str(error)
+    return "did not wait"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", ["put", "remove", "override"])
+def test_reports_do_not_wait_for_whoever_changes_a_policy(change):
+    dependency(db_now())
+    one = {"caller": "core", "callee": "oracle", "actor": ADMIN, "now": db_now()}
+
+    with transaction.atomic():
+        if change == "put":
+            registry.put(**one, fields={"timeout_ms": 5})
+        elif change == "remove":
+            registry.remove(**one)
+        else:
+            overrides.put(**one, mode="forced_open", reason=REASON, expires_in="1h")
+        found = at_once(lambda: _impatiently(INTO_STATES))
+
+    assert found == ["did not wait"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_dependency_that_is_discovered_meanwhile_is_registered_all_the_same():
+    """Once somebody has looked and found none, a report makes it."""
+    made = []
+
+    def discover_first(execute, sql, params, many, context):
+        if sql.startswith("INSERT INTO") and "breakers_dependency" in sql and not made:
+            made.append(at_once(lambda: _impatiently(DISCOVERED)))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(discover_first):
+        found = dependency(db_now())
+
+    assert made == [["did not wait"]]
+    assert Dependency.objects.get() == found
+    assert found.document["timeout_ms"] == 60_000

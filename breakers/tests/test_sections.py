@@ -7,7 +7,7 @@ import pytest
 from breakers import attention, report
 from breakers.alarms.services import look
 from breakers.map import dependents
-from breakers.models import Probe
+from breakers.models import Dependency, Probe
 from breakers.services import overrides
 from breakers.tests.fleet import (
     HOUR,
@@ -80,7 +80,9 @@ def test_an_override_that_everybody_goes_by_waits_for_nobody_for_an_hour():
 
 def test_an_override_that_ends_within_ten_minutes_is_told():
     dependency()
+    reports("core/a1")
     override = force(expires_in="30m")
+    hears("core/a1", override.version, NOW + 20 * MINUTE)
 
     assert attention.forced(NOW + 20 * MINUTE - SECOND) == []
     (found,) = attention.forced(NOW + 20 * MINUTE)
@@ -93,6 +95,28 @@ def test_a_short_override_is_not_told_as_ending_from_its_beginning():
     force(expires_in="5m")
 
     assert attention.forced(NOW + SECOND) == []
+
+
+def test_an_override_that_nobody_is_there_to_go_by_says_so():
+    dependency()
+    force()
+
+    (found,) = attention.forced(NOW + MINUTE)
+
+    assert found.severity == "warning"
+    assert found.detail.startswith("No instance of core reports, so nobody goes by it.")
+
+
+def test_open_breakers_of_services_wait_and_forced_ones_do_not():
+    dependency("core->oracle", criticality="low")
+    dependency("core->synapse")
+    service("oracle", kind="service")
+    reports("core/a1", "open")
+    reports("core/a1", "open", of="core->synapse", mode="forced_open")
+
+    (found,) = attention.open_breakers(NOW)
+
+    assert (found.severity, found.path) == ("warning", "/breakers/core/oracle/")
 
 
 def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
@@ -113,7 +137,7 @@ def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
 def test_alarms_wait_but_not_twice_with_an_open_breaker():
     about = dependency(criticality="high")
     reports("core/a1", "open")
-    minute(about, success=50, timeout=50, failure=50)
+    minute(about, success=50, timeout=50)
     look(NOW)
 
     found = attention.alarms(NOW)
@@ -160,10 +184,10 @@ def test_the_report_counts_trips_and_how_long_the_longest_was_open():
     section = report.breakers(START, END, NOW)
 
     assert section.summary == (
-        "Breakers of 1 dependency opened 2 times; the longest, of core->oracle, for 4 min."
+        "Breakers of 1 dependency opened 3 times; the longest, of core->oracle, for 4 min."
     )
     (row,) = section.rows
-    assert row.cells["trips"] == 2
+    assert row.cells["trips"] == 3
     assert row.cells["instances"] == 1
     assert row.cells["longest_open_seconds"] == 240
     assert (section.tone, section.total) == ("warn", 1)
@@ -178,6 +202,33 @@ def test_one_that_never_told_of_closing_was_open_until_its_last_word():
     (row,) = report.breakers(START, END, NOW).rows
 
     assert row.cells["longest_open_seconds"] == 50 * 60
+
+
+def test_the_longest_and_the_gravest_count_beyond_the_rows_that_are_shown():
+    quiet = Dependency.objects.bulk_create(
+        Dependency(
+            caller="core",
+            callee=f"callee-{place:02}",
+            criticality="low",
+            registered_at=NOW,
+            changed_at=NOW,
+        )
+        for place in range(50)
+    )
+    for about in quiet:
+        for n in (1, 2):
+            transition(about, n, "closed>open", START + n * SECOND)
+            transition(about, n + 2, "open>closed", START + (n + 2) * SECOND)
+    rare = dependency("zebra->last")
+    transition(rare, 1, "closed>open", START)
+    transition(rare, 2, "open>closed", START + HOUR)
+
+    section = report.breakers(START, END, NOW)
+
+    assert (len(section.rows), section.total, section.tone) == (50, 51, "warn")
+    assert section.summary == (
+        "Breakers of 51 dependencies opened 101 times; the longest, of zebra->last, for 1 h."
+    )
 
 
 def test_a_quiet_week_says_so():

@@ -222,7 +222,7 @@ def test_viewer_may_change_nothing(action):
 
 def test_removed_one_keeps_its_page():
     dependency("core->oracle", db_now())
-    browser = browser_as("operator")
+    browser = browser_as("admin")
 
     browser.post(f"{PATH}remove/", {"reason": "core calls it no more"})
     said = text(page(browser.get(PATH)))
@@ -230,3 +230,15 @@ def test_removed_one_keeps_its_page():
     assert "removed" in said
     assert "core calls it no more" in said
     assert "Force a state" not in said
+
+
+@pytest.mark.parametrize(("hops", "said"), [(3, "at worst 16 for one wish"), (9, "at least")])
+def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, said):
+    now = db_now()
+    for number in range(hops):
+        dependency(f"s{number + 1}->s{number}", now, retry={"attempts": 2})
+    dependency("s0->oracle", now, retry={"attempts": 2})
+
+    shown = text(page(browser_as("viewer").get("/breakers/s0/oracle/")))
+
+    assert said in shown

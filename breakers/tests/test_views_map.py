@@ -196,6 +196,31 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
     assert "Goes on: Cases" in text(html)
 
 
+@pytest.mark.parametrize(
+    ("probe", "said"),
+    [
+        (None, "Not asked yet"),
+        ({"error": "inside is not on the public internet"}, "May not be asked"),
+        ({"error": "no connection", "failures": 2}, "Did not answer"),
+        ({"took_ms": 1.2}, "Answers"),
+    ],
+)
+def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, said):
+    now = db_now()
+    redis = Service.objects.create(
+        slug="redis", name="Redis", kind="store", probe_url="tcp://r:1", changed_at=now
+    )
+    if probe is not None:
+        Probe.objects.create(service=redis, checked_at=now, **probe)
+
+    shown = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
+
+    words = ("Not asked yet", "May not be asked", "Did not answer", "Answers")
+    assert [word for word in words if word in shown] == [said]
+    assert ("Everything that is asked answers" in shown) == (said == "Answers")
+    assert (probe or {}).get("error", "") in shown
+
+
 def test_infrastructure_shows_the_ways_of_events_and_live_channels():
     now = db_now()
     Channel.objects.create(

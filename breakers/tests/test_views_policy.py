@@ -12,6 +12,7 @@ from switches.tests.screens import Tags, browser_as, page, text
 pytestmark = pytest.mark.django_db
 
 PATH = "/breakers/core/oracle/edit/"
+FALLBACKS = "/breakers/fallbacks/"
 PREVIEW = {"HX-Request": "true", "HX-Target": "preview"}
 RICH = {
     "protocol": "http",
@@ -57,7 +58,7 @@ def test_preview_names_what_would_change_and_saves_nothing():
     version = Registry.objects.get().version
     sent = {**form_of(one), "timeout_ms": "30000", "do": "save"}
 
-    html = page(browser_as("operator").post(PATH, sent, headers=PREVIEW))
+    html = page(browser_as("admin").post(PATH, sent, headers=PREVIEW))
 
     assert "1 change" in text(html)
     assert "<del>60000</del>" in html
@@ -69,7 +70,7 @@ def test_plain_button_shows_the_changes_before_saving():
     one = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
 
-    response = browser_as("operator").post(
+    response = browser_as("admin").post(
         PATH, {**form_of(one), "retry.attempts": "4", "do": "check"}
     )
 
@@ -81,7 +82,7 @@ def test_plain_button_shows_the_changes_before_saving():
 def test_saving_changes_the_policy_and_numbers_it():
     one = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
-    browser = browser_as("operator")
+    browser = browser_as("admin")
     sent = {**form_of(one), "breaker.failure_count": "7", "do": "save", "seen": seen(browser)}
 
     response = browser.post(PATH, sent)
@@ -94,7 +95,7 @@ def test_saving_changes_the_policy_and_numbers_it():
 
 def test_unchecked_section_is_left_out_of_the_policy():
     one = dependency("core->oracle", db_now(), **RICH)
-    browser = browser_as("operator")
+    browser = browser_as("admin")
     sent = {**form_of(one), "do": "save", "seen": seen(browser)}
     del sent["has.bulkhead"]
 
@@ -106,7 +107,7 @@ def test_unchecked_section_is_left_out_of_the_policy():
 
 def test_form_opened_before_somebody_elses_change_overwrites_nothing():
     one = dependency("core->oracle", db_now(), **RICH)
-    browser = browser_as("operator")
+    browser = browser_as("admin")
     opened = seen(browser)
     dependency("core->oracle", db_now(), **{**RICH, "timeout_ms": 10_000})
 
@@ -121,7 +122,7 @@ def test_form_opened_before_somebody_elses_change_overwrites_nothing():
 def test_nothing_different_is_no_change():
     one = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
-    browser = browser_as("operator")
+    browser = browser_as("admin")
 
     response = browser.post(PATH, {**form_of(one), "do": "save", "seen": seen(browser)})
 
@@ -143,7 +144,7 @@ def test_nothing_different_is_no_change():
 def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value, said):
     one = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version
-    browser = browser_as("operator")
+    browser = browser_as("admin")
     sent = {**form_of(one), name: value, "do": "save", "seen": seen(browser)}
 
     response = browser.post(PATH, sent)
@@ -156,9 +157,34 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_saved(name, value,
 
 def test_discovered_one_is_registered_by_the_form():
     discovered("core->oracle", db_now())
-    browser = browser_as("operator")
+    browser = browser_as("admin")
 
     response = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": seen(browser)})
 
     assert response.status_code == 302
     assert Dependency.objects.get().document["timeout_ms"] == 5000
+
+
+def test_policies_are_the_admins_and_others_see_no_way_to_them():
+    row = dependency("core->oracle", db_now(), **RICH)
+    paths = (PATH, "/breakers/core/oracle/remove/")
+    links = [f'href="{path}"' for path in paths]
+
+    browsers = {role: browser_as(role) for role in ("viewer", "operator", "approver", "admin")}
+
+    seen_by = {
+        role: [page(one.get(path)) for path in ("/breakers/core/oracle/", FALLBACKS)]
+        for role, one in browsers.items()
+    }
+    sent = {**form_of(row), "do": "save"}
+    answers = [
+        browsers[role].post(path, sent)
+        for role in ("viewer", "operator", "approver")
+        for path in paths
+    ]
+
+    assert all(links[0] in html for html in seen_by["admin"])
+    for role in ("viewer", "operator", "approver"):
+        assert not any(link in html for html in seen_by[role] for link in links)
+    assert {answer.status_code for answer in answers} == {403}
+    assert "an admin may" in text(page(answers[-1]))

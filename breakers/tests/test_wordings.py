@@ -64,7 +64,10 @@ def test_its_end_says_how_it_ended_and_what_it_was_for():
 
 
 def test_an_outage_says_what_was_seen_and_what_is_done():
-    dependency(on_outage={"action": "trip", "for_seconds": 2}, owner="search team")
+    dependency(
+        on_outage={"action": "trip", "switch": "segment:oracle", "for_seconds": 2},
+        owner="search team",
+    )
     for seconds in (0, 2):
         reports("core/a1", "open", at=NOW + seconds * SECOND)
         look(NOW + seconds * SECOND)
@@ -73,6 +76,6 @@ def test_an_outage_says_what_was_seen_and_what_is_done():
 
     assert title == "Outage of core->oracle: asked to stop segment:oracle"
     assert lines["What was seen"] == (
-        "Breakers of core->oracle are open in 1 of 1 instances, for 2 s and more."
+        "The breaker of core->oracle is open in 1 of 1 instances; it began more than 2 s ago."
     )
     assert lines["The policy"] == "trip at 50% open"

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from breakers.models import Dependency, Override
 from breakers.services import overrides, registry
+from breakers.services.permission import SCOPE, require_admin
 from breakers.templatetags.breakers import MODES
 from breakers.views.forms import HOW_LONG, OTHER, OverrideForm, RuleForm, WhyForm
 from breakers.views.one import find, forced
@@ -57,6 +58,7 @@ def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpRes
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    require_admin(actor_of(request))
     form = WhyForm(_posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
@@ -78,7 +80,7 @@ def _change(
     """Show the form, or carry it out; a refusal keeps everything that was typed."""
     dependency = find(caller, callee)
     actor = actor_of(request)
-    actor.require(registry.SCOPE)
+    actor.require(SCOPE)
     now = db_now()
     status = 422 if form.is_bound else 200
     if form.is_valid():

@@ -10,13 +10,12 @@ from django import forms
 
 from breakers.models import Override
 from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
-from breakers.policies.policy import OUTAGE_ACTIONS
+from breakers.policies.policy import OUTAGE_ACTIONS, OUTAGE_FIELDS
 from breakers.policies.values import Errors, put
 from controlplane.core.reasons import MAX_CHARACTERS
 
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}
 OTHER = "other"
-OUTAGE_FIELDS = ("action", "switch", "open_share", "for_seconds", "expires_in")
 LONG_TEXT = 300  # characters: what may be longer gets a field of several lines
 LONGEST_VALUE = 20_000  # characters of one field: far beyond what any parameter may be
 

@@ -5,7 +5,7 @@ from django.db.models import F
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
-from breakers.models import Channel, Service
+from breakers.models import Channel, Probe, Service
 from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
@@ -35,6 +35,7 @@ def page(request: PersonRequest) -> HttpResponse:
         "now": now,
         "groups": groups,
         "known": any(group["services"] for group in groups),
+        "answering": Probe.objects.filter(checked_at__isnull=False, error="").exists(),
         "away": Service.objects.filter(probe__is_away=True).count(),
         "streams": [one for one in channels if one.kind == Channel.Kind.STREAM],
         "sockets": [one for one in channels if one.kind == Channel.Kind.REALTIME],

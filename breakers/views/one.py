@@ -1,12 +1,14 @@
 """The page of one dependency: how it stands, what it did, what its policy is and who changed it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_GET
 
+from breakers.counts import COUNTERS
 from breakers.map import amplification
 from breakers.models import Dependency, Minute, Override, Service, Transition
 from breakers.policies.differences import Shown, policy_rows, told
@@ -80,7 +82,7 @@ def _past(dependency: Dependency, now: datetime) -> dict[str, Any]:
     this_minute = now.replace(second=0, microsecond=0)
     first = this_minute - timedelta(minutes=DAY_MINUTES - 1)
     rows = Minute.objects.filter(dependency=dependency, minute__gte=first)
-    minutes = list(rows.values_list("minute", "worst", *history.COUNTERS, named=True))
+    minutes = list(rows.values_list("minute", "worst", *COUNTERS, named=True))
     last_hour = [one for one in minutes if one.minute > this_minute - timedelta(minutes=60)]
     bands = history.bands(minutes, first, DAY_MINUTES)
     hour = history.sums(last_hour)
@@ -92,7 +94,7 @@ def _past(dependency: Dependency, now: datetime) -> dict[str, Any]:
         "lasting": lasting,
         "ticks": [now - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)],
         "hour": hour,
-        "counters": [(name, getattr(hour, name), hour.share(name)) for name in history.COUNTERS],
+        "counters": [(name, getattr(hour, name), hour.share(name)) for name in COUNTERS],
         "spark": history.spark(last_hour, this_minute - timedelta(minutes=59), 60),
         "own_tries": tries(dependency.document),
         "chain": _chain(dependency),
@@ -106,14 +108,15 @@ def _chain(dependency: Dependency) -> amplification.Chain:
     seen = {dependency.callee}
     for _ in range(HOPS_ABOVE):
         rows = Dependency.objects.registered().filter(callee__in=rim)
-        found = rows.values_list("caller", "callee", "document__retry__attempts")[:MOST_ABOVE]
-        edges = {(caller, callee): _whole(number) for caller, callee, number in found}
+        found = rows.order_by("pk").values_list("caller", "callee", "document__retry__attempts")
+        edges = {(caller, callee): _whole(number) for caller, callee, number in found[:MOST_ABOVE]}
         attempts |= edges
         seen |= rim
         rim = {caller for caller, _ in edges} - seen
         if not rim or len(attempts) >= MOST_ABOVE:
             break
-    return amplification.worst(attempts, dependency.caller, dependency.callee)
+    worst = amplification.worst(attempts, dependency.caller, dependency.callee)
+    return replace(worst, is_whole=worst.is_whole and not rim)
 
 
 def tries(document: Mapping[str, Any]) -> int:

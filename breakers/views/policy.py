@@ -16,6 +16,7 @@ from breakers.policies import policy
 from breakers.policies.differences import difference
 from breakers.policies.values import Errors
 from breakers.services import registry
+from breakers.services.permission import require_admin
 from breakers.views import forms
 from breakers.views.changes import refused
 from breakers.views.one import find
@@ -36,7 +37,7 @@ def edit(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     """`do=save` saves; anything else only shows what would change. From the form itself htmx asks
     for that part alone."""
     dependency = find(caller, callee)
-    actor_of(request).require(registry.SCOPE)
+    require_admin(actor_of(request))
     if request.method == "GET":
         document = policy.editable(dependency.document)
         texts = forms.texts_of(document, dependency.on_outage)
@@ -117,7 +118,7 @@ def _context(dependency: Dependency, texts: dict[str, str], errors: Errors) -> d
         "unplaced": forms.unplaced(errors),
         "route_errors": forms.about("routes", errors),
         "outage_errors": forms.about("on_outage", errors),
-        "outage": {name: texts.get(f"on_outage.{name}", "") for name in forms.OUTAGE_FIELDS},
+        "outage": {name: texts.get(f"on_outage.{name}", "") for name in policy.OUTAGE_FIELDS},
         "outage_actions": policy.OUTAGE_ACTIONS,
         "seen": _seen(dependency),
     }

@@ -21,6 +21,7 @@ from controlplane.core.jobs import kept as kept_jobs
 from controlplane.core.jobs import watch as job_watch
 from controlplane.core.outbox import backlog, delivery
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.trip_requests import services as trip_requests
 
 RAN_BY = "worker"
 SENT_KEPT = timedelta(days=30)
@@ -128,3 +129,8 @@ def look_at_job_figures(now: datetime) -> int:
 @ticks.tick("jobs.purge", seconds=3600, queue="housekeeping")
 def purge_jobs(now: datetime) -> int:
     return kept_jobs.purge(now, most=MOST_AT_ONCE)
+
+
+@ticks.tick("trip_requests.purge", seconds=3600, queue="housekeeping")
+def purge_trip_requests(now: datetime) -> int:
+    return trip_requests.purge(now, most=MOST_AT_ONCE)

@@ -1,5 +1,7 @@
 """Wake-ups through Redis: a hint that something changed. Losing one costs a second, never state."""
 
+import os
+import threading
 import time
 
 import redis
@@ -19,7 +21,8 @@ log = structlog.get_logger(__name__)
 class _Waker:
     """Publishes with short timeouts, and leaves Redis alone for a while after a failure.
 
-    Whoever listens can't notice that a note never came: it is said as soon as something goes out.
+    Whoever listens can't notice that a note never came. So it is owed to them: a thread says it as
+    soon as Redis takes it, whether anything else is published or not.
     """
 
     def __init__(self) -> None:
@@ -30,23 +33,48 @@ class _Waker:
             retry=Retry(NoBackoff(), 0),
         )
         self._silent_until = 0.0
-        self._owes_note = False
+        self._lock = threading.Lock()
+        self._owes = False
+        self._settles = False
 
     def publish(self, channel: str, text: str | bytes) -> None:
-        if time.monotonic() < self._silent_until:
-            self._owes_note |= channel == LIVE_CHANNEL
-            return
-        try:
-            if self._owes_note:
+        if time.monotonic() >= self._silent_until:
+            try:
+                self._client.publish(channel, text)
+            except redis.RedisError as error:
+                self._silent_until = time.monotonic() + PAUSE_SECONDS
+                log.warning(
+                    "wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS
+                )
+            else:
+                return
+        if channel == LIVE_CHANNEL:
+            self._owe()
+
+    def _owe(self) -> None:
+        with self._lock:
+            self._owes = True
+            if self._settles:
+                return
+            self._settles = True
+        threading.Thread(target=self._settle, daemon=True, name="wake-owes").start()
+
+    def _settle(self) -> None:
+        while self._is_owing():
+            time.sleep(PAUSE_SECONDS)
+            with self._lock:
+                self._owes = False  # What is missed from here on has to be said again.
+            try:
                 self._client.publish(LIVE_CHANNEL, MISSED_NOTE)
-                self._owes_note = False
-            self._client.publish(channel, text)
-        except redis.RedisError as error:
-            self._silent_until = time.monotonic() + PAUSE_SECONDS
-            self._owes_note |= channel == LIVE_CHANNEL
-            log.warning(
-                "wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS
-            )
+            except redis.RedisError:
+                with self._lock:
+                    self._owes = True
+
+    def _is_owing(self) -> bool:
+        """Whether there is something to be said yet; if not, whoever says it may end."""
+        with self._lock:
+            self._settles = self._owes
+            return self._owes
 
 
 _waker: _Waker | None = None
@@ -60,6 +88,15 @@ def wake(topic: str) -> None:
 def publish_on_commit(channel: str, text: str | bytes) -> None:
     """Publish on a channel of Redis once the current transaction has committed; may be lost."""
     transaction.on_commit(lambda: _publish(channel, text), robust=True)
+
+
+def _begin_anew() -> None:
+    """A process that was forked has neither the threads nor the debts of the one it came from."""
+    global _waker
+    _waker = None
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _publish(channel: str, text: str | bytes) -> None:

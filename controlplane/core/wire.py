@@ -5,8 +5,10 @@ import re
 from controlplane.core.errors import TooLarge
 
 LARGEST_BODY = 64 * 1024  # bytes of a request
+LARGEST_REPORT_BODY = 512 * 1024  # an instance may have hundreds of breakers
 LARGEST_HOOK_BODY = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
 HOOKS = "/api/v1/hooks/"
+REPORT = "/api/v1/report"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 LIVE_CHANNEL = "switchgear:live"
@@ -16,7 +18,9 @@ _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 def largest_body(path: str) -> int:
     """How many bytes a request to this path may have."""
-    return LARGEST_HOOK_BODY if path.startswith(HOOKS) else LARGEST_BODY
+    if path.startswith(HOOKS):
+        return LARGEST_HOOK_BODY
+    return LARGEST_REPORT_BODY if path.removesuffix("/") == REPORT else LARGEST_BODY
 
 
 def too_large(limit: int = LARGEST_BODY) -> TooLarge:

@@ -83,15 +83,15 @@ def policies(state: State, service: str) -> Told:
 def config(state: State, headers: Headers, service: str) -> Answer:
     """200 with the policies and overrides, or 304 if the caller has them."""
     told = policies(state, service)
-    age = (b"switchgear-age", b"%.1f" % state.age_seconds())
+    age = (b"switchgear-age", b"%.1f" % state.policies_age_seconds())
     known = headers.get(b"if-none-match")
     if known is not None and told.is_known(known):
         return 304, [*told.validators, age], b""
     return 200, [*told.validators, *told.description, age], told.body
 
 
-def report(state: State, service: str, *, duplicate: bool) -> Answer:
-    """A report was taken in, or had been before."""
+def report(state: State, service: str, *, duplicate: bool, dropped: int = 0) -> Answer:
+    """A report was taken in but for so many transitions, or had been before."""
     copy, told = state.copy, state.policies
     content = {
         "accepted": True,
@@ -99,6 +99,8 @@ def report(state: State, service: str, *, duplicate: bool) -> Answer:
         "snapshot_version": None if copy is None else copy.publication.version,
         "config_version": 0 if told is None else told.told(service).version,
     }
+    if dropped:
+        content["dropped_transitions"] = dropped
     return json(200, content, NO_STORE)
 
 

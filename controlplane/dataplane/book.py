@@ -34,13 +34,17 @@ class Book:
 
     async def learn(self, connection: Connection, reports: Sequence[Report]) -> dict[str, int]:
         """The ids of all dependencies that they name; to be called before the transaction."""
-        names = {name for one in reports for name in one.breakers}
+        names = {name for one in reports for name in one.breakers or ()}
         return await self._dependencies.learn(connection, names) if names else {}
 
     async def write(self, connection: Connection, news: News, ids: dict[str, int]) -> list[int]:
-        """Write what is news, within the caller's transaction; returns whose breakers opened."""
+        """Write what is news, within the caller's transaction; returns whose breakers opened.
+
+        Dependencies that have lost a breaker are noted in the news.
+        """
         await resilience_sql.write_states(connection, news.states.values(), ids)
-        await resilience_sql.end_former_boots(connection, news.begun)
+        news.lost |= await resilience_sql.end_former_boots(connection, news.begun)
+        news.lost |= await resilience_sql.end_left_out(connection, news.gone)
         written = await resilience_sql.write_transitions(connection, news.transitions, ids)
         return [dependency for dependency, reached in written if reached == OPEN]
 
@@ -51,8 +55,8 @@ class Book:
         for growth in news.growths:
             if growth.dependency in ids:
                 self.minutes.grew(ids[growth.dependency], growth.since, growth.until, growth.counts)
-        if news.moved or news.stirred:
-            self.notices.tell(news.moved & ids.keys(), news.stirred & ids.keys())
+        if news.moved or news.stirred or news.lost:
+            self.notices.tell((news.moved & ids.keys()) | news.lost, news.stirred & ids.keys())
 
     def failed(self) -> None:
         """A write was refused, perhaps because a dependency is not there any more."""
@@ -62,15 +66,17 @@ class Book:
         """Whether sums are to be written now."""
         return bool(self.minutes) and time.monotonic() - self._flushed_at >= FLUSH_SECONDS
 
-    async def flush(self, connection: Connection) -> None:
-        """Write the sums, each in a statement of its own; what fails is lost."""
+    async def flush_sums(self, connection: Connection) -> None:
+        """Write the sums of minutes; what fails is lost."""
         self._flushed_at = time.monotonic()
         if self.minutes.left_out:
             log.warning("ledger.counts_left_out", counts=self.minutes.left_out)
             self.minutes.left_out = 0
-        sums, totals = self.minutes.take()
-        if sums:
+        if sums := self.minutes.take_sums():
             await resilience_sql.add_minutes(connection, sums)
-        if totals:
+
+    async def flush_totals(self, connection: Connection) -> None:
+        """Write the totals, whatever came of the sums; what fails is lost."""
+        if totals := self.minutes.take_totals():
             done = await resilience_sql.add_totals(connection, totals)
             self.minutes.give_back({one: of for one, of in totals.items() if one not in done})

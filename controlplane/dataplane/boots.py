@@ -5,7 +5,7 @@ comes back adds what it counted since, and one that is not known any more adds n
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from controlplane.dataplane.reports import Report, Row
 
 MOST_KEPT = 3
+_FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class Former(NamedTuple):
@@ -53,8 +54,10 @@ def began(before: "Row", report: "Report", at: datetime | None) -> datetime | No
     started_at, sent_at = report.started_at, report.sent_at
     if started_at is None or sent_at is None or at is None:
         return None
-    if sent_at > at:
-        started_at -= sent_at - at
-    if started_at > at or (before.reported_at is not None and started_at <= before.reported_at):
+    # A span, because clocks may say anything: a moment before the year 1 there is not.
+    span = at - started_at + max(timedelta(0), sent_at - at)
+    if span < timedelta(0) or span > at - _FIRST:
         return None
-    return started_at
+    if before.reported_at is not None and span >= at - before.reported_at:
+        return None
+    return at - span

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from controlplane.core.errors import TooSlow
-from controlplane.core.wire import LARGEST_BODY, REQUEST_ID, too_large
+from controlplane.core.wire import REQUEST_ID, largest_body, too_large
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.credentials import Credential, Headers
 from controlplane.dataplane.served_copy import Header
@@ -74,16 +74,17 @@ class Call:
             raise TooSlow(f"The body did not arrive within {READ_SECONDS:g} seconds.") from None
 
     async def _read(self) -> None:
+        largest = largest_body(self.scope["path"])
         while True:
             message = await self.receive()
             self.body += bytes(message.get("body", b""))
-            if len(self.body) > LARGEST_BODY:
+            if len(self.body) > largest:
                 break
             if not message.get("more_body"):
                 return
         if message.get("more_body"):
             await drain(self.receive)
-        raise too_large()
+        raise too_large(largest)
 
 
 async def drain(receive: Receive) -> None:

@@ -1,21 +1,16 @@
 """What the data plane asks of PostgreSQL: a handful of statements on a connection of its own."""
 
 from collections.abc import Iterable
-from dataclasses import fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-import orjson
 from psycopg import AsyncConnection, AsyncCursor, sql
 
-from controlplane.core.degradation.levels import Cause
 from controlplane.core.people.roles import SCOPES_OF, Role
-from controlplane.dataplane import policies_sql
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.credentials import Credential, TokenTable
 from controlplane.dataplane.head import Head
-from controlplane.dataplane.policies import Policy
 from controlplane.dataplane.rehearsal import Rehearsal
 from switches.drills.patterns import Marks
 from switches.snapshot import Entry, Publication, drill_reason
@@ -26,10 +21,13 @@ SESSION_OPTIONS = (
     "-c statement_timeout=2s -c lock_timeout=1s -c idle_in_transaction_session_timeout=5s"
 )
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Switches and tokens are followed even if one of the other two rows is missing.
 HEAD = """
     SELECT p.epoch, p.version, p.published_at, c.revision, p.registrations, clock_timestamp(),
-           r.version, d.revision
-    FROM switches_publication p, core_credentials c, breakers_registry r, core_degradation d
+           coalesce((SELECT version FROM breakers_registry), 0),
+           (SELECT changed_at FROM breakers_registry),
+           coalesce((SELECT revision FROM core_degradation), 0)
+    FROM switches_publication p, core_credentials c
 """
 ENTRIES = """
     SELECT s.id, s.scope, s.key, e.allow_percent, e.salt, e.reason,
@@ -51,7 +49,6 @@ TOKENS = """
     WHERE t.revoked_at IS NULL AND u.is_active
 """
 KNOWN = "SELECT id FROM switches_switch"
-CAUSES = "SELECT causes::text FROM core_degradation"
 NOTE_USE = """
     UPDATE core_token SET last_used_at = clock_timestamp()
     WHERE id = ANY(%s)
@@ -62,8 +59,7 @@ NOTE_USE = """
 class Contents(NamedTuple):
     """What the database held at one moment; None for what was not asked for.
 
-    `rehearsal` comes with the entries, while a drill is in force. `policies` are those that have
-    changed since the version `since`.
+    `rehearsal` comes with the entries, while a drill is in force.
     """
 
     head: Head
@@ -71,19 +67,16 @@ class Contents(NamedTuple):
     rehearsal: Rehearsal | None
     tokens: TokenTable | None
     known: frozenset[str] | None
-    causes: tuple[Cause, ...] | None
-    policies: list[Policy] | None
-    since: int | None
 
 
-async def connect(config: Config) -> Connection:
+async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
     """A connection as the runtime role, in no pool."""
     connection = await AsyncConnection.connect(
         config.database_url,
         autocommit=True,
         connect_timeout=3,
         application_name="switchgear-dataplane",
-        options=SESSION_OPTIONS,
+        options=options,
         prepare_threshold=None,  # A transaction pooler may stand in between.
     )
     try:
@@ -98,31 +91,22 @@ async def connect(config: Config) -> Connection:
 
 async def read_head(connection: Connection) -> Head:
     """The present version and credentials revision; LookupError before the first migration."""
-    return await _head(await connection.execute(HEAD))
+    return await head_in(await connection.execute(HEAD))
 
 
 async def read_contents(
-    connection: Connection,
-    *,
-    entries: bool,
-    tokens: bool,
-    known: bool,
-    causes: bool,
-    policies_since: int | None,
+    connection: Connection, *, entries: bool, tokens: bool, known: bool
 ) -> Contents:
     """The head and, as asked, every switch that is not released (and who is in a drill), every
-    token that may be used, the ids of all switches, what is away, and the policies that changed
-    since a version of theirs.
+    token that may be used, and the ids of all switches.
 
     All in one snapshot of the database and one round trip: a transaction sent as a whole.
     """
-    wanted = [HEAD]
-    policies = "" if policies_since is None else policies_sql.changed_since(policies_since)
     choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (KNOWN, known))
-    wanted += [text for text, on in (*choices, (CAUSES, causes), (policies, policies)) if on]
-    cursor = await connection.execute("; ".join([BEGIN, *wanted, "COMMIT"]))
+    wanted = [text for text, on in choices if on]
+    cursor = await connection.execute("; ".join([BEGIN, HEAD, *wanted, "COMMIT"]))
     cursor.nextset()
-    head = await _head(cursor)
+    head = await head_in(cursor)
 
     async def next_rows() -> list[tuple[Any, ...]]:
         cursor.nextset()
@@ -134,9 +118,6 @@ async def read_contents(
         _rehearsal(await next_rows()) if entries else None,
         _tokens(await next_rows()) if tokens else None,
         frozenset(row[0] for row in await next_rows()) if known else None,
-        _causes(await next_rows()) if causes else None,
-        await policies_sql.read(cursor) if policies and cursor.nextset() else None,
-        policies_since,
     )
 
 
@@ -145,7 +126,8 @@ async def note_use(connection: Connection, token_ids: Iterable[int], every: floa
     await connection.execute(NOTE_USE, (list(token_ids), every))
 
 
-async def _head(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
+async def head_in(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
+    """The row of HEAD; LookupError before the first migration."""
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("the publication row is missing; run the migrations")
@@ -155,15 +137,6 @@ async def _head(cursor: AsyncCursor[tuple[Any, ...]]) -> Head:
 
 def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
     return {row[2].encode(): _credential(*row) for row in rows}
-
-
-def _causes(rows: list[tuple[Any, ...]]) -> tuple[Cause, ...]:
-    """What a newer program may say of a cause besides is left alone."""
-    named = {each.name for each in fields(Cause)}
-    return tuple(
-        Cause.of({name: one[name] for name in named & one.keys()})
-        for one in orjson.loads(rows[0][0])
-    )
 
 
 def _rehearsal(rows: list[tuple[Any, ...]]) -> Rehearsal | None:

@@ -1,6 +1,7 @@
 """The dependencies that instances report, by name: found, or made when nobody has registered them.
 
-Whoever may report can invent names; so there is room for a number of them, over all processes.
+Whoever may report can invent names; so there is room for a number of them, over all processes. What
+is registered does not count.
 """
 
 import time
@@ -8,12 +9,14 @@ from collections.abc import Iterable
 
 import structlog
 
+from breakers.names import MOST_DISCOVERED
 from controlplane.dataplane import resilience_sql
 from controlplane.dataplane.database import Connection
 
-MOST_DEPENDENCIES = 20_000
 MOST_REMEMBERED = 50_000
 LOOK_SECONDS = 10.0
+WAIT_SECONDS = 1.0
+"""Until names are tried again that somebody is registering just now."""
 
 log = structlog.get_logger(__name__)
 
@@ -21,14 +24,17 @@ log = structlog.get_logger(__name__)
 class Dependencies:
     """Ids by name, as far as this process has needed them."""
 
-    def __init__(self, most: int = MOST_DEPENDENCIES) -> None:
+    def __init__(self, most: int = MOST_DISCOVERED) -> None:
         self._most = most
         self._ids: dict[str, int] = {}
         self._full_until = float("-inf")
+        self._waiting: set[str] = set()
+        self._waits_until = float("-inf")
         self._told = False
 
     async def learn(self, connection: Connection, names: Iterable[str]) -> dict[str, int]:
-        """The ids of these dependencies, made if there is room; those without are left out.
+        """The ids of these dependencies, made if there is room; those without are left out, as are
+        those that somebody is registering just now.
 
         In transactions of its own, so that no lock is held when the instances' rows are taken.
         """
@@ -38,14 +44,27 @@ class Dependencies:
         if missing:
             known |= await self._found(connection, missing)
             missing = [name for name in missing if name not in known]
-        if missing and (made := await self._admitted(connection, missing)):
-            await resilience_sql.discover(connection, made)
-            known |= await self._found(connection, made)
+        if missing := self._not_waiting(missing):
+            known |= await self._made(connection, await self._admitted(connection, missing))
         return known
 
     def forget(self) -> None:
         """Rows may be gone, or others: look them up again."""
         self._ids.clear()
+
+    def _not_waiting(self, missing: list[str]) -> list[str]:
+        if self._waiting and time.monotonic() >= self._waits_until:
+            self._waiting.clear()
+        return [name for name in missing if name not in self._waiting]
+
+    async def _made(self, connection: Connection, names: list[str]) -> dict[str, int]:
+        if not names:
+            return {}
+        if await resilience_sql.discover(connection, names):
+            return await self._found(connection, names)
+        self._waiting.update(names)
+        self._waits_until = time.monotonic() + WAIT_SECONDS
+        return {}
 
     async def _found(self, connection: Connection, names: list[str]) -> dict[str, int]:
         found = await resilience_sql.find(connection, names)

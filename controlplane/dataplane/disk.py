@@ -1,8 +1,9 @@
 """The copy on disk: what a data plane restarted without PostgreSQL and Redis answers from.
 
 Two files, `current` and the one before, `previous`, each signed with a key that is kept elsewhere
-(see :mod:`controlplane.dataplane.saved`). A file that was cut off, altered, or made by anybody
-without the key is refused, loudly, and the other one is used. All this blocks: call it in a thread.
+(see :mod:`controlplane.dataplane.saved`); and two beside them for policies and what is away, so
+that their size and what is wrong with them cost the switches nothing. How they are written and
+read: :mod:`controlplane.dataplane.files`.
 
 What a signature can't tell is age: whoever may write to the folder can put an older file back that
 was once signed here. A data plane that then starts without its database would answer from it: with
@@ -13,171 +14,61 @@ newer version of the epoch, or left the epoch, does not take the older one. So t
 belong to the data plane alone.
 """
 
-import contextlib
-import errno
-import fcntl
-import os
-import stat
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import structlog
+from controlplane.dataplane import saved, saved_policies
+from controlplane.dataplane.files import Files, Form
+from controlplane.dataplane.saved import Saved, signing_key
+from controlplane.dataplane.saved_policies import SavedPolicies
 
-from controlplane.dataplane.saved import Refused, Saved, merged, sign, signing_key, verify
-
-__all__ = ["Disk", "Saved", "signing_key"]
+__all__ = ["Disk", "PoliciesDisk", "Saved", "SavedPolicies", "signing_key"]
 
 LARGEST_BYTES = 64 * 1024 * 1024
-LOCK_SECONDS = 2.0
-SKEW_SECONDS = 2.0  # Two clocks that agree may differ by this much.
+LARGEST_POLICIES_BYTES = 256 * 1024 * 1024
 
-_Identity = tuple[int, int, int, int]
+COPY = Form[Saved](
+    names=("current", "previous", "draft", "lock"),
+    sign=saved.sign,
+    verify=saved.verify,
+    merged=saved.merged,
+    taken_at=lambda kept: kept.confirmed_at,
+)
+POLICIES = Form[SavedPolicies](
+    names=("policies", "policies-previous", "policies-draft", "policies-lock"),
+    sign=saved_policies.sign,
+    verify=saved_policies.verify,
+    merged=saved_policies.merged,
+    taken_at=lambda kept: kept.told_at,
+)
 
-log = structlog.get_logger(__name__)
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
-class Disk:
-    """The copy in `folder`, signed with `key`; any number of processes of a host may share it."""
+class Disk(Files[Saved]):
+    """The copy in `folder`."""
 
     def __init__(
         self,
         folder: Path,
         key: bytes,
         largest_bytes: int = LARGEST_BYTES,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = _now,
     ) -> None:
-        self._folder = folder
-        self._current = folder / "current"
-        self._previous = folder / "previous"
-        self._draft = folder / "draft"
-        self._key = key
-        self._largest_bytes = largest_bytes
-        self._clock = clock
-        self._written: tuple[_Identity, Saved] | None = None
-
-    def save(self, saved: Saved) -> None:
-        """Put `saved` on disk, all of it or nothing, unless something newer is there already.
-
-        What another process knew better stays: see `merged`. Raises OSError, with the old copy
-        still in place, if the disk does not take it, or it is too large to be read again.
-        """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._folder.chmod(0o700)
-        with self._locked():
-            present = self._present()
-            wanted = saved if present is None else merged(present, saved)
-            if wanted == present:
-                return
-            self._write_draft(sign(wanted, self._key))
-            if present is not None:  # Never a bad copy in the place of a good one.
-                self._current.replace(self._previous)
-            self._draft.replace(self._current)
-            self._sync_folder()
-            self._written = _identity(self._current), wanted
-
-    def load(self) -> Saved | None:
-        """The current copy if it can be taken, else the one before, else None."""
-        for path in (self._current, self._previous):
-            saved = self._read(path)
-            if saved is not None:
-                self._compare_clocks(saved)
-                return saved
-        return None
-
-    def _present(self) -> Saved | None:
-        """What `current` holds, not read again while it is the very file written here last."""
-        if self._written is not None:
-            with contextlib.suppress(FileNotFoundError):
-                if _identity(self._current) == self._written[0]:
-                    return self._written[1]
-        return self._read(self._current)
-
-    def _read(self, path: Path) -> Saved | None:
-        try:
-            return verify(self._content(path), self._key)
-        except FileNotFoundError:
-            return None
-        except Refused as error:
-            why = str(error)
-        except OSError as error:
-            link = error.errno == errno.ELOOP
-            why = "it is a symbolic link" if link else str(error.strerror or error)
-        log.error("dataplane.copy_refused", file=str(path), why=why)
-        return None
-
-    def _content(self, path: Path) -> bytes:
-        """The bytes of a plain file that nobody else may read; one that blocks is not opened."""
-        with open(path, "rb", opener=_open_plainly) as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise Refused("it is not a plain file")
-            if stat.S_IMODE(found.st_mode) & 0o077:
-                raise Refused("others may read or write it; chmod 600 it")
-            content = file.read(self._largest_bytes + 1)
-        if len(content) > self._largest_bytes:
-            raise Refused(f"it is larger than {self._largest_bytes} bytes")
-        return content
-
-    def _write_draft(self, content: bytes) -> None:
-        if len(content) > self._largest_bytes:
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
-        self._draft.unlink(missing_ok=True)  # Of a process that was killed here.
-        try:
-            with open(self._draft, "xb", opener=_open_privately) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            self._draft.unlink(missing_ok=True)
-            raise
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One writer at a time. A holder that is frozen costs this save, not this process."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self._folder / "lock", flags, 0o600)
-        try:
-            ends = time.monotonic() + LOCK_SECONDS
-            while not _try_lock(descriptor):
-                if time.monotonic() > ends:
-                    raise TimeoutError(errno.ETIMEDOUT, "another process keeps the lock")
-                time.sleep(0.02)
-            yield
-        finally:
-            os.close(descriptor)  # Which gives up the lock.
-
-    def _compare_clocks(self, saved: Saved) -> None:
-        ahead_seconds = (saved.confirmed_at - self._clock()).total_seconds()
-        if ahead_seconds > SKEW_SECONDS:
-            log.warning("dataplane.copy_from_the_future", ahead_seconds=round(ahead_seconds, 1))
+        super().__init__(folder, key, COPY, largest_bytes, clock)
 
 
-def _identity(path: Path) -> _Identity:
-    """Changes with every change to the file, its mode included."""
-    found = path.lstat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
+class PoliciesDisk(Files[SavedPolicies]):
+    """The policies beside it."""
 
-
-def _open_plainly(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-
-def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    def __init__(
+        self,
+        folder: Path,
+        key: bytes,
+        largest_bytes: int = LARGEST_POLICIES_BYTES,
+        clock: Callable[[], datetime] = _now,
+    ) -> None:
+        super().__init__(folder, key, POLICIES, largest_bytes, clock)

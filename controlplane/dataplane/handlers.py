@@ -3,10 +3,11 @@
 import re
 from urllib.parse import parse_qs
 
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.dataplane import answers, held, marks, ofrep
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
+from controlplane.dataplane.listeners import CONFIG
 from controlplane.dataplane.names import is_part, service_of
 from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
@@ -66,11 +67,15 @@ async def report(state: State, call: Call) -> Answer:
     """Take in what an instance tells of itself."""
     token_id = call.credential.token_id if call.credential else 0
     state.throttle.check(token_id)
-    document = answers.object_in(call.body)
+    try:
+        document = answers.object_in(call.body)
+    except DomainError:
+        state.throttle.admit(token_id, {})
+        raise
     state.throttle.admit(token_id, document)
     told = await state.ledger.read(document)
     duplicate = await state.ledger.report(told, state.copy)
-    return answers.report(state, told.service, duplicate=duplicate)
+    return answers.report(state, told.service, duplicate=duplicate, dropped=told.dropped)
 
 
 async def config(state: State, call: Call) -> Answer | None:
@@ -85,7 +90,7 @@ async def config(state: State, call: Call) -> Answer | None:
         return known is not None and answers.policies(state, service).is_known(known)
 
     waits = seconds and is_current()
-    if waits and not await held.until_news(state, call, visitor, seconds, is_current):
+    if waits and not await held.until_news(state, call, visitor, seconds, is_current, CONFIG):
         return None
     return answers.config(state, call.headers, service)
 

@@ -8,11 +8,13 @@ from switches.snapshot import Publication
 
 class Head(NamedTuple):
     """The present version, the credentials' revision, how many switches were ever registered, the
-    database's time, the version of policies and overrides, and the revision of what is away."""
+    database's time, the version of policies and overrides and when it was given (None before the
+    first), and the revision of what is away."""
 
     publication: Publication
     revision: int
     registrations: int
     now: datetime
     policies: int = 0
+    policies_at: datetime | None = None
     degradation: int = 0

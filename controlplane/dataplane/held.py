@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from controlplane.core.errors import DomainError
 from controlplane.dataplane.call import Call
-from controlplane.dataplane.listeners import Listener
+from controlplane.dataplane.listeners import SNAPSHOT, Listener
 from controlplane.dataplane.served_copy import Header
 from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
@@ -30,13 +30,19 @@ STREAM_HEADERS: tuple[Header, ...] = (
 
 
 async def until_news(
-    state: State, call: Call, visitor: Visitor, seconds: float, is_current: Callable[[], bool]
+    state: State,
+    call: Call,
+    visitor: Visitor,
+    seconds: float,
+    is_current: Callable[[], bool],
+    hears: str = SNAPSHOT,
 ) -> bool:
     """Hold a poll while `is_current()`, at most `seconds`; False if the caller has hung up.
+    `hears` names what it waits for a change of.
 
     Raises :class:`Unavailable` if too many are held, and what is wrong with the credential by then.
     """
-    listener = state.listeners.enter()
+    listener = state.listeners.enter(hears)
     try:
         began = state.now()
         # To notice who hangs up takes a task; while changes come fast it is not worth one.

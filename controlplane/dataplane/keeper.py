@@ -1,17 +1,23 @@
 """Keeps on disk what a restart without a database has to know, and takes it up again."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
+from typing import TypeVar
 
 import structlog
 
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.disk import Disk, Saved
-from controlplane.dataplane.saved_parts import Away
+from controlplane.dataplane.disk import Disk, PoliciesDisk, Saved, SavedPolicies
+from controlplane.dataplane.files import Files
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 
 AGAIN_SECONDS = 30.0
+REST_SECONDS = 2.0
+"""Between two writes of policies, which are large when there are many."""
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -24,12 +30,15 @@ class Keeper:
 
     def __init__(self, config: Config, state: State) -> None:
         self._state = state
-        self._disk = None if config.folder is None else Disk(config.folder, config.signing_key)
-        self._failing = False
+        self._disk: Disk | None = None
+        self._policies_disk: PoliciesDisk | None = None
+        if config.folder is not None:
+            self._disk = Disk(config.folder, config.signing_key)
+            self._policies_disk = PoliciesDisk(config.folder, config.signing_key)
 
     async def restore(self) -> None:
         """Serve what was kept, until the database answers."""
-        if self._disk is None:
+        if self._disk is None or self._policies_disk is None:
             return
         saved = await asyncio.to_thread(self._disk.load)
         if saved is None:
@@ -38,52 +47,67 @@ class Keeper:
         copy = Copy.of(saved.publication, saved.entries, is_kept=True)
         state.left_epochs = saved.left_epochs
         age = max(timedelta(), state.wall() - saved.confirmed_at)
-        state.install_copy(copy, confirmed_at=state.now() - age.total_seconds())
+        confirmed_at = state.now() - age.total_seconds()
+        state.install_copy(copy, confirmed_at=confirmed_at)
         state.install_tokens(saved.revision, saved.tokens)
         state.install_known(saved.registrations, saved.known)
-        if saved.policies is not None:
-            state.install_policies(saved.policies)
-        if saved.away is not None:
-            state.install_causes(*saved.away)
         log.info(
             "dataplane.restored", version=copy.publication.version, age_seconds=age.total_seconds()
         )
+        told = await asyncio.to_thread(self._policies_disk.load)
+        if told is not None:
+            state.install_policies(told.policies)
+            # They are written when they change; how fresh they are, the copy tells.
+            state.confirm_policies(confirmed_at)
+            same = told.epoch == copy.publication.epoch
+            state.install_causes(told.revision if same else -1, told.causes)
 
     async def run(self) -> None:
         """Save until cancelled."""
-        if self._disk is None:
+        if self._disk is None or self._policies_disk is None:
             return
+        state = self._state
+        await asyncio.gather(
+            self._keep(self._disk, self._present, state.changed),
+            self._keep(self._policies_disk, self._told, state.told_changed, REST_SECONDS),
+        )
+
+    async def _keep(
+        self,
+        disk: Files[T],
+        present: Callable[[], T | None],
+        changed: asyncio.Event,
+        rest_seconds: float = 0.0,
+    ) -> None:
+        failing = False
         while True:
-            self._state.changed.clear()
-            saved = self._present()
+            changed.clear()
+            saved = present()
             if saved is not None:
-                await self._save(self._disk, saved)
+                failing = not await self._save(disk, saved, failing)
+                await asyncio.sleep(rest_seconds)
             try:
                 async with asyncio.timeout(AGAIN_SECONDS):
-                    await self._state.changed.wait()
+                    await changed.wait()
             except TimeoutError:
                 continue
 
-    async def _save(self, disk: Disk, saved: Saved) -> None:
+    async def _save(self, disk: Files[T], saved: T, failing: bool) -> bool:
         try:
             await asyncio.to_thread(disk.save, saved)
         except Exception as error:  # Whatever it is: the next save may fare better.
-            if not self._failing:
+            if not failing:
                 log.warning("dataplane.not_kept", kind=type(error).__name__, error=str(error))
-            self._failing = True
-        else:
-            self._failing = False
+            return False
+        return True
 
     def _present(self) -> Saved | None:
         """What is served now, once the database has confirmed all of it."""
         state = self._state
         if state.copy is None or state.tokens is None or not state.heard_database:
             return None
-        policies, epoch = state.policies, state.copy.publication.epoch
-        if state.revision < 1 or min(state.registrations, state.degradation) < 0:
+        if state.revision < 1 or state.registrations < 0:
             return None  # A new epoch has begun and is not read whole.
-        if policies is None or policies.epoch != epoch:
-            return None
         return Saved(
             publication=state.copy.publication,
             entries=tuple(state.copy.entries.values()),
@@ -93,6 +117,20 @@ class Keeper:
             registrations=state.registrations,
             left_epochs=state.left_epochs,
             confirmed_at=state.wall() - timedelta(seconds=state.age_seconds()),
+        )
+
+    def _told(self) -> SavedPolicies | None:
+        """The policies and causes that are told now, unless their epoch was left."""
+        state, policies = self._state, self._state.policies
+        if state.copy is None or policies is None or state.degradation < 0:
+            return None
+        if policies.epoch in state.left_epochs:
+            return None
+        left = state.left_epochs | {state.copy.publication.epoch}
+        return SavedPolicies(
             policies=policies,
-            away=Away(state.degradation, state.causes),
+            revision=state.degradation,
+            causes=state.causes,
+            left_epochs=left - {policies.epoch},
+            told_at=state.wall() - timedelta(seconds=state.policies_age_seconds()),
         )

@@ -1,10 +1,9 @@
 """What a person sees who opens a data plane that runs alone: no console, but what to do."""
 
 from html import escape
-from typing import Any
 
-from controlplane.dataplane import answers
-from controlplane.dataplane.answers import Answer
+from controlplane.core.degradation.levels import picture
+from controlplane.dataplane.answers import Answer, present_picture
 from controlplane.dataplane.state import State
 
 _PAGE = """<!doctype html>
@@ -39,7 +38,7 @@ zero, close its route, or set its own switch.</p>
 
 
 def page(state: State) -> Answer:
-    """The page, with how fresh this process is; nothing on it is a secret."""
+    """The page, with how fresh this process is; nothing on it is a secret, for nobody signs in."""
     if state.copy is None:
         standing = "It has nothing to serve yet: the database has not answered since the start."
     elif state.database_reachable:
@@ -49,12 +48,12 @@ def page(state: State) -> Answer:
             "The database does not answer: what it serves was confirmed "
             f"{state.age_seconds():.0f} seconds ago."
         )
-    picture = answers.present_picture(state)
+    present = present_picture(state)
     body = (
         _PAGE.replace("{standing}", standing)
-        .replace("{level}", str(picture["level"]))
-        .replace("{name}", picture["name"])
-        .replace("{causes}", _causes(picture))
+        .replace("{level}", str(present["level"]))
+        .replace("{name}", present["name"])
+        .replace("{causes}", _causes(state))
         .encode()
     )
     headers = [
@@ -67,16 +66,16 @@ def page(state: State) -> Answer:
     return 200, headers, body
 
 
-def _causes(picture: dict[str, Any]) -> str:
-    """What is away, what fails meanwhile and what works."""
-    if not picture["causes"]:
-        return "<p>Nothing is known to be away.</p>"
+def _causes(state: State) -> str:
+    """What is away of our own stores, what fails meanwhile and what works; of others how many."""
+    own, others = picture(state.database_reachable, state.redis_reachable), len(state.causes)
     parts = []
-    for text, effect in zip(picture["causes"], picture["effects"], strict=True):
-        fails, works = "; ".join(effect["fails"]), "; ".join(effect["works"])
+    for text, effect in zip(own["causes"], own["effects"], strict=True):
         parts.append(f"<p><strong>{escape(text)}</strong></p>")
-        if fails:
-            parts.append(f"<p>Does not work: {escape(fails)}.</p>")
-        if works:
-            parts.append(f"<p>Works: {escape(works)}.</p>")
-    return "\n".join(parts)
+        parts.append(f"<p>Does not work: {escape('; '.join(effect['fails']))}.</p>")
+        parts.append(f"<p>Works: {escape('; '.join(effect['works']))}.</p>")
+    if others:
+        number = "1 cause" if others == 1 else f"{others} causes"
+        where = "<code>GET /api/v1/degradation</code>"
+        parts.append(f"<p>{number} beside our own stores: {where} names them.</p>")
+    return "\n".join(parts or ["<p>Nothing is known to be away.</p>"])

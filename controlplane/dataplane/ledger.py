@@ -190,7 +190,8 @@ class Ledger:
             writing = self._write_counts(connection, write, counts)
             await self._or_lose(connection, "counts", writing)
         if self._book.is_due():
-            await self._or_lose(connection, "minutes", write(self._book.flush(connection)))
+            await self._or_lose(connection, "minutes", write(self._book.flush_sums(connection)))
+            await self._or_lose(connection, "totals", write(self._book.flush_totals(connection)))
         return more_heard or bool(self._pending or self._counts)
 
     async def _write_heard(

@@ -21,16 +21,29 @@ FEWEST_AT_ONCE = 64
 LONGEST_RETRY_SECONDS = 10
 STUCK_SECONDS = 20.0
 SWEEP_SECONDS = 2.0
+SNAPSHOT = "snapshot"
+CONFIG = "config"
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class Listener:
-    """One held request. It is woken by a change, by its caller's leaving, or by time."""
+    """One held request. It is woken by a change of what it `hears` of, by its caller's leaving, or
+    by time."""
 
-    __slots__ = ("_sending_since", "_sleeping", "_task", "_watching", "_woken", "gone", "stuck")
+    __slots__ = (
+        "_sending_since",
+        "_sleeping",
+        "_task",
+        "_watching",
+        "_woken",
+        "gone",
+        "hears",
+        "stuck",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, hears: str = SNAPSHOT) -> None:
+        self.hears = hears
         self.gone = False
         """Whether the caller has hung up."""
         self.stuck = False
@@ -107,7 +120,7 @@ class Listeners:
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self) -> Listener:
+    def enter(self, hears: str = SNAPSHOT) -> Listener:
         """Hold one more request, until :meth:`leave`.
 
         Raises :class:`Unavailable` when there are too many; those that are turned away are told to
@@ -118,7 +131,7 @@ class Listeners:
                 "Too many requests are held here just now; poll without `wait` or try later.",
                 retry_after=random.randint(1, LONGEST_RETRY_SECONDS),  # noqa: S311
             )
-        listener = Listener()
+        listener = Listener(hears)
         self._open[listener] = None
         if not self._sweeping:
             self._sweeping = True
@@ -130,12 +143,15 @@ class Listeners:
         del self._open[listener]
         self._to_wake.pop(listener, None)
 
-    def ring(self, bytes_each: int = 1) -> None:
-        """Wake everybody, to be sent so much each. On the event loop, if anybody is held."""
+    def ring(self, bytes_each: int = 1, *, hears: str | None = None) -> None:
+        """Wake everybody, or those who hear of this, to be sent so much each. On the event loop, if
+        anybody is held."""
         fitting = max(FEWEST_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each))
         self._at_once = min(WOKEN_AT_ONCE, fitting)
         idle = not self._to_wake
-        self._to_wake.update(self._open)
+        self._to_wake.update(
+            (one, None) for one in self._open if hears is None or one.hears == hears
+        )
         if idle and self._to_wake:
             self._wake_some()
 

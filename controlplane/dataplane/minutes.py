@@ -12,6 +12,8 @@ MINUTE_SECONDS = 60
 MOST_SUMS = 50_000
 MOST_BACK = 60
 """Minutes that a report after a long silence is spread over; what is older is left out."""
+LARGEST_SUM = 2**53
+"""Where a sum stops: the database adds it to a number of 8 bytes."""
 _FALLBACK = COUNTERS.index("fallback")
 
 Key = tuple[int, int]
@@ -44,17 +46,20 @@ class Minutes:
                     return
                 sums = self._sums[dependency, minute] = [0] * len(COUNTERS)
             for place, number in enumerate(share):
-                sums[place] += number
+                sums[place] = min(sums[place] + number, LARGEST_SUM)
 
     def tripped(self, dependency: int) -> None:
         """A breaker of it has opened."""
         self._add_total(dependency, 1, 0)
 
-    def take(self) -> tuple[dict[Key, list[int]], dict[int, list[int]]]:
-        """Sums by dependency and minute, and totals (trips, fallbacks) by dependency; both begin
-        anew."""
-        taken = self._sums, self._totals
-        self._sums, self._totals = {}, {}
+    def take_sums(self) -> dict[Key, list[int]]:
+        """The sums by dependency and minute, which begin anew."""
+        taken, self._sums = self._sums, {}
+        return taken
+
+    def take_totals(self) -> dict[int, list[int]]:
+        """Totals (trips, fallbacks) by dependency, which begin anew."""
+        taken, self._totals = self._totals, {}
         return taken
 
     def give_back(self, totals: Mapping[int, Sequence[int]]) -> None:
@@ -69,8 +74,8 @@ class Minutes:
             self.left_out += 1
             return
         totals = self._totals.setdefault(dependency, [0, 0])
-        totals[0] += trips
-        totals[1] += fallbacks
+        totals[0] = min(totals[0] + trips, LARGEST_SUM)
+        totals[1] = min(totals[1] + fallbacks, LARGEST_SUM)
 
 
 def _spread(since: float, until: float, counts: Sequence[int]) -> list[tuple[int, Sequence[int]]]:

@@ -1,6 +1,7 @@
 """Tells open sockets, through Redis, that breakers changed. Losing a note costs a moment.
 
 Names gather while one note is on its way, so a burst becomes a few notes. Nothing waits for Redis.
+Whoever listens can't notice that a note never came: so that is said, as soon as Redis is back.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
 from controlplane.dataplane.deadlines import within
 
 TOPIC = "breakers"
@@ -38,17 +39,21 @@ class Notices:
         self._woken = asyncio.Event()
         self._stirred_at = float("-inf")
         self._failing = False
+        self.owes = False
+        """Whether some of what changed was never told."""
 
     def tell(self, moved: Iterable[str], stirred: Iterable[str]) -> None:
         """Dependencies whose state or mode changed, and others of which only rates did."""
         for names, kept in ((moved, self._moved), (stirred, self._stirred)):
             if len(kept) < self._most:
                 kept.update(names)
+            else:
+                self.owes = True
         if self._moved:
             self._woken.set()
 
     async def run(self, redis_url: str) -> None:
-        """Publish what there is until cancelled; without Redis it is dropped."""
+        """Publish what there is until cancelled; without Redis it is dropped, and owed."""
         self._woken = asyncio.Event()  # An event belongs to one loop.
         client = Redis.from_url(
             redis_url,
@@ -60,7 +65,8 @@ class Notices:
         try:
             while True:
                 await self._pause()
-                if names := self._take():
+                names = self._take()
+                if names or self.owes:
                     await self._publish(client, names)
                 await asyncio.sleep(PAUSE_SECONDS if self._failing else REST_SECONDS)
         finally:
@@ -85,6 +91,9 @@ class Notices:
 
     async def _publish(self, client: Redis, names: list[str]) -> None:
         pipeline = client.pipeline(transaction=False)
+        owed, self.owes = self.owes, False
+        if owed:
+            pipeline.publish(LIVE_CHANNEL, MISSED_NOTE)
         for start in range(0, len(names), NAMES_AT_ONCE):
             some = names[start : start + NAMES_AT_ONCE]
             pipeline.publish(LIVE_CHANNEL, orjson.dumps({"topic": TOPIC, "ids": some}))
@@ -94,6 +103,6 @@ class Notices:
             if not self._failing:
                 kind = type(error).__name__
                 log.warning("dataplane.notices_lost", kind=kind, error=str(error))
-            self._failing = True
+            self._failing = self.owes = True
         else:
             self._failing = False

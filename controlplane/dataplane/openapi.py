@@ -8,9 +8,9 @@ from controlplane.dataplane.report_fields import (
     MODES,
     MOST_BREAKERS,
     MOST_BULKHEADS,
-    MOST_TRANSITIONS,
     STATES,
 )
+from controlplane.dataplane.steps import MOST_IN_ALL, MOST_OF_ONE
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -75,8 +75,8 @@ _BREAKER = _object(
     },
     transitions={
         **_list(_STEP),
-        "maxItems": MOST_TRANSITIONS,
-        "description": "Kept once for each boot, dependency and `n`, also from late reports.",
+        "description": "Kept once for each boot, dependency and `n`, also from late reports. Of "
+        f"more than {MOST_OF_ONE} of one breaker, or {MOST_IN_ALL:,} of all, the last are kept.",
     },
 )
 _BULKHEAD = _object(
@@ -98,10 +98,11 @@ _REPORT = _object(
     breakers={
         **_list(_BREAKER),
         "maxItems": MOST_BREAKERS,
-        "description": "Each dependency named once; what is left out is as it was. One that nobody "
-        "has registered becomes known by this.",
+        "description": "All that there are, each dependency named once: a breaker that is left out "
+        "is gone. Without this list all is as it was. A dependency that nobody has registered "
+        "becomes known by this.",
     },
-    bulkheads={**_list(_BULKHEAD), "maxItems": MOST_BULKHEADS},
+    bulkheads={**_list(_BULKHEAD), "maxItems": MOST_BULKHEADS, "description": "As breakers: all."},
     sli={
         **_list(_COUNTED),
         "description": "Events of SLOs, each named once; cumulative per boot. Those of the first "
@@ -114,6 +115,10 @@ _REPORTED = _object(
     duplicate={"type": "boolean"},
     snapshot_version={"type": ["integer", "null"]},
     config_version=_COUNT,
+    dropped_transitions={
+        **_COUNT,
+        "description": "So many were not kept, because there were too many; left out if none.",
+    },
 )
 _OVERRIDE = _object(
     "mode reason expires_at version",

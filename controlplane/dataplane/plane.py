@@ -11,6 +11,7 @@ from typing import Any
 
 from controlplane import serving
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.follower import Follower
 from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.refresher import Refresher
 from controlplane.dataplane.state import State
@@ -39,9 +40,11 @@ class Plane:
             _collect_garbage_less()
         keeper = Keeper(config, state)
         await keeper.restore()
-        refresher = Refresher(config, state)
+        follower = Follower(config, state)
+        refresher = Refresher(config, state, follower)
         work: list[Coroutine[Any, Any, None]] = [
             refresher.run(),
+            follower.run(),
             Subscription(config.redis_url, refresher.wake, state.redis_answers).run(),
             note_uses(config, state),
             state.ledger.run(config),
@@ -51,6 +54,8 @@ class Plane:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_LOOK_SECONDS):
                 await refresher.tried.wait()
+                if state.database_reachable:
+                    await follower.tried.wait()
 
     async def stop(self) -> None:
         """End the tasks. What is served stays, so that requests under way are answered."""

@@ -7,6 +7,7 @@ is news. Texts are made once for each service, when somebody asks for it after a
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 from uuid import UUID
@@ -20,8 +21,8 @@ _TAG = re.compile(rb'"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.c([0-9]{1,1
 
 
 class Policy(NamedTuple):
-    """A dependency as it is told: `text` is canonical JSON, with its override in it; empty if the
-    dependency was removed. `version` is that of its last change."""
+    """A dependency as it is told: `text` is canonical JSON, with its override in it; empty if there
+    is nothing to be told, as after a removal. `version` is that of its last change."""
 
     caller: str
     callee: str
@@ -63,18 +64,28 @@ class Told:
 
 @dataclass(frozen=True)
 class Policies:
-    """All of them at the registry's `version`, within an epoch of the database."""
+    """All of them at the registry's `version`, given at `changed_at`, within an epoch of the
+    database. The same version with another moment is of another history: a backup was restored."""
 
     epoch: UUID
     version: int
     of_caller: Mapping[str, Mapping[str, Policy]]
     """By caller, and then by callee."""
+    changed_at: datetime | None = None
 
     @classmethod
-    def of(cls, epoch: UUID, version: int, policies: Iterable[Policy]) -> "Policies":
-        return cls(epoch, version, {}).after(version, policies)
+    def of(
+        cls,
+        epoch: UUID,
+        version: int,
+        policies: Iterable[Policy],
+        changed_at: datetime | None = None,
+    ) -> "Policies":
+        return cls(epoch, version, {}).after(version, policies, changed_at)
 
-    def after(self, version: int, changed: Iterable[Policy]) -> "Policies":
+    def after(
+        self, version: int, changed: Iterable[Policy], changed_at: datetime | None = None
+    ) -> "Policies":
         """The same with what has changed until `version`."""
         of_caller = dict(self.of_caller)
         copied: set[str] = set()
@@ -85,7 +96,7 @@ class Policies:
                 of_caller[one.caller] = dict(of_caller.get(one.caller, {}))
                 told.pop(one.caller, None)
             of_caller[one.caller][one.callee] = one  # type: ignore[index]
-        result = Policies(self.epoch, version, of_caller)
+        result = Policies(self.epoch, version, of_caller, changed_at)
         result._told.update(told)
         return result
 
@@ -98,6 +109,9 @@ class Policies:
             if policies:
                 self._told[service] = found
         return found
+
+    def one(self, caller: str, callee: str) -> Policy | None:
+        return self.of_caller.get(caller, {}).get(callee)
 
     def every(self) -> list[Policy]:
         """Each of them, in order."""

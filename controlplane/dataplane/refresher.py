@@ -2,7 +2,8 @@
 
 Rows are read only when that one row says they changed, all in one snapshot of the database. Every
 wait has a deadline, so a stopped, frozen or unmigrated database costs freshness and nothing else;
-its return is noticed within a second.
+its return is noticed within a second. Switches and tokens are read here; policies and what is away
+are followed apart, told of each look, so that they never hold up a switch.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import structlog
 from controlplane.dataplane import database
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.deadlines import within
+from controlplane.dataplane.follower import Follower
 from controlplane.dataplane.head import Head
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
@@ -25,13 +27,14 @@ log = structlog.get_logger(__name__)
 
 
 class Refresher:
-    """The one writer of a :class:`State`."""
+    """The one writer of a :class:`State`, but for what its `follower` reads."""
 
-    def __init__(self, config: Config, state: State) -> None:
+    def __init__(self, config: Config, state: State, follower: Follower) -> None:
         self.tried = asyncio.Event()
         """Set once the database has answered, or failed to, for the first time."""
         self._config = config
         self._state = state
+        self._follower = follower
         self._woken = asyncio.Event()
         self._rebuild_seconds = 0.0
         self._lagging = False
@@ -60,6 +63,7 @@ class Refresher:
     async def _session(self) -> None:
         deadline = self._config.deadline_seconds
         connection = await within(deadline, database.connect(self._config))
+        self._follower.begin()
         refresh: asyncio.Task[None] | None = None
         try:
             while True:
@@ -88,32 +92,33 @@ class Refresher:
         # The answer was true when it was asked for at the earliest, so age counts from there.
         asked_at = state.now()
         head = await database.read_head(connection)
-        self._found()
         self._compare_clocks(state.set_clock(head.now, asked_at))
         self._rebuild_seconds = 0.0
         if not state.is_lagging(head) and state.lacks(head):
             lacks_copy = state.lacks_copy(head)
-            # They may be many; who waits for the copy need not wait for them.
-            many = state.copy is None or not lacks_copy
-            since = state.policies_since(head)
             contents = await database.read_contents(
                 connection,
                 entries=lacks_copy,
                 tokens=state.lacks_tokens(head),
-                known=many and state.lacks_known(head),
-                causes=state.lacks_causes(head),
-                policies_since=since if many and state.lacks_policies(head) else None,
+                # They may be many; who waits for the copy need not wait for them.
+                known=(state.copy is None or not lacks_copy) and state.lacks_known(head),
             )
             self._take(contents, asked_at)
             head = contents.head
         if state.is_lagging(head):
             self._lags(head)
-        elif state.lacks(head):
+        else:
+            self._keeps_up(head, asked_at)
+        self._found()
+        self.tried.set()
+
+    def _keeps_up(self, head: Head, asked_at: float) -> None:
+        if self._state.lacks(head):
             self.wake()  # The rest, or what changed while it was being read.
         else:
             self._lagging = False
-            state.confirm(asked_at)
-        self.tried.set()
+            self._state.confirm(asked_at)
+        self._follower.look(head, asked_at)
 
     def _take(self, contents: database.Contents, asked_at: float) -> None:
         state, head, began = self._state, contents.head, perf_counter()
@@ -137,11 +142,6 @@ class Refresher:
             state.install_tokens(head.revision, contents.tokens)
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
-        if contents.causes is not None:
-            state.install_causes(head.degradation, contents.causes)
-        # A new epoch may have begun since it was said from which version on they are wanted.
-        if contents.policies is not None and contents.since == state.policies_since(head):
-            state.take_policies(head, contents.policies)
         self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
 
     def _tell_of_epoch(self, copy: Copy) -> None:
@@ -164,6 +164,7 @@ class Refresher:
         self._skewed = skewed
 
     def _found(self) -> None:
+        # Only now that all of it was read: what fails each time must not be tried without a rest.
         self._second_try = False
         if not self._state.database_reachable:
             log.info("dataplane.database_found")

@@ -6,6 +6,7 @@ import psycopg
 
 from controlplane.dataplane.database import Connection
 
+_OF_THE_LINE = (psycopg.InterfaceError, OSError, TimeoutError)
 _NOT_OURS = (
     psycopg.errors.ReadOnlySqlTransaction,
     psycopg.errors.UndefinedTable,
@@ -20,9 +21,12 @@ def is_of_all(connection: Connection, error: Exception) -> bool:
 
 
 def is_of_some(connection: Connection, error: Exception) -> bool:
-    """The database is there and may well take the rest without the part that it did not take."""
-    broken = not isinstance(error, psycopg.Error) or isinstance(error, psycopg.InterfaceError)
-    return not broken and not connection.closed and not is_of_all(connection, error)
+    """The database is there and may well take the rest without the part that it did not take.
+
+    So may it if the error is our own: what one instance says must harm no other.
+    """
+    broken = connection.closed or isinstance(error, _OF_THE_LINE)
+    return not broken and not is_of_all(connection, error)
 
 
 def is_of_content(connection: Connection, error: Exception) -> bool:

@@ -17,8 +17,8 @@ MOST_ELEMENTS = 1000
 MOST_ERRORS = 20
 MOST_BREAKERS = 500
 MOST_BULKHEADS = 200
-MOST_TRANSITIONS = 100
 LONGEST_NAME = 200
+LONGEST_CAUSE = 1000
 COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
 """What a breaker counts."""
 STATES = ("closed", "open", "half_open")
@@ -184,9 +184,10 @@ def _rate(value: Any) -> float:
 
 
 def _cause(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > 1000 or "\x00" in value:
-        raise ValueError("Must be a text of at most 1000 characters.")
-    return value
+    """The beginning of it: why a breaker opened must not keep that it opened from being known."""
+    if not isinstance(value, str):
+        raise ValueError("Must be a text; its first 1000 characters are kept.")
+    return value[:LONGEST_CAUSE].replace("\x00", "\ufffd")
 
 
 def _name(value: Any) -> str:
@@ -261,7 +262,7 @@ REPORT: Mapping[str, Field | ListOf | Counts] = {
             "slow_rate": Field(_rate),
             "calls": Field(_count),
             "counters": Counts(COUNTERS),
-            "transitions": ListOf(_TRANSITION, most=MOST_TRANSITIONS),
+            "transitions": ListOf(_TRANSITION),
         },
         key="dependency",
         most=MOST_BREAKERS,

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from controlplane.core.instances import rates
-from controlplane.dataplane import boots, resilience, sli
+from controlplane.dataplane import boots, resilience, sli, steps
 from controlplane.dataplane.report_fields import read
 from controlplane.dataplane.resilience import Step
 from controlplane.dataplane.sli import Events
@@ -28,7 +28,8 @@ class Report:
     """One report that has the right shape.
 
     `checks`: switch id → (allowed, blocked); `sli`: SLO → (good, total); `breakers` and `bulkheads`
-    as they are kept, by dependency and by name; `steps` of breakers from state to state.
+    as they are kept, by dependency and by name, None if it had no such list; `steps` of breakers
+    from state to state. `dropped` are those that it had besides.
     """
 
     service: str
@@ -41,9 +42,10 @@ class Report:
     config_version: int | None = None
     checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     sli: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    breakers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    bulkheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    breakers: Mapping[str, Mapping[str, Any]] | None = None
+    bulkheads: Mapping[str, Mapping[str, Any]] | None = None
     steps: Sequence[Step] = ()
+    dropped: int = 0
 
     @property
     def id(self) -> str:
@@ -53,8 +55,8 @@ class Report:
     @property
     def size(self) -> int:
         """What it costs to read and merge, as a number of checks."""
-        of_breakers = 2 * len(self.breakers) + len(self.steps) + len(self.bulkheads)
-        return len(self.checks) + len(self.sli) + of_breakers
+        of_breakers = 2 * len(self.breakers or ()) + len(self.steps)
+        return len(self.checks) + len(self.sli) + of_breakers + len(self.bulkheads or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,9 @@ def parse(document: Mapping[str, Any]) -> Report:
 
     Fields nobody knows are left alone: a newer client may have more to tell.
     """
+    document, dropped = steps.bounded(document)
     fields = read(document)
-    breakers = fields.get("breakers") or ()
+    breakers, bulkheads = fields.get("breakers"), fields.get("bulkheads")
     return Report(
         service=fields["service"],
         instance=fields["instance"],
@@ -104,9 +107,10 @@ def parse(document: Mapping[str, Any]) -> Report:
             for each in fields.get("checks") or ()
         },
         sli={each["slo"]: (each["good"], each["total"]) for each in fields.get("sli") or ()},
-        breakers=resilience.breakers(breakers),
-        bulkheads=resilience.bulkheads(fields.get("bulkheads") or ()),
-        steps=resilience.steps(breakers),
+        breakers=None if breakers is None else resilience.breakers(breakers),
+        bulkheads=None if bulkheads is None else resilience.bulkheads(bulkheads),
+        steps=resilience.steps(breakers or ()),
+        dropped=dropped,
     )
 
 

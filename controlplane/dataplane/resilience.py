@@ -4,19 +4,24 @@ All of it stands in the instance's own row as its boot said last. News are what 
 tell: breakers that look different now, steps they took, and by how much their counters grew.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from controlplane.core.canonical import timestamp
 from controlplane.dataplane import boots
-from controlplane.dataplane.report_fields import COUNTERS, MOST_BREAKERS, MOST_BULKHEADS
+from controlplane.dataplane.report_fields import COUNTERS, MOST_BREAKERS
 
 if TYPE_CHECKING:
     from controlplane.dataplane.reports import Report, Row
 
+MOST_FORMER = MOST_BREAKERS
+"""Breakers that are gone and whose counters are kept, so that one that comes back adds only what
+it counted since."""
+LARGEST_GROWTH = 1_000_000_000
+"""Between two reports of one breaker: more is nothing that anybody counted."""
 SILENT = timedelta(seconds=30)
 """Who reports after this was stale on every board until now."""
 _NOTHING = (0,) * len(COUNTERS)
@@ -77,18 +82,21 @@ class Growth(NamedTuple):
 @dataclass(slots=True)
 class News:
     """What reports add to what is known. `states` has each breaker of an instance once, as it was
-    said last; `begun` has instances with their present boot, if that has just begun to report.
+    said last; `begun` has instances with their present boot, if that has just begun to report;
+    `gone` has breakers, by dependency and instance, that it has no more.
 
     `moved` names dependencies whose board is different now, `stirred` those of which only rates
-    are.
+    are, and `lost`, known once they are written, those that have a breaker less.
     """
 
     states: dict[tuple[str, str], State] = field(default_factory=dict)
     transitions: list[Transition] = field(default_factory=list)
     growths: list[Growth] = field(default_factory=list)
     begun: dict[str, UUID] = field(default_factory=dict)
+    gone: set[tuple[str, str]] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
     stirred: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
 
     def add(self, before: "Row", after: "Row", report: "Report", at: datetime) -> None:
         """Note what a report tells that came in at `at`, `after` being what `reports.merge` made
@@ -125,11 +133,10 @@ class News:
         since = before.reported_at if same else boots.began(before, report, at)
         if same and not before.resilience:
             since = None  # It was there before any of this was kept.
-        for name, said in report.breakers.items():
-            if (now := of(after).get(name)) is None:
-                continue
-            was = known.get(name)
-            self._grew(name, was, said, since, at)
+        stands = of(after)
+        for name in report.breakers or ():
+            now, was = stands[name], known.get(name)
+            self._grew(name, was, now, since, at)
             if was is None or _standing(was) != _standing(now):
                 self.moved.add(name)
             elif _rates(was) != _rates(now):
@@ -137,6 +144,11 @@ class News:
             else:
                 continue
             self.states[name, after.id] = _state(name, after.id, report.boot, now, at)
+            self.gone.discard((name, after.id))
+        for name, was in known.items():
+            if is_there(was) and not is_there(stands.get(name, {})):
+                self.gone.add((name, after.id))
+                self.states.pop((name, after.id), None)
 
     def _grew(
         self, name: str, was: Document | None, now: Document, since: datetime | None, at: datetime
@@ -170,14 +182,31 @@ def bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
 
 
 def kept(before: Document, report: "Report") -> Document:
-    """What stands after a report of the boot that said `before`; what it leaves out is as it was.
+    """What stands after a report of the boot that said `before`.
 
-    The first names stay, because one that came back would be counted twice.
+    A list says all there is; without it all is as it was. Of breakers that are gone their counters
+    are kept.
     """
-    return {
-        "breakers": _together(before.get("breakers", {}), report.breakers, MOST_BREAKERS),
-        "bulkheads": _together(before.get("bulkheads", {}), report.bulkheads, MOST_BULKHEADS),
-    }
+    breakers, bulkheads = before.get("breakers", {}), before.get("bulkheads", {})
+    if report.breakers is not None:
+        breakers = _present(breakers, report.breakers) | _former(breakers, report.breakers)
+    if report.bulkheads is not None:
+        bulkheads = dict(report.bulkheads)
+    return {"breakers": breakers, "bulkheads": bulkheads}
+
+
+def without(row: "Row", names: Collection[str]) -> "Row":
+    """The row, as if the breakers of these dependencies, which could not be written, were gone: so
+    the next report that has them is news."""
+    if not names:
+        return row
+    breakers = {name: _counters(said) if name in names else said for name, said in of(row).items()}
+    return replace(row, resilience={**row.resilience, "breakers": breakers})
+
+
+def is_there(said: Document) -> bool:
+    """Whether this is a breaker, and not the counters of one that is gone."""
+    return "state" in said
 
 
 def of(row: "Row") -> Mapping[str, Document]:
@@ -199,9 +228,27 @@ def _breaker(said: Document) -> Document:
     }
 
 
-def _together(before: Document, news: Document, most: int) -> Document:
-    result = {**before, **news}
-    return result if len(result) <= most else dict(list(result.items())[:most])
+def _present(before: Document, news: Document) -> dict[str, Document]:
+    """The breakers of a report. Counters only grow: one that seems to have gone down was left out,
+    and would be counted twice when it comes back."""
+    result = dict(news)
+    for name, said in news.items():
+        if (was := before.get(name)) is not None and was["counters"] != said["counters"]:
+            most = {
+                each: max(n, was["counters"].get(each, 0)) for each, n in said["counters"].items()
+            }
+            result[name] = {**said, "counters": most}
+    return result
+
+
+def _former(before: Document, news: Document) -> dict[str, Document]:
+    """Of breakers that are gone, the counters."""
+    gone = [name for name in before if name not in news][:MOST_FORMER]
+    return {name: _counters(before[name]) for name in gone}
+
+
+def _counters(said: Document) -> Document:
+    return {"counters": said["counters"]}
 
 
 def _state(name: str, instance: str, boot: UUID, said: Document, at: datetime) -> State:
@@ -212,7 +259,7 @@ def _state(name: str, instance: str, boot: UUID, said: Document, at: datetime) -
 
 
 def _standing(said: Document) -> Sequence[object]:
-    return said["state"], said["mode"], said["since"]
+    return said.get("state"), said.get("mode"), said.get("since")
 
 
 def _rates(said: Document) -> Sequence[object]:
@@ -224,4 +271,5 @@ def _rates(said: Document) -> Sequence[object]:
 def _grown(before: Document, now: Document) -> tuple[int, ...]:
     if now == before:
         return _NOTHING
-    return tuple(max(0, now[name] - before.get(name, 0)) for name in COUNTERS)
+    grown = (now[name] - before.get(name, 0) for name in COUNTERS)
+    return tuple(min(max(0, number), LARGEST_GROWTH) for number in grown)

@@ -3,12 +3,13 @@
 Dependencies are known by their ids here: see :mod:`controlplane.dataplane.discovery`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg import errors
 
 from breakers.names import parts
 from controlplane.dataplane.database import Connection
@@ -20,7 +21,12 @@ FIND = """
     FROM unnest(%s::text[], %s::text[]) AS named (caller, callee)
     JOIN breakers_dependency d ON d.caller = named.caller AND d.callee = named.callee
 """
-COUNT = "SELECT count(*) FROM (SELECT FROM breakers_dependency LIMIT %s) AS those"
+COUNT = """
+    SELECT count(*) FROM (
+        SELECT FROM breakers_dependency WHERE document = '{}' AND removed_at IS NULL LIMIT %s
+    ) AS those
+"""
+AT_ONCE = "SET LOCAL lock_timeout = '50ms'"
 DISCOVERED = """
     INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
                                      runbook_url, notes, managed_by, document, on_outage, version,
@@ -48,8 +54,16 @@ STATES = """
 """
 FORMER_BOOTS = """
     DELETE FROM breakers_breakerstate s
-    USING unnest(%s::text[], %s::uuid[]) AS begun (instance, boot)
-    WHERE s.instance = begun.instance AND s.boot <> begun.boot
+    USING unnest(%s::text[], %s::uuid[]) AS begun (instance, boot), breakers_dependency d
+    WHERE s.instance = begun.instance AND s.boot <> begun.boot AND d.id = s.dependency_id
+    RETURNING d.caller || '->' || d.callee
+"""
+LEFT_OUT = """
+    DELETE FROM breakers_breakerstate s
+    USING unnest(%s::text[], %s::text[]) AS gone (name, instance), breakers_dependency d
+    WHERE s.instance = gone.instance AND d.id = s.dependency_id
+      AND d.caller || '->' || d.callee = gone.name
+    RETURNING gone.name
 """
 TRANSITIONS = """
     INSERT INTO breakers_transition (dependency_id, boot, n, instance, from_state, to_state, at,
@@ -64,7 +78,9 @@ TRANSITIONS = """
 """
 _NAMES = ", ".join(COUNTERS)
 _TYPED = ", ".join(f"{name} bigint" for name in COUNTERS)
-_SUMS = ", ".join(f"{name} = m.{name} + EXCLUDED.{name}" for name in COUNTERS)
+# One number that has become too large must not keep all others from being written.
+LARGEST = 2**62
+_SUMS = ", ".join(f"{name} = least(m.{name}, {LARGEST}) + EXCLUDED.{name}" for name in COUNTERS)
 MINUTES = f"""
     INSERT INTO breakers_minute AS m (dependency_id, minute, {_NAMES})
     SELECT dependency, minute, {_NAMES}
@@ -74,17 +90,17 @@ MINUTES = f"""
     ORDER BY dependency, minute
     ON CONFLICT (dependency_id, minute) DO UPDATE SET {_SUMS}
 """  # noqa: S608
-TOTALS = """
+TOTALS = f"""
     UPDATE breakers_dependency d SET
-        trips_total = d.trips_total + counted.trips,
-        fallback_total = d.fallback_total + counted.fallbacks
+        trips_total = least(d.trips_total, {LARGEST}) + counted.trips,
+        fallback_total = least(d.fallback_total, {LARGEST}) + counted.fallbacks
     FROM json_to_recordset(%s::json) AS counted (id bigint, trips bigint, fallbacks bigint)
     WHERE d.id = counted.id AND d.id IN (
         SELECT id FROM breakers_dependency WHERE id = ANY(%s)
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
     )
     RETURNING d.id
-"""
+"""  # noqa: S608
 
 Ids = Mapping[str, int]
 
@@ -96,14 +112,24 @@ async def find(connection: Connection, names: Sequence[str]) -> dict[str, int]:
 
 
 async def count(connection: Connection, most: int) -> int:
-    """How many dependencies there are; `most` if there are more."""
+    """How many dependencies are known by reports alone; `most` if there are more."""
     cursor = await connection.execute(COUNT, (most,))
     return int((await cursor.fetchall())[0][0])
 
 
-async def discover(connection: Connection, names: Sequence[str]) -> None:
-    """Make dependencies that nobody has registered; one that is there is left as it is."""
-    await connection.execute(DISCOVERED, _columns(names))
+async def discover(connection: Connection, names: Sequence[str]) -> bool:
+    """Make dependencies that nobody has registered; one that is there is left as it is.
+
+    False if somebody is registering one of them just now and has not committed: then none is made,
+    because all other reports would wait for that.
+    """
+    try:
+        async with connection.transaction():
+            await connection.execute(AT_ONCE)
+            await connection.execute(DISCOVERED, _columns(names))
+    except (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected):
+        return False
+    return True
 
 
 async def write_states(connection: Connection, states: Iterable[State], ids: Ids) -> None:
@@ -112,10 +138,23 @@ async def write_states(connection: Connection, states: Iterable[State], ids: Ids
         await connection.execute(STATES, (orjson.dumps(rows).decode(),))
 
 
-async def end_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> None:
-    """What instances said before their present boots does not stand any more."""
-    if begun:
-        await connection.execute(FORMER_BOOTS, ([*begun], [*begun.values()]))
+async def end_former_boots(connection: Connection, begun: Mapping[str, UUID]) -> set[str]:
+    """What instances said before their present boots does not stand any more; returns of which
+    dependencies they had said something."""
+    if not begun:
+        return set()
+    cursor = await connection.execute(FORMER_BOOTS, ([*begun], [*begun.values()]))
+    return {row[0] for row in await cursor.fetchall()}
+
+
+async def end_left_out(connection: Connection, gone: Collection[tuple[str, str]]) -> set[str]:
+    """Breakers, by dependency and instance, that there are no more; returns of which dependencies
+    something stood."""
+    if not gone:
+        return set()
+    columns = [name for name, _ in gone], [instance for _, instance in gone]
+    cursor = await connection.execute(LEFT_OUT, columns)
+    return {row[0] for row in await cursor.fetchall()}
 
 
 async def write_transitions(

@@ -1,14 +1,14 @@
 """What a data plane needs to begin again without a database, as one signed text. Pure.
 
-The first line is `switchgear-copy 1 <HMAC-SHA256 of the rest, in hex>`, the rest one canonical JSON
-document that has the snapshot in it exactly as it is served. A text is taken only if it is, byte
-for byte, what this code would write for what it reads in it; so there is nothing to be lenient on.
+The document has the snapshot in it exactly as it is served. Policies are kept beside, in a text of
+their own (:mod:`controlplane.dataplane.saved_policies`): they may be many, and change at other
+times.
 """
 
 import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -16,19 +16,15 @@ from uuid import UUID
 import orjson
 
 from controlplane.core.canonical import timestamp
-from controlplane.dataplane import saved_parts
+from controlplane.dataplane import signed
 from controlplane.dataplane.credentials import Credential, TokenTable
-from controlplane.dataplane.policies import Policies
-from controlplane.dataplane.saved_parts import Away
+from controlplane.dataplane.signed import Refused, count, moment, word
 from switches.snapshot import SCHEMA, Entry, Publication, render
 
+__all__ = ["Refused", "Saved", "merged", "sign", "signing_key", "verify"]
+
 KIND = b"switchgear-copy"
-FORMAT = b"1"
 DIGEST_BYTES = 32
-
-
-class Refused(Exception):
-    """A saved copy that can't be taken; the text says why, for the log."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +33,7 @@ class Saved:
 
     `known` are the ids of all switches ever registered, `registrations` the number that goes with
     them; `revision` is that of `tokens`. `confirmed_at` is when, by the clock of the database, all
-    this was last known to be what the database holds. `policies`, of the publication's epoch, and
-    what is `away` are None in a copy from before they were kept.
+    this was last known to be what the database holds.
     """
 
     publication: Publication
@@ -49,8 +44,6 @@ class Saved:
     registrations: int
     left_epochs: frozenset[UUID]
     confirmed_at: datetime
-    policies: Policies | None = None
-    away: Away | None = None
 
 
 def signing_key(secret_key: str) -> bytes:
@@ -90,47 +83,17 @@ def _newer_parts(present: Saved, news: Saved, left: frozenset[UUID]) -> Saved:
         known=known.known,
         registrations=known.registrations,
         left_epochs=left - {served.publication.epoch},
-        policies=max(present, news, key=_policies_version).policies,
-        away=max(present, news, key=_away_revision).away,
     )
-
-
-def _policies_version(saved: Saved) -> int:
-    return -1 if saved.policies is None else saved.policies.version
-
-
-def _away_revision(saved: Saved) -> int:
-    return -1 if saved.away is None else saved.away.revision
 
 
 def sign(saved: Saved, key: bytes) -> bytes:
     """The whole text of the file."""
-    rest = _text(saved)
-    return b"%b %b %b\n%b" % (KIND, FORMAT, _signature(rest, key), rest)
+    return signed.sealed(KIND, _text(saved), key)
 
 
 def verify(text: bytes, key: bytes) -> Saved:
-    """What `text` holds. Raises :class:`Refused`; reads nothing before the signature is right."""
-    first, _, rest = text.partition(b"\n")
-    kind, form, signature = (*first.split(b" ", 2), b"", b"")[:3]
-    if kind != KIND:
-        raise Refused("it is not a copy of the data plane")
-    if form != FORMAT:
-        raise Refused(f"its format is not {FORMAT.decode()}")
-    if not hmac.compare_digest(signature, _signature(rest, key)):
-        raise Refused("its signature is wrong: it is damaged, or another key signed it")
-    try:
-        saved = _parse(orjson.loads(rest))
-        faithful = _text(saved) == rest
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise Refused(f"its schema is another one ({type(error).__name__}: {error})") from error
-    if not faithful:
-        raise Refused("its schema is another one (it would be written differently)")
-    return saved
-
-
-def _signature(rest: bytes, key: bytes) -> bytes:
-    return hmac.digest(key, rest, "sha256").hex().encode()
+    """What `text` holds. Raises :class:`Refused`."""
+    return signed.opened(KIND, text, key, _parse, _text)
 
 
 def _text(saved: Saved) -> bytes:
@@ -138,11 +101,10 @@ def _text(saved: Saved) -> bytes:
         "confirmed_at": timestamp(saved.confirmed_at),
         "known": sorted(saved.known),
         "left_epochs": sorted(str(epoch) for epoch in saved.left_epochs),
-        "registrations": _count(saved.registrations),
-        "revision": _count(saved.revision),
+        "registrations": count(saved.registrations),
+        "revision": count(saved.revision),
         "snapshot": orjson.Fragment(render(saved.publication, saved.entries)),
         "tokens": [_element(prefix, saved.tokens[prefix]) for prefix in sorted(saved.tokens)],
-        **saved_parts.document(saved.policies, saved.away),
     }
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
@@ -164,8 +126,8 @@ def _parse(document: Any) -> Saved:
         raise ValueError(f"the snapshot's is not {SCHEMA}")
     publication = Publication(
         UUID(snapshot["epoch"]),
-        _count(snapshot["version"]),
-        _moment(snapshot["published_at"]),
+        count(snapshot["version"]),
+        moment(snapshot["published_at"]),
     )
     entries = tuple(_entry(each) for each in snapshot["switches"])
     if len({entry.id for entry in entries}) != len(entries):
@@ -177,18 +139,16 @@ def _parse(document: Any) -> Saved:
         publication=publication,
         entries=entries,
         tokens=dict(_credential(each) for each in document["tokens"]),
-        revision=_count(document["revision"]),
+        revision=count(document["revision"]),
         known=frozenset(_words(document["known"])),
-        registrations=_count(document["registrations"]),
+        registrations=count(document["registrations"]),
         left_epochs=left_epochs,
-        confirmed_at=_moment(document["confirmed_at"]),
-        policies=saved_parts.policies_in(document, publication.epoch),
-        away=saved_parts.away_in(document),
+        confirmed_at=moment(document["confirmed_at"]),
     )
 
 
 def _entry(element: Any) -> Entry:
-    scope, key = _word(element["scope"]), _word(element["key"])
+    scope, key = word(element["scope"]), word(element["key"])
     if element["id"] != f"{scope}:{key}":
         raise ValueError("a switch's id is not its scope and key")
     expires_at = element["expires_at"]
@@ -197,11 +157,11 @@ def _entry(element: Any) -> Entry:
         scope=scope,
         key=key,
         allow_percent=Decimal(str(element["allow_percent"])),
-        salt=_word(element["salt"]),
-        reason=_word(element["reason"]),
-        engaged_at=_moment(element["engaged_at"]),
-        expires_at=None if expires_at is None else _moment(expires_at),
-        on_expiry=_word(element["on_expiry"]),
+        salt=word(element["salt"]),
+        reason=word(element["reason"]),
+        engaged_at=moment(element["engaged_at"]),
+        expires_at=None if expires_at is None else moment(expires_at),
+        on_expiry=word(element["on_expiry"]),
     )
 
 
@@ -213,29 +173,13 @@ def _credential(element: Any) -> tuple[bytes, Credential]:
     if not (expires_at is None or isinstance(expires_at, float)):
         raise TypeError("a token's end is not a time")
     return element["prefix"].encode("ascii"), Credential(
-        token_id=_count(element["id"]),
-        name=_word(element["name"]),
+        token_id=count(element["id"]),
+        name=word(element["name"]),
         digest=digest,
         scopes=frozenset(_words(element["scopes"])),
         expires_at=expires_at,
     )
 
 
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} is not a count")
-    return value
-
-
-def _word(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
-
-
 def _words(values: Iterable[Any]) -> Iterable[str]:
-    return map(_word, values)
-
-
-def _moment(value: Any) -> datetime:
-    return datetime.fromisoformat(_word(value)).astimezone(UTC)
+    return map(word, values)

@@ -6,7 +6,7 @@ Written by the refresher alone, on the event loop; read by requests, and by Djan
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -15,8 +15,8 @@ from controlplane.core.degradation.levels import Cause
 from controlplane.dataplane.credentials import TokenTable
 from controlplane.dataplane.head import Head
 from controlplane.dataplane.ledger import Ledger
-from controlplane.dataplane.listeners import Listeners
-from controlplane.dataplane.policies import Policies, Policy
+from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listeners
+from controlplane.dataplane.policies import Policies
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.throttle import Throttle
 
@@ -55,8 +55,11 @@ class State:
         self.listeners = Listeners()
         self.changed = asyncio.Event()
         """Set whenever copy, tokens or known keys were replaced."""
+        self.told_changed = asyncio.Event()
+        """Set whenever policies or causes were replaced."""
         self._monotonic = monotonic
         self._confirmed_at = 0.0
+        self._policies_confirmed_at = 0.0
         self._ahead = time.time() - monotonic()
         self._has_clock = False
         self.ledger = Ledger(self.wall)
@@ -93,6 +96,10 @@ class State:
         """Seconds since the served copy was last known to be the database's."""
         return self._monotonic() - self._confirmed_at
 
+    def policies_age_seconds(self) -> float:
+        """The same of the policies, which are followed apart."""
+        return self._monotonic() - self._policies_confirmed_at
+
     def status(self) -> Status:
         copy = self.copy
         if copy is None:
@@ -106,6 +113,7 @@ class State:
         """True for an answer from the past, such as a replica's or a restored backup's.
 
         Within an epoch neither version nor revision goes back, and an epoch once left stays left.
+        Policies are judged apart (:meth:`is_before_policies`): they hold up no switch.
         """
         if self.copy is None:
             return False
@@ -115,8 +123,7 @@ class State:
         # The same number given twice: a restored backup has come as far as the lost changes had.
         given_twice = theirs.version == ours.version and theirs != ours
         fewer = head.revision < self.revision or head.registrations < self.registrations
-        older = head.degradation < self.degradation or self._is_before_policies(head)
-        return theirs.version < ours.version or given_twice or fewer or older
+        return theirs.version < ours.version or given_twice or fewer
 
     def lacks_copy(self, head: Head) -> bool:
         """Also one of this version that was kept on disk: it does not know who is in a drill."""
@@ -129,21 +136,30 @@ class State:
     def lacks_known(self, head: Head) -> bool:
         return self.registrations != head.registrations
 
+    def lacks(self, head: Head) -> bool:
+        """Whether any switch or token of what `head` numbers is still to be read."""
+        return self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
+
     def lacks_causes(self, head: Head) -> bool:
         return self.degradation != head.degradation
 
-    def lacks_policies(self, head: Head) -> bool:
-        return self.policies_since(head) != head.policies
+    def has_policies(self, head: Head) -> bool:
+        """Whether those known are the very ones that `head` numbers."""
+        known = self.policies
+        return (
+            known is not None
+            and known.epoch == head.publication.epoch
+            and (known.version, known.changed_at) == (head.policies, head.policies_at)
+        )
 
     def policies_since(self, head: Head) -> int:
         """The version of the policies that are known in the epoch of `head`; -1 without any."""
         known = self.policies
         return -1 if known is None or known.epoch != head.publication.epoch else known.version
 
-    def lacks(self, head: Head) -> bool:
-        """Whether anything of what `head` numbers is still to be read."""
-        numbered = self.lacks_copy(head) or self.lacks_tokens(head) or self.lacks_known(head)
-        return numbered or self.lacks_causes(head) or self.lacks_policies(head)
+    def is_before_policies(self, head: Head) -> bool:
+        """True for an answer that has older policies than are known in its epoch."""
+        return head.policies < self.policies_since(head)
 
     def install_copy(self, copy: Copy, confirmed_at: float) -> None:
         """Serve `copy` from now on; the caller has made sure that it is not a lagging one."""
@@ -153,49 +169,40 @@ class State:
             self.revision, self.registrations, self.degradation = 0, -1, -1
         self._confirmed_at = confirmed_at
         self.copy = copy
-        self._tell(len(copy.body))
+        self.changed.set()
+        self.listeners.ring(len(copy.body), hears=SNAPSHOT)
 
     def install_tokens(self, revision: int, tokens: TokenTable) -> None:
         self.revision = revision
         self.tokens = tokens
-        self._tell()
+        self.changed.set()
+        self.listeners.ring()
 
     def install_known(self, registrations: int, known: frozenset[str]) -> None:
         """The ids of every switch that was ever registered or engaged."""
         self.registrations = registrations
         self.known = known
-        self._tell()
+        self.changed.set()
+        self.listeners.ring(hears=SNAPSHOT)
 
     def install_causes(self, revision: int, causes: tuple[Cause, ...]) -> None:
         self.degradation = revision
         self.causes = causes
-        self._tell()
+        self.told_changed.set()
 
     def install_policies(self, policies: Policies) -> None:
         self.policies = policies
-        self._tell()
-
-    def take_policies(self, head: Head, changed: Iterable[Policy]) -> None:
-        """Those that `head` numbers: all of them, or what has changed since those known."""
-        known, epoch = self.policies, head.publication.epoch
-        if known is None or known.epoch != epoch:
-            self.install_policies(Policies.of(epoch, head.policies, changed))
-        else:
-            self.install_policies(known.after(head.policies, changed))
+        self.told_changed.set()
+        self.listeners.ring(hears=CONFIG)
 
     def confirm(self, at: float) -> None:
         """The copy was the database's at `at`, on the monotonic clock."""
         self._confirmed_at = at
         self.heard_database = True
 
+    def confirm_policies(self, at: float) -> None:
+        """The policies were the database's at `at`, on the monotonic clock."""
+        self._policies_confirmed_at = at
+
     def redis_answers(self, answers: bool) -> None:
         self.redis_reachable = answers
-
-    def _is_before_policies(self, head: Head) -> bool:
-        known = self.policies
-        same_epoch = known is not None and known.epoch == head.publication.epoch
-        return same_epoch and head.policies < self.policies_since(head)
-
-    def _tell(self, bytes_each: int = 1) -> None:
-        self.changed.set()
-        self.listeners.ring(bytes_each)

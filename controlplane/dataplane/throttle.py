@@ -71,13 +71,14 @@ class Throttle:
         _refuse(self._tokens.lacks(token_id), "This token", TOKEN)
 
     def admit(self, token_id: int, document: dict[str, Any]) -> None:
-        """Count a report that is about to be read; raises :class:`TooManyRequests` if its instance
-        has sent too many."""
+        """Count a report that is about to be read, {} if it is no object; raises
+        :class:`TooManyRequests` if its instance has sent too many."""
         service, instance = document.get("service"), document.get("instance")
-        if isinstance(service, str) and isinstance(instance, str):
-            name = hash((service, instance))  # However long a name is, it takes no room.
-            _refuse(self._instances.lacks(name), "This instance", INSTANCE)
-            self._instances.take(name)
+        is_named = isinstance(service, str) and isinstance(instance, str)
+        # However long a name is, it takes no room; whatever has none is one instance of its token.
+        name = hash((token_id, service, instance) if is_named else (token_id, None))
+        _refuse(self._instances.lacks(name), "This instance", INSTANCE)
+        self._instances.take(name)
         self._tokens.take(token_id)
 
 

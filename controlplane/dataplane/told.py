@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from controlplane.dataplane import ledger_sql, reports
+from controlplane.dataplane import ledger_sql, reports, resilience
 from controlplane.dataplane.book import Book
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.ledger_sql import Ack
@@ -75,6 +75,8 @@ async def write_reports(connection: Connection, told: Sequence[Told], book: Book
             acks += _new_acks(row, merged)
             events += reports.events(row, merged, each.report)
             news.add(row, merged, each.report, each.at)
+            if merged is not row:
+                merged = resilience.without(merged, (each.report.breakers or {}).keys() - ids)
             rows[row.id] = merged
             await turns.after(each.weight)
         changed = [row for name, row in rows.items() if row is not before[name]]

@@ -1,9 +1,11 @@
 """What live sockets of a real web process are told, in order, and what they may say."""
 
+import contextlib
 import time
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from controlplane.tests.listening import ends_with, heard, hears, publish
 from switches.tests.screens import engaged
@@ -70,6 +72,30 @@ def test_socket_narrows_and_hears_of_what_it_may_not(console, reader):
     assert "dlq" in refused["detail"]
 
 
+def test_topic_that_is_listened_to_again_is_to_be_read_anew(console, reader):
+    with console.listen(reader) as listening:
+        heard(listening)
+        listening.send('{"subscribe": ["ramps"]}')
+        time.sleep(0.2)
+        engaged("segment:missed")
+        time.sleep(0.5)
+
+        listening.send('{"subscribe": ["ramps", "switches"]}')
+
+        assert heard(listening) == {"topic": "switches", "event": "resync"}
+        engaged("segment:told-again")
+        assert hears(listening, "switches", id="segment:told-again")
+
+
+def test_socket_that_says_too_much_is_closed(console, reader):
+    with console.listen(reader) as listening:
+        with contextlib.suppress(ConnectionClosed):
+            for _ in range(100):
+                listening.send('{"subscribe": ["ramps"]}')
+
+        assert ends_with(listening) == 1008
+
+
 @pytest.mark.parametrize(
     ("sent", "code"), [("{", 1003), (b"{}", 1003), ('"' + "x" * 4096 + '"', 1009)]
 )
@@ -125,6 +151,20 @@ def test_socket_that_is_not_read_is_told_to_read_anew_and_delays_nobody(console,
 
     numbers = [each["seq"] for each in seen[:-1]]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def test_burst_of_a_thousand_is_told_to_whoever_reads_without_a_gap(console, reader):
+    with console.listen(reader) as one, console.listen(reader) as other:
+        before = heard(one)["seq"]["switches"]
+        heard(other)
+        for start in range(0, 1_000, 200):
+            ids = [f"segment:burst-{n}" for n in range(start, start + 200)]
+            publish({"topic": "switches", "ids": ids})
+
+        told = [[hears(each, "switches") for _ in range(1_000)] for each in (one, other)]
+
+    for seen in told:
+        assert [each["seq"] for each in seen] == list(range(before + 1, before + 1_001))
 
 
 def test_page_over_http_is_served_while_sockets_are_open(console, reader):

@@ -1,9 +1,14 @@
 """Who may open a live socket of a real web process, and until when."""
 
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
+import psycopg
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
@@ -76,6 +81,37 @@ def test_revoked_token_is_not_told_any_more(console, reader):
         tokens.revoke(token=Token.objects.get(), actor=system("test"), now=db_now())
 
         assert ends_with(listening) == 4401
+
+
+def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):
+    """Their sessions can't be looked up: that holds what would tell of changes, were it shared."""
+    own = {"Origin": console.server.url, "Cookie": f"sessionid={'a' * 32}"}
+    with console.listen(reader) as listening, ThreadPoolExecutor(100) as crowd:
+        heard(listening)
+        with held("django_session"):
+            knocks = [crowd.submit(refusal, console.address, own) for _ in range(100)]
+            time.sleep(0.5)
+            engaged("segment:inside")
+
+            assert hears(listening, "switches", seconds=1, id="segment:inside")
+        refused = [each.result() for each in knocks]
+
+    assert {each.status_code for each in refused} <= {401, 503}
+
+
+@contextmanager
+def held(table: str) -> Iterator[None]:
+    """While inside, nobody else can read the table."""
+    found = connection.settings_dict
+    with psycopg.connect(
+        host=str(found["HOST"]),
+        port=int(found["PORT"] or 5432),
+        dbname=str(found["NAME"]),
+        user=str(found["USER"]),
+        password=str(found["PASSWORD"]),
+    ) as another:
+        another.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield
 
 
 def test_token_has_so_many_sockets_and_no_more(console, reader):

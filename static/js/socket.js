@@ -98,6 +98,10 @@ function heard(message) {
     show();
     return;
   }
+  if (message.topic === "heartbeat" && message.live === false && !deafSince) {
+    deafSince = Date.parse(message.at);
+    show();
+  }
   if (!(message.topic in seqs)) return;
   if (message.event !== "resync") seqs[message.topic] = message.seq;
   if (message.topic === "degradation") judge(message);

@@ -109,6 +109,18 @@ class RefusalShape(serializers.Serializer[Any]):
     would_pass = serializers.CharField()
 
 
+class CallingShape(serializers.Serializer[Any]):
+    service = serializers.CharField()
+    dependency = serializers.CharField(help_text="`canvas->core`.")
+    criticality = serializers.ChoiceField(["critical", "high", "medium", "low"])
+
+
+class DependentShape(serializers.Serializer[Any]):
+    service = serializers.CharField(help_text="One that checks the switch.")
+    callers_total = serializers.IntegerField()
+    callers = CallingShape(many=True, help_text="At most 50, the most critical first.")
+
+
 class PreviewShape(serializers.Serializer[Any]):
     """The blast radius: who checked the switch within the last hour. Those who only poll, don't."""
 
@@ -126,6 +138,9 @@ class PreviewShape(serializers.Serializer[Any]):
     )
     rules = RefusalShape(
         many=True, help_text="Safety rules that would refuse to engage it, or to release it."
+    )
+    dependents = DependentShape(
+        many=True, help_text="What calls the services that check it, as far as it is registered."
     )
 
 

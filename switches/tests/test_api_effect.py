@@ -180,6 +180,7 @@ class TestPreview:
             "last_seen": None,
             "overlapping": [],
             "rules": [],
+            "dependents": [],
         }
         assert not Switch.objects.exists()
 

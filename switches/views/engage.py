@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
+from controlplane.core import sections
 from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
@@ -19,7 +20,7 @@ from controlplane.core.people import approvers
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
 from switches import services
-from switches.blast import Blast, blast
+from switches.blast import blast
 from switches.board import undo_until
 from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
 from switches.forms import EngageForm
@@ -85,7 +86,7 @@ def preview(request: PersonRequest) -> HttpResponse:
         form.take(error.errors)
     except Conflict as conflict:
         context["conflict"] = conflict
-    context["blast"] = _blast(form.given("scope"), form.given("key"), now)
+    context |= _hit(form.given("scope"), form.given("key"), now)
     context["ramp"] = _ramp(form.given("scope"), form.given("key"))
     return render(request, "switches/_plan.html", context)
 
@@ -103,12 +104,17 @@ def _refusals(form: EngageForm, conflict: Conflict | None) -> list[Refusal]:
         return []
 
 
-def _blast(scope: str, key: str, now: datetime) -> Blast | None:
-    """Who would be hit; None while the form does not name a switch."""
+def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
+    """Who would be hit, and what other apps know of that; nothing while the form does not name a
+    switch."""
     try:
-        return blast(identify(scope, "all" if scope == Scope.GLOBAL else key.strip()), now)
+        switch_id = identify(scope, "all" if scope == Scope.GLOBAL else key.strip())
     except InvalidInput:
-        return None
+        return {"blast": None}
+    more: dict[str, Any] = {}
+    for source in sections.preview_sources():
+        more |= source(switch_id, now)
+    return {**more, "blast": blast(switch_id, now)}
 
 
 def _ramp(scope: str, key: str) -> Ramp | None:
@@ -148,7 +154,7 @@ def _context(
         "until_approved": now + UNTIL_APPROVED,
         "min_columns": MIN_COLUMNS,
         "glass_fields": [(name, form[name].value() or "") for name in AGAIN],
-        "blast": _blast(str(form["scope"].value()), str(form["key"].value() or ""), now),
+        **_hit(str(form["scope"].value()), str(form["key"].value() or ""), now),
         "ramp": _ramp(str(form["scope"].value()), str(form["key"].value() or "")),
         **more,
     }

@@ -7,7 +7,7 @@ from typing import Any
 from breakers.services import loading
 from breakers.services.loading import CHANGED, KEPT, NEW, SAME, Change
 from controlplane.core.clock import db_now
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 
 MARKS = {NEW: "+", CHANGED: "~", KEPT: "="}
@@ -41,6 +41,9 @@ class Command(ShellCommand):
             for place, said in error.errors.items():
                 self.stderr.write(f"{place}: {' '.join(said)}")
             self.fail("Nothing was changed.")
+            return
+        except Conflict as error:
+            self.fail(f"{error.detail} Nothing was changed.")
             return
         for change in loaded.changes:
             self._show(change)

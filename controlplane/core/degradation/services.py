@@ -5,7 +5,7 @@ Whoever looks reports all causes it knows of; our own stores add themselves when
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +14,7 @@ from django.db import transaction
 from controlplane.core import health
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
-from controlplane.core.canonical import timestamp
-from controlplane.core.degradation import levels
+from controlplane.core.degradation import falling, levels
 from controlplane.core.degradation.levels import Cause
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.live import notes
@@ -51,20 +50,26 @@ def known() -> tuple[Cause, ...]:
 
 @transaction.atomic
 def report(causes: Sequence[Cause], now: datetime) -> bool:
-    """These are all causes there are now, beside our own stores; False if nothing has changed.
+    """These are all causes there are now, beside our own stores; False if nothing that anybody is
+    told has changed.
 
-    A cause that does not say since when it stands is as old as it is known. A change wakes the data
-    plane and open pages; one of the level is told and audited.
+    A cause that does not say since when it stands is as old as it is known; one that is reported
+    no more, or as a lighter one, stands for a minute longer. A change wakes the data plane and open
+    pages; one of the level is told and audited.
     """
-    if _plain(causes, known(), now) == Degradation.objects.values_list("causes").get(pk=1)[0]:
+    if _stand(Degradation.objects.get(pk=1), causes, now) is None:
         return False
     row = Degradation.objects.select_for_update().get(pk=1)
-    stand = _plain(causes, _causes(row), now)
-    if stand == row.causes:
+    stand = _stand(row, causes, now)
+    if stand is None:
         return False
-    before = row.level
-    row.causes, row.revision = stand, row.revision + 1
-    row.level = max((one["level"] for one in stand), default=levels.NORMAL)
+    row.falling = dict(stand.falling)
+    told, before = levels.plain(stand.causes), row.level
+    if told == row.causes:
+        row.save(update_fields=["falling"])
+        return False
+    row.causes, row.revision = told, row.revision + 1
+    row.level = max((one.level for one in stand.causes), default=levels.NORMAL)
     row.since = row.since if row.level == before else now
     row.save()
     wake("degradation")
@@ -91,14 +96,11 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
     return tuple(Cause.of(document) for document in row.causes)
 
 
-def _plain(causes: Sequence[Cause], before: Sequence[Cause], now: datetime) -> list[dict[str, Any]]:
-    """As they are kept: each once, the worst first, with the time since when they are known."""
-    since = {one.what: one.since for one in before}
-    stand = {
-        one.what: replace(one, since=one.since or since.get(one.what) or timestamp(now))
-        for one in causes
-    }
-    return levels.plain(sorted(stand.values(), key=lambda one: (-one.level, one.what)))
+def _stand(row: Degradation, causes: Sequence[Cause], now: datetime) -> falling.Standing | None:
+    """What stands from now on; None if that is what the row says already."""
+    stand = falling.after(falling.Standing(_causes(row), row.falling), causes, now)
+    same = levels.plain(stand.causes) == row.causes and stand.falling == row.falling
+    return None if same else stand
 
 
 def _tell(row: Degradation, before: int, now: datetime) -> None:

@@ -1,13 +1,17 @@
 """Asking the database from the event loop: in threads of its own, and never waiting for long."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError, connection
 
+from controlplane.core.errors import Unavailable
+
 THREADS = 8
+RETRY_AFTER_SECONDS = 2
 AWAY = (TimeoutError, DatabaseError, InterfaceError)
 """What asking raises while the database is away, or does not answer in time."""
 
@@ -15,17 +19,31 @@ T = TypeVar("T")
 
 
 class Desk:
-    """A few threads that ask; whoever hangs there keeps nobody else waiting who asked in time."""
+    """A few threads that ask; whoever hangs there keeps nobody else waiting who asked in time.
 
-    def __init__(self, threads: int = THREADS) -> None:
+    At most `most` questions at once, those that wait for a thread among them.
+    """
+
+    def __init__(self, threads: int = THREADS, most: float = math.inf) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="live")
+        self._most = most
+        self._asking = 0
 
     async def ask(self, question: Callable[[], T], seconds: float) -> T:
-        """The answer; raises TimeoutError after `seconds`, and nobody hears a later answer."""
+        """The answer; raises TimeoutError after `seconds`, and nobody hears a later answer.
+
+        Raises :class:`Unavailable` if too many ask.
+        """
+        if self._asking >= self._most:
+            said = "Too many ask at the same moment; try again."
+            raise Unavailable(said, retry_after=RETRY_AFTER_SECONDS)
         loop = asyncio.get_running_loop()
-        return await asyncio.wait_for(
-            loop.run_in_executor(self._threads, _asked, question), timeout=seconds
-        )
+        self._asking += 1
+        try:
+            asked = loop.run_in_executor(self._threads, _asked, question)
+            return await asyncio.wait_for(asked, timeout=seconds)
+        finally:
+            self._asking -= 1
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

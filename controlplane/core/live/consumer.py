@@ -1,6 +1,7 @@
 """A socket at `/ws/live/`, as Channels carries it: who may, what is asked for, what is written."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -30,7 +31,7 @@ from controlplane.core.live.visitors import Visitor, carries_token, headers_of, 
 
 LARGEST_MESSAGE = 4096  # bytes
 SESSION_SECONDS = 3.0
-NOT_TEXT, TOO_LARGE = 1003, 1009
+NOT_TEXT, TOO_MANY, TOO_LARGE = 1003, 1008, 1009
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -88,7 +89,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         text, socket = message.get("text"), self._socket
         if socket is None or socket.ending is not None:
             return
-        if text is None:
+        if not socket.asks.allows(time.monotonic()):
+            socket.end(TOO_MANY, "Too many messages: one a second is enough.")
+        elif text is None:
             socket.end(NOT_TEXT, "Messages are JSON, as text.")
         elif len(text.encode()) > LARGEST_MESSAGE:
             socket.end(TOO_LARGE, f"A message may have at most {LARGEST_MESSAGE // 1024} KiB.")
@@ -120,7 +123,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         if not self._hub.around.database_reachable():
             raise Unavailable("Sessions can't be checked: the database does not answer.")
         try:
-            return await self._hub.desk.ask(partial(sessions.find, key), SESSION_SECONDS)
+            return await self._hub.door.ask(partial(sessions.find, key), SESSION_SECONDS)
         except AWAY as error:
             said = "Sessions can't be checked: the database does not answer."
             raise Unavailable(said) from error
@@ -144,7 +147,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             socket.end(NOT_TEXT, "Messages are JSON.")
             return
         try:
-            socket.topics = _wanted(said, socket.visitor)
+            socket.listen_to(_wanted(said, socket.visitor))
         except DomainError as error:
             socket.say(stream.refusal(error.detail))
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 MOST_WAITING = 5_000
-MOST_AT_ONCE = 500
+MOST_AT_ONCE = 100
+"""Fewer than a socket has room for: whoever reads what it is sent is told all of them."""
 
 
 class Gathering:

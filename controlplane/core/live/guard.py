@@ -7,7 +7,7 @@ from functools import partial
 
 import structlog
 
-from controlplane.core.live import sessions, stream
+from controlplane.core.live import sessions
 from controlplane.core.live.asking import AWAY, Desk
 from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.visitors import Visitor
@@ -23,19 +23,20 @@ log = structlog.get_logger(__name__)
 
 
 class Guard:
-    """`token_stands` says whether a visitor's token is good, without any I/O."""
+    """`token_stands` says whether a visitor's token is good, without any I/O; `heartbeat` is what
+    to say where nothing else is said."""
 
     def __init__(
         self,
         sockets: Sockets,
         desk: Desk,
         token_stands: Callable[[Visitor], bool],
-        at: Callable[[], str],
+        heartbeat: Callable[[], str],
     ) -> None:
         self._sockets = sockets
         self._desk = desk
         self._token_stands = token_stands
-        self._at = at
+        self._heartbeat = heartbeat
 
     async def run(self) -> None:
         while True:
@@ -51,7 +52,7 @@ class Guard:
                 log.exception("live.guard_failed")
 
     def _look_at_sockets(self) -> None:
-        now, quiet = time.monotonic(), stream.heartbeat(self._at())
+        now, quiet = time.monotonic(), self._heartbeat()
         for socket in self._sockets:
             socket.give_up(now)
             if now - socket.said_at >= QUIET_SECONDS:

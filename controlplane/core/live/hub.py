@@ -14,7 +14,7 @@ import structlog
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Unavailable
-from controlplane.core.live import notes, topics
+from controlplane.core.live import notes, stream, topics
 from controlplane.core.live.asking import Desk
 from controlplane.core.live.ear import Ear
 from controlplane.core.live.guard import Guard
@@ -26,6 +26,8 @@ from controlplane.core.live.visitors import Headers, Visitor
 from controlplane.core.wire import MISSED_NOTE
 
 WATCH_SECONDS = 0.1
+HANDSHAKE_THREADS = 4
+MOST_HANDSHAKES = 256
 GOING_AWAY = 1012
 """The close code of a server that is about to be started again."""
 
@@ -57,6 +59,8 @@ class Hub:
         self.around = surroundings
         self.sockets = Sockets()
         self.desk = Desk()
+        self.door = Desk(HANDSHAKE_THREADS, MOST_HANDSHAKES)
+        """Asks whose session it is of somebody who knocks: strangers keep nobody waiting inside."""
         self.stream = Stream(topic.name for topic in topics.known())
         self.hears = False
         """Whether notes are heard just now."""
@@ -75,7 +79,7 @@ class Hub:
             if topic.read is not None
         }
         ear = Ear(redis_url, on_note=self.hear, on_begin=self._begin, on_lost=self._lose)
-        guard = Guard(self.sockets, self.desk, around.token_stands, self._at)
+        guard = Guard(self.sockets, self.desk, around.token_stands, self._heartbeat)
         work = [ear.run(), guard.run(), self._watch(), *(one.run() for one in self._lanes.values())]
         self._tasks = [asyncio.create_task(each) for each in work]
 
@@ -86,6 +90,7 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         self.desk.close()
+        self.door.close()
 
     def close(self) -> None:
         """Let every socket go, now and from now on."""
@@ -131,7 +136,11 @@ class Hub:
             socket.begin_anew(self._hello(socket.topics))
 
     def _lose(self) -> None:
+        """Notes are missed from now on: whoever listens is told at once, whatever to."""
         self.hears, self._deaf = False, True
+        said = self._heartbeat()
+        for socket in self.sockets:
+            socket.say(said)
 
     async def _watch(self) -> None:
         """Tell of the degradation as soon as it changes."""
@@ -151,7 +160,10 @@ class Hub:
         name = DEGRADATION.name
         text = self.stream.number(name, DEGRADATION.event, self._at(), present)
         for socket in self.sockets:
-            socket.tell(name, text)
+            socket.tell(name, [text])
+
+    def _heartbeat(self) -> str:
+        return stream.heartbeat(self._at(), hears=self.hears)
 
     def _at(self) -> str:
         return timestamp(self.around.wall())

@@ -22,6 +22,11 @@ class Mailbox:
         self._texts: deque[str] = deque()
         self._left_out: dict[str, None] = {}
 
+    @property
+    def room(self) -> int:
+        """How many more texts fit."""
+        return self._most - len(self._texts)
+
     def put(self, topic: str, text: str) -> None:
         """A numbered message. Once one of its topic was left out, so is what follows it."""
         if topic in self._left_out:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import orjson
 
 from controlplane.core.wake import publish_on_commit
-from controlplane.core.wire import LIVE_CHANNEL
+from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
 
 MOST_IDS = 200
 """In one note; more of them are told as several."""
@@ -31,6 +31,11 @@ def changed(topic: str, *ids: str) -> None:
     """
     for text in note(topic, ids):
         publish_on_commit(LIVE_CHANNEL, text)
+
+
+def missed() -> None:
+    """Tell that changes were not told, nobody knows which: sockets have everything read anew."""
+    publish_on_commit(LIVE_CHANNEL, MISSED_NOTE)
 
 
 def read(text: bytes) -> tuple[str, list[str]] | None:

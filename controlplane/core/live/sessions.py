@@ -1,5 +1,6 @@
 """The sessions behind sockets, in the database: found at the beginning, looked after meanwhile."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from controlplane.core.live.visitors import Headers, Session, Visitor
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import SCOPES_OF, Role
 
+_KEY = re.compile(r"[a-z0-9]{32}")
 _STANDING = """
     SELECT asked.key, s.session_data, u.password, u.role
     FROM unnest(%s::text[], %s::bigint[]) AS asked (key, user_id)
@@ -27,9 +29,11 @@ _STANDING = """
 
 
 def key_of(headers: Headers) -> str | None:
-    """The key of the session that the cookies name, if any."""
+    """The key of the session that the cookies name, if any; what can't be one is none, and the
+    database is not asked about it."""
     cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
-    return cookies.get(settings.SESSION_COOKIE_NAME) or None
+    key = cookies.get(settings.SESSION_COOKIE_NAME, "")
+    return key if _KEY.fullmatch(key) else None
 
 
 def find(key: str) -> Visitor:

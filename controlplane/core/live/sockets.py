@@ -3,15 +3,19 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
 from controlplane.core.errors import TooManyRequests, Unavailable
 from controlplane.core.live.mailbox import Mailbox
+from controlplane.core.live.pace import Pace
 from controlplane.core.live.visitors import Visitor
 
 MOST = 5_000
 MOST_EACH = 50
 STUCK_SECONDS = 20.0
+SLOW_SECONDS = 0.5
+"""Nobody waits for a socket that has not taken a message for so long."""
+ASKS_PER_SECOND, ASKS_AT_ONCE = 1.0, 20.0
 RETRY_AFTER_SECONDS = 10
 
 SendText = Callable[[str], Awaitable[None]]
@@ -31,14 +35,24 @@ class Socket:
         self.task: asyncio.Task[None] | None = None
         """Whoever serves it, to be cancelled if nobody reads any more."""
         self.stuck = False
+        self.asks = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
+        """How often it may say something to us."""
         self._sending_since = 0.0
         self._news = asyncio.Event()
 
-    def tell(self, topic: str, text: str) -> None:
-        """Have a numbered message written, if its topic is listened to."""
+    def tell(self, topic: str, texts: Sequence[str]) -> None:
+        """Have numbered messages written, if their topic is listened to."""
         if topic in self.topics:
-            self.mailbox.put(topic, text)
+            for text in texts:
+                self.mailbox.put(topic, text)
             self._news.set()
+
+    def listen_to(self, topics: Collection[str]) -> None:
+        """These from now on. What was told of a new one meanwhile is to be read."""
+        for topic in sorted(set(topics).difference(self.topics)):
+            self.mailbox.leave_out(topic)
+        self.topics = topics
+        self._news.set()
 
     def leave_out(self, topic: str) -> None:
         if topic in self.topics:
@@ -57,6 +71,10 @@ class Socket:
         """Close it, once what is being written is written; the first reason counts."""
         self.ending = self.ending or (code, reason)
         self._news.set()
+
+    def takes(self, now: float) -> bool:
+        """Whether it is read, as far as anybody can tell."""
+        return self._sending_since == 0 or now - self._sending_since < SLOW_SECONDS
 
     def give_up(self, now: float) -> None:
         """Let go of it if nobody has read what is being written for too long."""
@@ -119,3 +137,11 @@ class Sockets:
 
     def listen_to(self, topic: str) -> bool:
         return any(topic in socket.topics for socket in self._open)
+
+    def are_behind(self, topic: str, texts: int) -> bool:
+        """Whether most of those who are read have no room for so many texts: then it is us, or the
+        network, and not a slow one among them."""
+        now = time.monotonic()
+        taking = [one for one in self._open if topic in one.topics and one.takes(now)]
+        full = sum(one.mailbox.room < texts for one in taking)
+        return 2 * full > len(taking)

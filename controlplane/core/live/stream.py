@@ -49,9 +49,9 @@ def resync(topic: str) -> Text:
     return _text({"topic": topic, "event": "resync"})
 
 
-def heartbeat(at: str) -> Text:
-    """Nothing new for some time, but the connection stands."""
-    return _text({"topic": "heartbeat", "at": at})
+def heartbeat(at: str, *, hears: bool) -> Text:
+    """The connection stands; `live` as in the first word, also for whoever narrowed the topics."""
+    return _text({"topic": "heartbeat", "at": at, "live": hears})
 
 
 def refusal(detail: str) -> Text:

@@ -21,6 +21,7 @@ class Migration(migrations.Migration):
                 ("revision", models.BigIntegerField(default=0)),
                 ("level", models.PositiveSmallIntegerField(default=0)),
                 ("causes", models.JSONField(default=list)),
+                ("falling", models.JSONField(db_default={}, default=dict)),
                 ("since", models.DateTimeField()),
             ],
             options={

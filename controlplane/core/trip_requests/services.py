@@ -1,16 +1,18 @@
 """Asking, and answering."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from controlplane.core.errors import DomainError
 from controlplane.core.trip_requests.models import TripRequest
 
 MOST_AT_ONCE = 50
+KEPT = timedelta(days=35)
+UNDECIDED = "It could not be decided because of an error of ours, which is in the log."
 
 log = structlog.get_logger(__name__)
 
@@ -70,23 +72,45 @@ def _keep(request: TripRequest) -> bool:
 def answer_open(decide: Decide, now: datetime) -> int:
     """Have each open request decided, oldest first, in a transaction of its own; returns how many.
 
-    One that can't be decided is answered with the reason, and stands in nobody's way.
+    One that can't be decided is answered with the reason, and stands in nobody's way. What is over
+    is not decided before what was asked for: requests of one fingerprint keep their order.
     """
-    open_ones = TripRequest.objects.filter(decided_at__isnull=True).order_by("requested_at")
-    done = 0
-    for pk in open_ones.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+    open_ones = TripRequest.objects.filter(decided_at__isnull=True).order_by("requested_at", "pk")
+    wanted = list(open_ones.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    return sum(_answered(pk, decide, now) for pk in wanted)
+
+
+def purge(now: datetime, *, most: int) -> int:
+    """Delete what was answered long ago; returns how many."""
+    old = TripRequest.objects.filter(decided_at__isnull=False, requested_at__lt=now - KEPT)
+    return TripRequest.objects.filter(pk__in=old.values("pk")[:most]).delete()[0]
+
+
+@transaction.atomic
+def _answered(pk: int, decide: Decide, now: datetime) -> bool:
+    rows = TripRequest.objects.select_for_update(skip_locked=True)
+    request = rows.filter(pk=pk, decided_at__isnull=True).first()
+    if request is None or _has_to_wait(request):
+        return False
+    try:
         with transaction.atomic():
-            rows = TripRequest.objects.select_for_update(skip_locked=True)
-            request = rows.filter(pk=pk, decided_at__isnull=True).first()
-            if request is None:
-                continue
-            try:
-                with transaction.atomic():
-                    request.tripped, request.why = decide(request, now)
-            except DomainError as error:
-                request.tripped, request.why = False, error.detail
-                log.warning("trip_request.refused", key=request.key, why=error.detail)
-            request.decided_at = now
-            request.save(update_fields=["tripped", "why", "decided_at"])
-            done += 1
-    return done
+            request.tripped, request.why = decide(request, now)
+    except (OperationalError, InterfaceError) as error:
+        # Such as a deadlock: another time it may go through.
+        log.warning("trip_request.postponed", key=request.key, error=str(error).strip())
+        return False
+    except DomainError as error:
+        request.tripped, request.why = False, error.detail
+        log.warning("trip_request.refused", key=request.key, why=error.detail)
+    except Exception:
+        request.tripped, request.why = False, UNDECIDED
+        log.exception("trip_request.failed", key=request.key)
+    request.decided_at = now
+    request.save(update_fields=["tripped", "why", "decided_at"])
+    return True
+
+
+def _has_to_wait(request: TripRequest) -> bool:
+    """Whether an earlier one of its fingerprint is open; another worker may be deciding it."""
+    same = TripRequest.objects.filter(source=request.source, fingerprint=request.fingerprint)
+    return same.filter(decided_at__isnull=True, pk__lt=request.pk).exists()

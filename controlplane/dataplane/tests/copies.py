@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from controlplane.core.degradation.levels import Cause
 from controlplane.dataplane.credentials import Credential
-from controlplane.dataplane.disk import Disk, Saved, signing_key
+from controlplane.dataplane.disk import Disk, PoliciesDisk, Saved, SavedPolicies, signing_key
 from controlplane.dataplane.policies import Policies, Policy
-from controlplane.dataplane.saved_parts import Away
 from switches.snapshot import Entry, Publication
 
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
@@ -54,8 +53,13 @@ SAVED = Saved(
     registrations=2,
     left_epochs=frozenset({OTHER_EPOCH}),
     confirmed_at=NOON + timedelta(seconds=1),
-    policies=Policies.of(EPOCH, 9, [POLICY]),
-    away=Away(3, (CAUSE,)),
+)
+SAVED_POLICIES = SavedPolicies(
+    policies=Policies.of(EPOCH, 9, [POLICY], NOON),
+    revision=3,
+    causes=(CAUSE,),
+    left_epochs=frozenset({OTHER_EPOCH}),
+    told_at=NOON + timedelta(seconds=1),
 )
 
 
@@ -64,13 +68,16 @@ def disk(folder: Path, **options: Any) -> Disk:
     return Disk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
 
 
+def policies_disk(folder: Path, **options: Any) -> PoliciesDisk:
+    """The same for policies."""
+    return PoliciesDisk(folder, KEY, **{"clock": lambda: NOON + timedelta(minutes=1), **options})
+
+
 def version(number: int, epoch: UUID = EPOCH, **changes: Any) -> Saved:
     """Version `number`, confirmed that many seconds after noon."""
     at = NOON + timedelta(seconds=number)
     publication = Publication(epoch, number, NOON)
     begun = replace(SAVED, publication=publication, left_epochs=frozenset(), confirmed_at=at)
-    if SAVED.policies is not None:
-        begun = replace(begun, policies=replace(SAVED.policies, epoch=epoch))
     return replace(begun, **changes)
 
 
@@ -129,18 +136,7 @@ _causes = st.builds(
 )
 
 
-@st.composite
-def _with_policies(draw: st.DrawFn) -> Saved:
-    saved = draw(_before_policies)
-    found = draw(st.lists(_policies, max_size=4))
-    return replace(
-        saved,
-        policies=Policies.of(saved.publication.epoch, draw(_counts), found),
-        away=draw(st.none() | st.builds(Away, _counts, st.lists(_causes, max_size=2).map(tuple))),
-    )
-
-
-_before_policies = st.builds(
+saved_copies = st.builds(
     Saved,
     publication=st.builds(
         Publication,
@@ -160,4 +156,20 @@ _before_policies = st.builds(
     left_epochs=st.sampled_from([frozenset(), frozenset({OTHER_EPOCH})]),
     confirmed_at=_moments,
 )
-saved_copies = _before_policies | _with_policies()
+
+
+@st.composite
+def _policies_at_a_version(draw: st.DrawFn) -> Policies:
+    epoch = draw(st.uuids().filter(lambda epoch: epoch != OTHER_EPOCH))
+    found = draw(st.lists(_policies, max_size=4))
+    return Policies.of(epoch, draw(_counts), found, draw(st.none() | _moments))
+
+
+saved_policies = st.builds(
+    SavedPolicies,
+    policies=_policies_at_a_version(),
+    revision=_counts,
+    causes=st.lists(_causes, max_size=2).map(tuple),
+    left_epochs=st.sampled_from([frozenset(), frozenset({OTHER_EPOCH})]),
+    told_at=_moments,
+)

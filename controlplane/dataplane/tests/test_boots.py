@@ -1,14 +1,15 @@
 """Processes that share an instance's name: what each counted is counted once."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.dataplane import reports
-from controlplane.dataplane.reports import merge
+from controlplane.dataplane import boots, reports
+from controlplane.dataplane.reports import Row, merge
 from controlplane.dataplane.sli import Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, told
@@ -71,6 +72,19 @@ def test_only_the_last_boots_are_kept_and_a_forgotten_one_adds_nothing_at_first(
     later = NOW + timedelta(hours=3)
     _, events = taken(row, told(2, boot=boots[0], started=0, sli={"core": (7, 7)}), at=later)
     assert events == []
+
+
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("started", "sent"), [(FIRST, LAST), (FIRST, NOW), (LAST, FIRST)])
+@pytest.mark.parametrize("before", [EMPTY, replace(EMPTY, reported_at=NOW)])
+def test_clocks_may_say_anything(started: datetime, sent: datetime, before: Row) -> None:
+    report = replace(told(1), started_at=started, sent_at=sent)
+
+    began_at = boots.began(before, report, NOW)
+
+    assert began_at is None or began_at == FIRST == started < sent == NOW
 
 
 @pytest.mark.parametrize("ahead", [0, 60, 540, -540])

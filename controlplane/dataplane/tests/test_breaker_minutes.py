@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from django.db import connection
 
 from breakers.models import Dependency, Minute
 from controlplane.dataplane import book
@@ -74,6 +75,7 @@ def test_a_dependency_that_is_being_changed_gets_its_totals_later(
         holder.execute("BEGIN; SELECT * FROM breakers_dependency FOR UPDATE")
         at_work.ledger._book._flushed_at = float("-inf")
         at_work.report(told(breaker(), seq=2))
+        at_work.report(told(breaker(), seq=3))  # Is written after the try.
         assert Dependency.objects.get().trips_total == 0
     finally:
         holder.close()
@@ -82,13 +84,80 @@ def test_a_dependency_that_is_being_changed_gets_its_totals_later(
     assert Dependency.objects.get().trips_total == 1
 
 
+def test_counters_that_are_left_out_or_go_down_are_counted_once(at_work: Reporting) -> None:
+    said = [
+        {"success": 100, "retry": 10},
+        {"success": 110},
+        {"success": 50, "retry": 10},
+        {},
+        {"success": 115, "retry": 12},
+    ]
+    at_work.report(told(breaker(counters={"success": 100, "retry": 10})))
+    for seq, counters in enumerate(said, start=2):
+        at_work.report(told(breaker(counters=counters), seq=seq), after=0.2)
+    at_work.report(told(breaker(), seq=9), after=0.2)  # A breaker without counters.
+    at_work.report(told(breaker(counters={"success": 116, "retry": 12}), seq=10), after=0.2)
+    at_work.flushed()
+
+    minute = Minute.objects.get(minute=NOW)
+    assert (minute.success, minute.retry) == (16, 2)
+
+
+def test_one_number_that_is_too_large_keeps_no_other_from_being_written(
+    at_work: Reporting,
+) -> None:
+    at_work.report(told(breaker(), breaker("core->redis")))
+    largest = 2**63 - 1
+    huge = Dependency.objects.get(callee="oracle")
+    Dependency.objects.filter(pk=huge.pk).update(trips_total=largest, fallback_total=largest)
+    Minute.objects.create(dependency=huge, minute=NOW, success=largest)
+    counters = {"success": 2**53, "fallback": 2**53}
+
+    at_work.report(
+        told(
+            breaker(counters=counters, transitions=[OPENED]),
+            breaker("core->redis", counters={"success": 7, "fallback": 3}),
+            seq=2,
+        )
+    )
+    at_work.flushed()
+
+    other = Dependency.objects.get(callee="redis")
+    assert (other.fallback_total, Minute.objects.get(dependency=other).success) == (3, 7)
+    huge.refresh_from_db()
+    assert 2**62 < huge.fallback_total < 2**63
+
+
+def test_totals_are_written_though_minutes_are_not(at_work: Reporting) -> None:
+    at_work.report(told(breaker()))
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE breakers_minute ADD CONSTRAINT refused CHECK (success < 5)")
+    try:
+        at_work.report(told(breaker(counters={"success": 9, "fallback": 9}), seq=2))
+        at_work.flushed()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE breakers_minute DROP CONSTRAINT refused")
+
+    assert not Minute.objects.exists()
+    assert Dependency.objects.get().fallback_total == 9
+
+
+def test_sums_stay_within_what_the_database_holds() -> None:
+    minutes = Minutes()
+    for _ in range(3):
+        minutes.grew(1, NOW, NOW, (2**53,) * 7)
+
+    assert counted(minutes) == [2**53]
+    assert minutes.take_totals() == {1: [0, 2**53]}
+
+
 def test_sums_are_written_within_some_seconds() -> None:
     assert book.FLUSH_SECONDS <= 10
 
 
 def counted(minutes: Minutes) -> list[int]:
-    sums, _ = minutes.take()
-    return [one[0] for one in sums.values()]
+    return [one[0] for one in minutes.take_sums().values()]
 
 
 def test_whole_numbers_that_are_spread_add_up() -> None:
@@ -106,7 +175,7 @@ def test_what_lies_further_back_than_an_hour_is_left_out_of_the_minutes_alone() 
     minutes = Minutes()
     minutes.grew(1, NOW - timedelta(days=1), NOW, (86_400, 0, 0, 0, 0, 7, 0))
 
-    sums, totals = minutes.take()
+    sums, totals = minutes.take_sums(), minutes.take_totals()
 
     assert len(sums) <= MOST_BACK
     assert sum(one[0] for one in sums.values()) == pytest.approx(3600, abs=60)

@@ -6,16 +6,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
-import redis
-from django.conf import settings
 from django.db import connection
 
-from breakers.models import BreakerState, Dependency, Minute, Transition
-from controlplane.core.errors import Unavailable
-from controlplane.core.live import notes
+from breakers.models import BreakerState, Dependency, Transition
 from controlplane.core.models import Instance
-from controlplane.core.wire import LIVE_CHANNEL
-from controlplane.dataplane.discovery import Dependencies
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.reporting import (
     NEXT_BOOT,
@@ -198,75 +192,6 @@ def test_a_new_boot_begins_with_what_it_says_itself(at_work: Reporting) -> None:
     assert (state().boot, state().state) == (NEXT_BOOT, "closed")
     assert BreakerState.objects.count() == 1
     assert set(Instance.objects.get().resilience["breakers"]) == {"core->oracle"}
-
-
-def test_a_breaker_left_out_of_one_report_stands_as_it_was(at_work: Reporting) -> None:
-    at_work.report(told(breaker(counters={"failure": 3}), breaker("core->redis")))
-    at_work.report(told(breaker("core->redis"), seq=2), after=5)
-    at_work.report(told(breaker(counters={"failure": 4}), seq=3), after=5)
-    at_work.flushed()
-
-    kept = Instance.objects.get(id="core/a1").resilience["breakers"]
-    assert set(kept) == {"core->oracle", "core->redis"}
-    assert sum(Minute.objects.values_list("failure", flat=True)) == 4
-
-
-def test_dependencies_are_made_while_there_is_room_and_the_rest_of_the_report_counts(
-    at_work: Reporting, caplog: pytest.LogCaptureFixture
-) -> None:
-    at_work.ledger._book._dependencies = Dependencies(most=3)
-
-    at_work.report(told(*(breaker(f"core->s{number}") for number in range(5))))
-    at_work.report(told(breaker("core->s9"), breaker("core->s0", state="open"), seq=2))
-
-    assert Dependency.objects.count() == BreakerState.objects.count() == 3
-    assert state("s0").state == "open"
-    assert Instance.objects.get().seq == 2
-    assert caplog.text.count("ledger.dependencies_full") == 1
-
-
-def test_a_dependency_that_was_deleted_is_made_again_by_the_next_try(at_work: Reporting) -> None:
-    at_work.report(told(breaker()))
-    Dependency.objects.all().delete()
-
-    with pytest.raises(Unavailable):
-        at_work.report(told(breaker(), instance="a2", boot=str(uuid4())))
-    again = told(breaker(state="open"), seq=2)
-    at_work.report(again, after=1)
-
-    assert Dependency.objects.count() == 1
-    assert state().state == "open"
-
-
-def test_what_changed_is_told_on_the_live_channel_by_name(at_work: Reporting) -> None:
-    caller = f"c{uuid4().hex}"  # Others use the same channel.
-    one, two = f"{caller}->one", f"{caller}->two"
-    channel = redis.Redis.from_url(settings.REDIS_URL).pubsub()
-    channel.subscribe(LIVE_CHANNEL)
-    channel.get_message(timeout=1)
-
-    def heard_after(seq: int, after: float = 0, within: float = 3, **more: object) -> list[str]:
-        at_work.report(told(breaker(one, **more), breaker(two), seq=seq), after=after)
-        return heard(channel, caller, within)
-
-    try:
-        assert heard_after(1) == [one, two]
-        assert heard_after(2, state="open") == [one]
-        assert heard_after(3, state="open", within=1.5) == []
-        assert heard_after(4, state="open", failure_rate=0.9) == [one]
-        assert heard_after(5, state="open", failure_rate=0.9, after=31) == [one, two]  # Was stale.
-    finally:
-        channel.close()
-
-
-def heard(channel: redis.client.PubSub, caller: str, within: float) -> list[str]:
-    ends = time.monotonic() + within
-    while time.monotonic() < ends:
-        message = channel.get_message(timeout=0.05)
-        found = notes.read(message["data"]) if message and message["type"] == "message" else None
-        if found is not None and (ours := [name for name in found[1] if caller in name]):
-            return ours
-    return []
 
 
 def test_without_redis_reports_are_taken_in_as_soon(at_work: Reporting, idle: Following) -> None:

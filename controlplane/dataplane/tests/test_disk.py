@@ -13,12 +13,10 @@ import pytest
 from hypothesis import given, settings
 
 from controlplane.dataplane.disk import Disk, Saved, signing_key
-from controlplane.dataplane.saved_parts import Away
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tests.copies import (
     KEY,
     NOON,
-    POLICY,
     SAVED,
     disk,
     saved_copies,
@@ -204,29 +202,3 @@ def test_older_signed_file_put_back_is_taken_as_the_docs_say(tmp_path: Path) -> 
     assert loaded is not None
     assert loaded.publication.version == 17
     assert loaded.confirmed_at == version(17).confirmed_at
-
-
-def test_copy_from_before_policies_were_kept_is_taken(tmp_path: Path) -> None:
-    older = replace(SAVED, policies=None, away=None)
-    disk(tmp_path).save(older)
-    text = (tmp_path / "current").read_bytes()
-    assert b"oracle" not in text
-    assert b"told" not in text
-
-    loaded = disk(tmp_path).load()
-    disk(tmp_path).save(version(18, policies=SAVED.policies, away=SAVED.away))
-
-    assert loaded == older
-    assert disk(tmp_path).load().policies == SAVED.policies
-
-
-def test_of_two_processes_the_newer_policies_and_causes_stay(tmp_path: Path) -> None:
-    newer = SAVED.policies.after(12, [POLICY._replace(version=12, text=b"{}")])
-    disk(tmp_path).save(version(5, policies=newer, away=Away(2, ())))
-
-    disk(tmp_path).save(version(6, policies=SAVED.policies, away=SAVED.away))
-
-    loaded = disk(tmp_path).load()
-    assert loaded is not None
-    assert (loaded.publication.version, loaded.policies, loaded.away) == (6, newer, SAVED.away)
-    assert loaded.policies.told("core").version == 12

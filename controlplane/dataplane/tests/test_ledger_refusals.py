@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import psycopg
@@ -98,6 +98,27 @@ def test_a_report_that_cannot_be_written_is_refused_and_those_around_it_are_not(
     assert second == [False]
     assert caplog.text.count("ledger.report_refused") == 1
     assert "ledger.database_lost" not in caplog.text
+
+
+def test_a_report_that_cannot_be_merged_is_refused_and_those_around_it_are_not(
+    idle: Following, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(Clock().wall)
+    odd = report(1, instance="odd", checks={"segment:a": ("many", 0)})
+    with writing(idle, ledger):
+        found = send_all(idle, ledger, report(1, instance="a"), odd, report(1, instance="b"))
+
+    assert [type(one) for one in found] == [bool, Unavailable, bool]
+    assert caplog.text.count("ledger.report_refused") == 1
+    assert "ledger.database_lost" not in caplog.text
+
+
+def test_a_report_from_the_year_1_costs_nobody_anything(idle: Following) -> None:
+    ledger = Ledger(Clock().wall)
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    odd = report(1, instance="odd", started_at=first, sent_at=last, sli={"core": (1, 1)})
+    with writing(idle, ledger):
+        assert send_all(idle, ledger, report(1), odd, report(2)) == [False, False, False]
 
 
 def test_a_report_whose_row_is_locked_is_refused_and_those_around_it_are_not(

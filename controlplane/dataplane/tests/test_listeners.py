@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controlplane.dataplane.listeners import Listener, Listeners
+from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listener, Listeners
 
 
 def woken_in_the_first_turn(bytes_each: int, held: int) -> int:
@@ -42,3 +42,18 @@ def test_large_documents_wake_fewer_at_once_and_all_in_the_end(
     bytes_each: int, held: int, woken: int
 ) -> None:
     assert woken_in_the_first_turn(bytes_each, held) == woken
+
+
+def test_a_change_wakes_those_who_hear_of_it_and_no_others() -> None:
+    async def run() -> tuple[list[bool], list[bool]]:
+        listeners = Listeners()
+        those = [listeners.enter(hears) for hears in (SNAPSHOT, CONFIG)]
+        listeners.ring(hears=CONFIG)
+        first = [_is_woken(one) for one in those]
+        listeners.ring()
+        return first, [_is_woken(one) for one in those]
+
+    first, second = asyncio.run(run())
+
+    assert first == [False, True]
+    assert second == [True, True]

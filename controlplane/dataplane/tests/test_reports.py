@@ -141,10 +141,10 @@ def test_names_in_any_script_are_names() -> None:
         ("breakers.0.calls", "breakers[0].calls", [-1, 2**53 + 1]),
         ("breakers.0.counters", "breakers[0].counters", [[], "x"]),
         ("breakers.0.counters.failure", "breakers[0].counters.failure", [-1, "x", None, 2**53 + 1]),
-        ("breakers.0.transitions", "breakers[0].transitions", ["x", [{}] * 101]),
+        ("breakers.0.transitions", "breakers[0].transitions", ["x", 7]),
         ("breakers.0.transitions.0.n", "breakers[0].transitions[0].n", ["1", None]),
         ("breakers.0.transitions.0.at", "breakers[0].transitions[0].at", ["now", None]),
-        ("breakers.0.transitions.0.cause", "breakers[0].transitions[0].cause", [7, "a\x00b"]),
+        ("breakers.0.transitions.0.cause", "breakers[0].transitions[0].cause", [7, []]),
         ("bulkheads", "bulkheads", [[{}] * 201]),
         ("bulkheads.0.name", "bulkheads[0].name", ["", "a\x00b", "x" * 201]),
         ("bulkheads.0.in_flight", "bulkheads[0].in_flight", [-1, None]),
@@ -174,7 +174,7 @@ def test_a_counter_that_nobody_knows_is_left_alone() -> None:
     document["breakers"][0]["counters"]["hedged"] = "many"
     document["breakers"][0]["failure_rate"] = None
 
-    (found,) = parse(document).breakers.policies.values()
+    (found,) = parse(document).breakers.values()
 
     assert set(found["counters"]) == set(COUNTERS)
     assert (found["counters"]["failure"], found["failure_rate"]) == (12, None)

@@ -1,11 +1,15 @@
 """What is taken for an answer from the past, and whose clock counts."""
 
+import asyncio
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from controlplane.dataplane.head import Head
+from controlplane.dataplane.listeners import CONFIG
+from controlplane.dataplane.policies import Policies
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import copy
 
@@ -81,3 +85,26 @@ def test_the_first_answer_counts_however_slow() -> None:
     state.set_clock(NOW, asked_at=clock.seconds - 2)
 
     assert abs(state.wall() - NOW) <= timedelta(seconds=1)
+
+
+def test_policies_and_causes_wake_no_caller_that_waits_for_switches() -> None:
+    state, head = served()
+
+    async def waited() -> list[bool]:
+        snapshot, config = state.listeners.enter(), state.listeners.enter(CONFIG)
+        woken = []
+        for change in (
+            lambda: state.install_causes(2, ()),
+            lambda: state.install_policies(Policies.of(head.publication.epoch, 2, ())),
+        ):
+            change()
+            for one in (snapshot, config):
+                began = time.monotonic()
+                await one.wait(0.05)
+                woken.append(time.monotonic() - began < 0.04)
+        return woken
+
+    woken = asyncio.run(waited())
+
+    assert woken == [False, False, False, True]
+    assert state.told_changed.is_set()

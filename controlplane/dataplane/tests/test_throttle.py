@@ -88,14 +88,38 @@ def test_memory_is_bounded_whatever_names_come() -> None:
 
 
 @pytest.mark.parametrize("document", [{}, {"service": 7, "instance": []}, {"service": "core"}])
-def test_a_report_without_a_name_counts_for_its_token(document: dict[str, object]) -> None:
-    clock = Clock()
-    throttle = Throttle(clock)
-    for _ in range(2000):
-        throttle.admit(1, document)
+def test_a_flood_without_names_harms_no_instance_with_the_same_token(
+    document: dict[str, object],
+) -> None:
+    throttle = Throttle(Clock())
+    refused = 0
+    for _ in range(3000):
+        try:
+            throttle.admit(1, document)
+        except TooManyRequests:
+            refused += 1
 
-    with pytest.raises(TooManyRequests):
-        throttle.check(1)
+    assert refused == 3000 - INSTANCE.burst
+    assert admitted(throttle, 1, "calm", 1) == 1
+    throttle.admit(2, document)
+
+
+def test_a_token_uses_up_the_share_of_no_instance_of_another() -> None:
+    throttle = Throttle(Clock())
+
+    admitted(throttle, 1, "a", 100)
+
+    assert admitted(throttle, 2, "a", 100) == INSTANCE.burst
+
+
+def test_bodies_that_are_no_reports_are_counted_too() -> None:
+    served = plane()
+
+    found = [ask(served, "POST", "/api/v1/report", HEADERS, content=b"[") for _ in range(30)]
+
+    statuses = [answer.status_code for answer in found]
+    assert statuses[:20] == [400] * 20
+    assert 429 in statuses[20:]
 
 
 def test_over_http_it_is_429_with_retry_after_and_reads_go_on() -> None:

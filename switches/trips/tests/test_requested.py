@@ -1,6 +1,10 @@
 """What apps of the house ask machines to stop, decided like any other wish."""
 
+import threading
+from datetime import timedelta
+
 import pytest
+from django.db import OperationalError, connection
 
 from controlplane.core.trip_requests import services as trip_requests
 from controlplane.core.trip_requests.models import TripRequest
@@ -68,6 +72,74 @@ def test_one_that_makes_no_sense_is_answered_and_stands_in_nobodys_way():
 
     assert TripRequest.objects.get(key="first").tripped is False
     assert is_engaged()
+
+
+def test_an_error_of_ours_is_an_answer_and_stands_in_nobodys_way():
+    ask("first", evidence={"open": 6})
+    ask("second", fingerprint="breaker:core->other")
+
+    def decide(request, now):
+        if request.key == "first":
+            raise ZeroDivisionError
+        return True, "stopped"
+
+    assert trip_requests.answer_open(decide, NOON) == 2
+
+    first = TripRequest.objects.get(key="first")
+    assert (first.tripped, first.decided_at) == (False, NOON)
+    assert "an error of ours" in first.why
+    assert TripRequest.objects.get(key="second").tripped
+
+
+def test_what_the_database_refuses_for_now_is_asked_again_and_keeps_its_turn():
+    ask("one")
+    over("one", NOON)
+    ask("other", fingerprint="breaker:core->other")
+    decided = []
+
+    def decide(request, now):
+        if request.key == "one" and not decided:
+            decided.append("-")
+            raise OperationalError("deadlock detected")
+        decided.append(request.key)
+        return True, "stopped"
+
+    assert trip_requests.answer_open(decide, NOON) == 1
+    assert trip_requests.answer_open(decide, NOON) == 2
+    assert decided == ["-", "other", "one", "one:over"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_over_is_not_decided_while_another_decides_what_was_asked():
+    ask("one")
+    over("one", NOON)
+    seen = []
+
+    def decide(request, now):
+        if request.key == "one":
+            other = threading.Thread(target=lambda: seen.append(meanwhile()))
+            other.start()
+            other.join(10)
+        return True, "done"
+
+    def meanwhile():
+        try:
+            return trip_requests.answer_open(lambda *_: (True, "too early"), NOON)
+        finally:
+            connection.close()
+
+    assert trip_requests.answer_open(decide, NOON) == 2
+    assert seen == [0]
+
+
+def test_answers_are_kept_for_five_weeks_and_open_requests_for_ever():
+    ask("old")
+    requested.answer(NOON)
+    ask("open", fingerprint="breaker:core->other")
+
+    assert trip_requests.purge(NOON + timedelta(days=35), most=10) == 0
+    assert trip_requests.purge(NOON + timedelta(days=35, seconds=1), most=10) == 1
+    assert TripRequest.objects.get().key == "open"
 
 
 def test_the_same_outage_does_not_stop_it_again_once_a_person_let_it_flow():

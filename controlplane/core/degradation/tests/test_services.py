@@ -1,5 +1,6 @@
 """Causes as they are reported, and the level as it is told: in a page, over HTTP, in the trail."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,13 +9,16 @@ from django.test import RequestFactory
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation import context, services
+from controlplane.core.degradation.falling import HELD
 from controlplane.core.degradation.levels import Cause
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.http.tests.callers import as_role, person, with_token
+from controlplane.core.outbox.models import OutboxMessage
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=7)
+SECOND = timedelta(seconds=1)
 ORACLE = Cause(1, "core->oracle", "Oracle's breaker is open.", fails=("NL2SQL",), works=("Docs",))
 REDIS = Cause(2, "redis-cache", "The cache does not answer.")
 
@@ -51,8 +55,9 @@ def test_the_order_in_which_causes_come_is_no_change():
 
 def test_the_worst_cause_is_the_level_and_its_end_is_audited():
     services.report([ORACLE, REDIS], NOW)
-    services.report([ORACLE], LATER)
-    services.report([], LATER)
+    for at, reported in ((LATER, [ORACLE]), (LATER + 2 * HELD, [])):
+        services.report(reported, at)
+        services.report(reported, at + HELD)
 
     levels = [
         entry.after
@@ -63,6 +68,43 @@ def test_the_worst_cause_is_the_level_and_its_end_is_audited():
         True,
         True,
     ]
+
+
+def test_a_cause_that_comes_and_goes_is_told_of_once(settings):
+    settings.SLACK = replace(settings.SLACK, webhook_url="http://127.0.0.1:9/x")
+
+    for seconds in range(0, 150, 5):
+        services.report([ORACLE] if seconds % 10 else [REDIS], NOW + timedelta(seconds=seconds))
+
+    assert OutboxMessage.objects.filter(event="degradation.changed").count() == 1
+    assert AuditEntry.objects.filter(action="degradation.changed").count() == 1
+    assert row().revision == 2
+
+
+def test_a_cause_that_is_gone_stands_for_a_minute_and_one_that_gets_lighter_as_well():
+    services.report([ORACLE, REDIS], NOW)
+    lighter = Cause(1, REDIS.what, "The cache answers again, slowly.")
+
+    services.report([lighter], LATER)
+    services.report([lighter], LATER + HELD - SECOND)
+    held = services.known()
+    services.report([lighter], LATER + HELD)
+
+    assert [one.level for one in held] == [2, 1]
+    (left,) = services.known()
+    assert (left.level, left.text) == (1, lighter.text)
+    assert row().falling == {}
+
+
+def test_a_cause_that_comes_back_in_time_keeps_its_beginning():
+    services.report([ORACLE], NOW)
+    services.report([], LATER)
+    services.report([ORACLE], LATER + HELD - SECOND)
+
+    services.report([], LATER + HELD + SECOND)
+
+    (stands,) = services.known()
+    assert stands.since == timestamp(NOW)
 
 
 def test_our_own_redis_counts_beside_what_was_reported():

@@ -43,6 +43,21 @@ def waiting(socket) -> list[dict[str, Any]]:
     return [orjson.loads(text) for text in iter(socket.mailbox.take, None)]
 
 
+def test_socket_without_degradation_is_told_that_notes_are_missed():
+    async def run() -> list[dict[str, Any]]:
+        hub = Hub(Around())
+        socket = entered(hub)
+        socket.listen_to({"dlq"})
+        hub.start("redis://127.0.0.1:1/0")
+        await asyncio.sleep(0.5)
+        await hub.stop()
+        return waiting(socket)
+
+    _, told = asyncio.run(run())
+
+    assert told == {"topic": "heartbeat", "at": "2026-11-21T02:00:00.000000Z", "live": False}
+
+
 def test_publisher_that_missed_a_note_has_everybody_begin_anew():
     hub = Hub(Around())
     socket = entered(hub)
@@ -98,7 +113,8 @@ def test_redis_that_can_not_be_reached_is_told_as_degradation():
         await hub.stop()
         return waiting(socket)
 
-    hello, told = asyncio.run(run())
+    hello, heartbeat, told = asyncio.run(run())
 
     assert hello["live"] is False
+    assert heartbeat["live"] is False
     assert (told["topic"], told["seq"], told["data"]) == ("degradation", 1, {"level": 2})

@@ -47,6 +47,29 @@ def test_unknown_session_is_nobodys(key):
         sessions.find(key)
 
 
+@pytest.mark.parametrize(
+    ("cookie", "key"),
+    [
+        ("sessionid=" + "a1" * 16, "a1" * 16),
+        ("theme=dark; sessionid=" + "a1" * 16, "a1" * 16),
+        ("sessionid=" + "A1" * 16, None),
+        ("sessionid=" + "a1" * 15, None),
+        ("sessionid=" + "a1" * 17, None),
+        ("sessionid=unheard-of", None),
+        ("sessionid=", None),
+        ("", None),
+    ],
+)
+def test_what_can_not_be_a_key_is_none(cookie, key):
+    assert sessions.key_of({b"cookie": cookie.encode()}) == key
+
+
+def test_key_of_somebody_who_signed_in_is_one():
+    _, key = signed_in(person())
+
+    assert sessions.key_of({b"cookie": f"sessionid={key}".encode()}) == key
+
+
 def test_session_of_somebody_deactivated_is_nobodys():
     user = person()
     _, key = signed_in(user)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from controlplane.core.errors import TooManyRequests, Unavailable
+from controlplane.core.live import stream
 from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.visitors import Visitor
 
@@ -71,8 +72,8 @@ def test_leaving_twice_frees_one_place():
 def test_first_word_is_hello_and_other_topics_are_not_told():
     one = socket(topics="switches")
 
-    one.tell("ramps", "a ramp")
-    one.tell("switches", "a switch")
+    one.tell("ramps", ["a ramp"])
+    one.tell("switches", ["a switch"])
 
     assert written(one, until=2) == ["hello", "a switch"]
 
@@ -85,6 +86,56 @@ def test_nobody_listens_to_a_topic_that_all_have_narrowed_away():
     one.topics = {"switches"}
 
     assert not sockets.listen_to("ramps")
+
+
+def test_topic_that_is_listened_to_again_is_read_anew_and_others_go_on():
+    one = socket(topics="ramps switches")
+    one.listen_to({"switches"})
+    one.tell("ramps", ["missed"])
+
+    one.listen_to({"switches", "ramps"})
+    one.tell("switches", ["a switch"])
+
+    assert written(one, until=3) == ["hello", "a switch", stream.resync("ramps")]
+    one.tell("ramps", ["a ramp"])
+    assert one.mailbox.take() == "a ramp"
+
+
+def test_narrowing_asks_for_nothing_anew():
+    one = socket(topics="ramps switches")
+    one.mailbox.take()
+
+    one.listen_to({"switches"})
+
+    assert one.mailbox.take() is None
+
+
+def test_socket_that_nobody_reads_is_not_waited_for():
+    async def run(sending: float) -> bool:
+        sockets, one, other = Sockets(), socket("token:1"), socket("token:2")
+        for each in (one, other):
+            sockets.enter(each)
+        one.tell("switches", ["x"] * 300)
+        writing = asyncio.create_task(one.write(lambda _text: asyncio.sleep(10)))
+        await asyncio.sleep(sending)
+        sockets.leave(other)
+        writing.cancel()
+        return sockets.are_behind("switches", 100)
+
+    assert asyncio.run(run(sending=0.01))
+    assert not asyncio.run(run(sending=0.6))
+
+
+def test_one_of_three_is_not_waited_for_but_two_are():
+    sockets, three = Sockets(), [socket(f"token:{n}") for n in range(3)]
+    for each in three:
+        sockets.enter(each)
+
+    three[0].tell("switches", ["x"] * 200)
+    assert not sockets.are_behind("switches", 100)
+    three[1].tell("switches", ["x"] * 200)
+    assert sockets.are_behind("switches", 100)
+    assert not sockets.are_behind("ramps", 100)
 
 
 def test_first_reason_to_end_counts():

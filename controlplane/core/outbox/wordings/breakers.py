@@ -54,8 +54,8 @@ BREAKERS: Mapping[str, Wording] = {
     ),
     "outage.over": Wording(
         "🌤️",
-        "The outage that {dependency} reported is over",
-        (("It lasted since", "since_at"), ("What still stands", "said")),
+        "The outage that {dependency} reported {how}",
+        (("Why", "why"), ("It lasted since", "since_at"), ("What still stands", "said")),
     ),
     "probe.away": Wording(
         "📡",

@@ -1,0 +1,180 @@
+"""What loading a configuration folder would change. Reads, and writes nothing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from breakers.models import Dependency
+from breakers.policies import configuration
+from breakers.policies.configuration import Configuration, where
+from breakers.policies.documents import Difference, differences
+from breakers.services import catalogue, registry
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.errors import InvalidInput
+
+CONSOLE = ("user", "token", "slack")
+"""Types of actors whose changes were made by hand rather than by loading files."""
+NEW, CHANGED, SAME, KEPT = "new", "changed", "same", "kept"
+
+Said = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What loading does with one service, dependency or channel. `edited` says who had changed it
+    by hand since, and when; empty if nobody had."""
+
+    kind: str
+    name: str
+    outcome: str
+    differences: tuple[Difference, ...] = ()
+    edited: str = ""
+
+
+@dataclass(frozen=True)
+class Write:
+    """An entry that is to say something else; `before` is None if it is not registered."""
+
+    kind: str
+    name: str
+    before: Said | None
+    after: Said
+
+
+@dataclass(frozen=True)
+class Plan:
+    changes: tuple[Change, ...]
+    writes: tuple[Write, ...]
+    remarks: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+    """Dependencies that are registered and stand in no file; they are left alone."""
+
+    def count(self, outcome: str) -> int:
+        return sum(change.outcome == outcome for change in self.changes)
+
+    def of(self, kind: str) -> list[Write]:
+        return [one for one in self.writes if one.kind == kind]
+
+
+def plan(wanted: Configuration, *, keep_edited: bool = False) -> Plan:
+    """Compare the files with what is registered. Raises :class:`InvalidInput`, which names file and
+    key of everything that is wrong."""
+    run = _Run(wanted, keep_edited, _edited_by_hand())
+    known = {row.name: registry.said(row) for row in Dependency.objects.registered()}
+    _services(run)
+    _channels(run)
+    _dependencies(run, known)
+    if run.errors:
+        raise InvalidInput(run.errors)
+    registered = {name for name, said in known.items() if said is not None}
+    return Plan(
+        tuple(run.changes),
+        tuple(run.writes),
+        wanted.remarks,
+        tuple(sorted(registered - wanted.dependencies.keys())),
+    )
+
+
+@dataclass
+class _Run:
+    wanted: Configuration
+    keep_edited: bool
+    edited: Mapping[str, str]
+    errors: dict[str, list[str]] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+
+    def compare(
+        self,
+        kind: str,
+        name: str,
+        before: Said | None,
+        check: Callable[[], Said],
+        place: Callable[[str], str],
+    ) -> None:
+        """Note what becomes of one entry; what is wrong with it, under its file and key."""
+        by_hand = self.edited.get(f"{kind}:{name}", "")
+        if by_hand and self.keep_edited:
+            self.changes.append(Change(kind, name, KEPT, edited=by_hand))
+            return
+        try:
+            after = check()
+        except InvalidInput as error:
+            self.errors.update({place(path): said for path, said in error.errors.items()})
+            return
+        found = tuple(differences(before, after))
+        outcome = NEW if before is None else CHANGED if found else SAME
+        by_hand = by_hand if outcome != SAME else ""
+        self.changes.append(Change(kind, name, outcome, found, by_hand))
+        if before != after:
+            self.writes.append(Write(kind, name, before, after))
+
+
+def _services(run: _Run) -> None:
+    wanted, known = run.wanted, catalogue.SERVICES.known()
+    speaks_of_services = configuration.SERVICES in wanted.files
+    for slug in {**wanted.services, **wanted.retries}:
+        before = known.get(slug)
+        if slug not in wanted.services and (speaks_of_services or before is None):
+            run.errors[f"{configuration.RETRY}: workers: {slug}"] = ["There is no such service."]
+            continue
+        fields = {**wanted.services[slug]} if slug in wanted.services else {**(before or {})}
+        if slug in wanted.retries:
+            fields["retry"] = wanted.retries[slug]
+        elif configuration.RETRY not in wanted.files and before:
+            fields.setdefault("retry", before["retry"])
+
+        def check(slug: str = slug, fields: Said = fields) -> Said:
+            return catalogue.checked_service(slug, fields)
+
+        run.compare("service", slug, before, check, _place("services", slug))
+
+
+def _channels(run: _Run) -> None:
+    known = catalogue.CHANNELS.known()
+    for name, fields in run.wanted.channels.items():
+
+        def check(name: str = name, fields: Said = fields) -> Said:
+            return catalogue.checked_channel(name, fields)
+
+        run.compare("channel", name, known.get(name), check, _place("channels", name))
+
+
+def _dependencies(run: _Run, known: Mapping[str, Said | None]) -> None:
+    for name, fields in run.wanted.dependencies.items():
+        before = known.get(name)
+        if before is None and configuration.TIMEOUT not in run.wanted.files:
+            said = f"It is not registered, and {configuration.TIMEOUT} is not there."
+            run.errors[name] = [said]
+            continue
+        kept = {field: (before or {}).get(field) for field in run.wanted.silent_on}
+        whole = {**kept, **fields}
+
+        def check(whole: Said = whole) -> Said:
+            return registry.checked(whole)
+
+        def place(path: str, name: str = name) -> str:
+            return where(name, path)
+
+        run.compare("dependency", name, before, check, place)
+
+
+def _place(part: str, name: str) -> Callable[[str], str]:
+    return lambda path: f"{configuration.SERVICES}: {part}: {name}: {path}"
+
+
+def _edited_by_hand() -> dict[str, str]:
+    """What people and programs changed last, by what it is, with who and when."""
+    kinds = ("dependency", "service", "channel")
+    actions = [f"{kind}.{did}" for kind in kinds for did in ("registered", "changed", "removed")]
+    last = (
+        AuditEntry.objects.filter(action__in=actions)
+        .order_by("target", "-id")
+        .distinct("target")
+        .values_list("target", "actor_type", "actor_name", "action", "at")
+    )
+    return {
+        target: f"{action.partition('.')[2]} by {kind}:{name} on {at:%Y-%m-%d %H:%M} UTC"
+        for target, kind, name, action, at in last
+        if kind in CONSOLE
+    }

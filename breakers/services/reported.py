@@ -1,0 +1,114 @@
+"""Dependencies that are known by reports alone: removed ones that come back, and forgetting those
+that nobody reports any more."""
+
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+
+from breakers import publication
+from breakers.models import Dependency
+from breakers.policies.documents import COLUMNS
+from controlplane.core.actors import system
+from controlplane.core.audit import services as audit
+from controlplane.core.instances.queries import HEARD_WITHIN
+from controlplane.core.live.notes import changed
+
+ACTOR = system("reports")
+MOST_AT_ONCE = 500
+AFTER_REMOVAL = timedelta(minutes=1)
+"""So long an instance may need to hear that the policy is gone, and to stop."""
+KEPT_UNSEEN = timedelta(hours=1)
+KEPT_SILENT = timedelta(days=1)
+
+_COME_BACK = """
+    SELECT d.id FROM breakers_dependency d
+    WHERE d.removed_at IS NOT NULL AND EXISTS (
+        SELECT FROM breakers_breakerstate s
+        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        WHERE s.dependency_id = d.id AND i.reported_at >= %(fresh)s
+          AND i.reported_at >= d.removed_at + make_interval(secs => %(after)s)
+    )
+    ORDER BY d.id LIMIT %(most)s
+"""
+# Never one that was told to services: the version of its end has to stay. Whoever reports it just
+# now holds on to the row, and it is left for later.
+_UNSEEN = """
+    SELECT d.id FROM breakers_dependency d
+    WHERE d.document = '{}' AND d.version = 0 AND d.removed_at IS NULL
+      AND d.registered_at < %(unseen)s
+      AND NOT EXISTS (SELECT FROM breakers_override o WHERE o.dependency_id = d.id)
+      AND NOT EXISTS (
+          SELECT FROM breakers_breakerstate s
+          JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+          WHERE s.dependency_id = d.id AND i.reported_at >= %(silent)s
+      )
+    ORDER BY d.id LIMIT %(most)s FOR UPDATE OF d SKIP LOCKED
+"""
+
+
+def rediscover(now: datetime) -> int:
+    """Show removed dependencies again that instances still report, as those that nobody has
+    registered; returns how many. A report counts from a minute after the removal on."""
+    if not _come_back(now):
+        return 0
+    with transaction.atomic():
+        registry = publication.lock()
+        locked = Dependency.objects.select_for_update(no_key=True)
+        rows = list(locked.filter(pk__in=_come_back(now)).order_by("pk"))
+        if not rows:  # Somebody registered them meanwhile.
+            return 0
+        for row in rows:
+            _forget_what_was_said(row, now)
+        Dependency.objects.bulk_update(
+            rows, [*COLUMNS, "document", "on_outage", "registered_at", "changed_at", "removed_at"]
+        )
+        publication.advance(registry, now, *rows)
+        changed("breakers", *(row.name for row in rows))
+        targets = [f"dependency:{row.name}" for row in rows]
+        what = {"actor": ACTOR, "action": "dependency.rediscovered", "now": now}
+        audit.record_many([{**what, "target": target} for target in targets])
+        return len(rows)
+
+
+def purge_discovered(now: datetime) -> int:
+    """Delete dependencies that nobody has registered or forced and no instance reports: names that
+    were made up must not take the room of others for ever. Returns how many."""
+    done = 0
+    while (purged := _purge_some(now)) == MOST_AT_ONCE:
+        done += purged
+    return done + purged
+
+
+def _purge_some(now: datetime) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            _UNSEEN,
+            {"unseen": now - KEPT_UNSEEN, "silent": now - KEPT_SILENT, "most": MOST_AT_ONCE},
+        )
+        gone = Dependency.objects.filter(pk__in=[pk for (pk,) in cursor.fetchall()])
+        named = [row.name for row in gone]
+        gone.delete()
+        if named:
+            changed("breakers", *named)
+        return len(named)
+
+
+def _come_back(now: datetime) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _COME_BACK,
+            {
+                "fresh": now - HEARD_WITHIN,
+                "after": AFTER_REMOVAL.total_seconds(),
+                "most": MOST_AT_ONCE,
+            },
+        )
+        return [pk for (pk,) in cursor.fetchall()]
+
+
+def _forget_what_was_said(row: Dependency, now: datetime) -> None:
+    as_reported = Dependency()
+    for column in COLUMNS:
+        setattr(row, column, getattr(as_reported, column))
+    row.document, row.on_outage = {}, {}
+    row.registered_at, row.changed_at, row.removed_at = now, now, None

@@ -1,0 +1,100 @@
+"""Dependencies with a breaker that is not closed by itself: what causes, alarms, outages and
+attention go by, so that they never tell of the same breakers differently.
+
+What somebody has forced upon a breaker says nothing about its callee, and an instance that is
+silent says nothing new: both are counted apart. After five minutes of silence it is gone.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from breakers import names
+from breakers.models import Service
+from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
+
+# The few that are not closed are found first, by an index of their own.
+_LOOK = """
+    SELECT d.id, d.caller, d.callee, d.criticality, coalesce(callee.kind, ''),
+           count(*) FILTER (WHERE fresh AND normal),
+           count(*) FILTER (WHERE fresh AND normal AND state = 'open'),
+           count(*) FILTER (WHERE fresh AND normal AND state = 'half_open'),
+           count(*) FILTER (WHERE fresh AND NOT normal),
+           count(*) FILTER (WHERE NOT fresh AND normal),
+           count(*) FILTER (WHERE NOT fresh AND normal AND state = 'open'),
+           min(since) FILTER (WHERE fresh AND normal AND state = 'open')
+    FROM (
+        SELECT s.dependency_id, s.state, s.mode = 'normal' AS normal,
+               coalesce(s.since, s.changed_at) AS since, i.reported_at >= %(fresh)s AS fresh
+        FROM breakers_breakerstate s
+        JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot
+        WHERE i.reported_at >= %(gone)s AND s.dependency_id = ANY(%(also)s::bigint[] || ARRAY(
+            SELECT DISTINCT dependency_id FROM breakers_breakerstate
+            WHERE state <> 'closed' AND mode = 'normal'
+        ))
+    ) said
+    JOIN breakers_dependency d ON d.id = said.dependency_id
+    LEFT JOIN breakers_service callee ON callee.slug = d.callee
+    WHERE d.removed_at IS NULL
+    GROUP BY d.id, callee.kind ORDER BY d.caller, d.callee
+"""
+WEIGHTY = ("critical", "high")
+
+
+@dataclass(frozen=True)
+class Troubled:
+    """How the breakers of a dependency stand. `instances`, of which `open` and `half_open`, are
+    fresh and go by themselves; `blinded` are fresh, with a mode forced upon them. `silent` have
+    not reported lately, `silent_open` of them were open then. `since` is when the first of the
+    open ones opened; `kind` is that of the callee, empty if nobody has registered it."""
+
+    id: int
+    caller: str
+    callee: str
+    criticality: str
+    kind: str
+    instances: int = 0
+    open: int = 0
+    half_open: int = 0
+    blinded: int = 0
+    silent: int = 0
+    silent_open: int = 0
+    since: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        return names.dependency(self.caller, self.callee)
+
+    @property
+    def is_weighty(self) -> bool:
+        """Whether its loss is felt: it is critical or high, or leads to a service of ours."""
+        return self.criticality in WEIGHTY or self.kind == Service.Kind.SERVICE
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether its last word was open, and no instance has said anything else since."""
+        return self.instances == 0 and self.silent_open > 0
+
+    @property
+    def share(self) -> float:
+        """How much of the fleet does not get through, 0 to 1. What is forced counts as well."""
+        if self.is_unheard:
+            return self.silent_open / (self.silent + self.blinded)
+        fleet = self.instances + self.blinded
+        return (self.open + self.half_open) / fleet if fleet else 0.0
+
+
+def look(now: datetime, also: Collection[int] = ()) -> Mapping[int, Troubled]:
+    """Those that have a breaker which is not closed, and those of the ids `also` that anybody has
+    reported, by id and in the order of their names. One query."""
+    given: dict[str, Any] = {
+        "fresh": now - HEARD_WITHIN,
+        "gone": now - GONE_AFTER,
+        "also": [*also],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK, given)
+        return {row[0]: Troubled(*row) for row in cursor.fetchall()}

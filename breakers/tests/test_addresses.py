@@ -1,0 +1,67 @@
+"""Addresses of probes: what may be registered is what can be asked."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from breakers.policies.addresses import Target, probe_problem, target
+from breakers.probes import guard
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("tcp://redis:6379", Target("tcp", "redis", 6379)),
+        ("tcp://[::1]:5432/", Target("tcp", "::1", 5432)),
+        ("http://10.0.0.7/up", Target("http", "10.0.0.7", 80, "/up")),
+        ("https://API.example.com:8443?x=1", Target("https", "api.example.com", 8443, "/?x=1")),
+        ("https://xn--bcher-kva.example/", Target("https", "xn--bcher-kva.example", 443, "/")),
+    ],
+)
+def test_address_is_taken_apart(url, asked):
+    assert probe_problem(url) == ""
+    assert target(url) == asked
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("https://bücher.example/", "xn--"),
+        ("https://api.example.com/#part", "#"),
+        ("tcp://redis:6379#", "#"),
+        ("https://u:p@x/", "user"),
+        ("https://:@x/", "user"),
+        ("tcp://redis", "port"),
+        ("tcp://redis:6379/0", "nothing more"),
+        ("tcp://redis:0", "Must be"),
+        ("https://", "Must be"),
+        ("https://a..b/", "Must be"),
+        (f"https://{'a' * 64}.example/", "Must be"),
+        ("https://ho st/", "Must be"),
+        ("https://x:99999/", "Must be"),
+        ("file:///etc/passwd", "Must be"),
+        ("https://x/" + "y" * 500, "500"),
+    ],
+)
+def test_what_can_not_be_asked_is_not_registered(url, said):
+    assert said in probe_problem(url)
+
+
+@given(
+    st.one_of(
+        st.text(max_size=40),
+        st.builds(
+            "{}://{}{}".format,
+            st.sampled_from(["tcp", "http", "https", "ftp", ""]),
+            st.text("ab.-_:@/?#[]ü1 %", max_size=12),
+            st.sampled_from(["", ":80", ":0", ":x", "/p", "#f", "?q"]),
+        ),
+    )
+)
+def test_registry_and_probes_agree_on_every_address(url):
+    try:
+        guard.parsed(url)
+    except guard.Refused as refused:
+        assert probe_problem(url) == str(refused)
+    else:
+        assert probe_problem(url) == ""

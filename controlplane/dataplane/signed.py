@@ -1,0 +1,73 @@
+"""Signed texts, as they are kept on disk. Pure.
+
+The first line is `<kind> 1 <HMAC-SHA256 of the rest, in hex>`, the rest one canonical JSON
+document. A text is taken only if it is, byte for byte, what this code would write for what it reads
+in it; so there is nothing to be lenient on.
+"""
+
+import hmac
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import orjson
+
+FORMAT = b"1"
+
+T = TypeVar("T")
+
+
+class Refused(Exception):
+    """A saved text that can't be taken; the text says why, for the log."""
+
+
+def sealed(kind: bytes, rest: bytes, key: bytes) -> bytes:
+    """The whole text of a file."""
+    return b"%b %b %b\n%b" % (kind, FORMAT, _signature(rest, key), rest)
+
+
+def opened(
+    kind: bytes,
+    text: bytes,
+    key: bytes,
+    parse: Callable[[Any], T],
+    written: Callable[[T], bytes],
+) -> T:
+    """What `text` holds, by the two ways between it and its document. Raises :class:`Refused`;
+    reads nothing before the signature is right."""
+    first, _, rest = text.partition(b"\n")
+    found, form, signature = (*first.split(b" ", 2), b"", b"")[:3]
+    if found != kind:
+        raise Refused("it is not a copy of the data plane")
+    if form != FORMAT:
+        raise Refused(f"its format is not {FORMAT.decode()}")
+    if not hmac.compare_digest(signature, _signature(rest, key)):
+        raise Refused("its signature is wrong: it is damaged, or another key signed it")
+    try:
+        saved = parse(orjson.loads(rest))
+        faithful = written(saved) == rest
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise Refused(f"its schema is another one ({type(error).__name__}: {error})") from error
+    if not faithful:
+        raise Refused("its schema is another one (it would be written differently)")
+    return saved
+
+
+def count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} is not a count")
+    return value
+
+
+def word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def moment(value: Any) -> datetime:
+    return datetime.fromisoformat(word(value)).astimezone(UTC)
+
+
+def _signature(rest: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, rest, "sha256").hex().encode()

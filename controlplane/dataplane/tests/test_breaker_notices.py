@@ -1,0 +1,120 @@
+"""What changed of breakers is told to whoever listens, or that something was missed."""
+
+import time
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pytest
+import redis
+from django.conf import settings
+
+from controlplane.core.live import notes
+from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
+from controlplane.dataplane.notices import Notices
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.reporting import NEXT_BOOT, Reporting, at_work, breaker, told
+
+__all__ = ["at_work"]
+pytestmark = pytest.mark.usefixtures("published")
+
+Hear = Callable[[float], list[list[str] | None]]
+
+
+@pytest.fixture
+def caller() -> str:
+    return f"c{uuid4().hex}"  # Others use the same channel.
+
+
+@pytest.fixture
+def hear(caller: str) -> Iterator[Hear]:
+    """Listens for so many seconds, until something of ours comes: notes' names, None for missed
+    ones."""
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    channel = client.pubsub()
+    channel.subscribe(LIVE_CHANNEL)
+    channel.get_message(timeout=1)
+
+    def heard(within: float) -> list[list[str] | None]:
+        ends, found = time.monotonic() + within, []
+        while time.monotonic() < ends:
+            message = channel.get_message(timeout=0.05)
+            if message is None or message["type"] != "message":
+                continue
+            if message["data"] == MISSED_NOTE:
+                found.append(None)
+                continue
+            names = [name for name in notes.read(message["data"])[1] if caller in name]
+            if names:
+                return [*found, names]
+        return found
+
+    yield heard
+    channel.close()
+    client.close()
+
+
+def test_what_changed_is_told_by_name(at_work: Reporting, caller: str, hear: Hear) -> None:
+    one, two = f"{caller}->one", f"{caller}->two"
+
+    def heard_after(seq: int, after: float = 0, within: float = 3, **more: object) -> list[object]:
+        at_work.report(told(breaker(one, **more), breaker(two), seq=seq), after=after)
+        return hear(within)
+
+    assert heard_after(1) == [[one, two]]
+    assert heard_after(2, state="open") == [[one]]
+    assert heard_after(3, state="open", within=1.5) == []
+    assert heard_after(4, state="open", failure_rate=0.9) == [[one]]
+    assert heard_after(5, state="open", failure_rate=0.9, after=31) == [[one, two]]  # Was stale.
+
+
+def test_a_breaker_that_a_new_boot_has_no_more_is_told(
+    at_work: Reporting, caller: str, hear: Hear
+) -> None:
+    one, two = f"{caller}->one", f"{caller}->two"
+    at_work.report(told(breaker(one, state="open"), breaker(two)))
+    assert hear(3) == [[one, two]]
+
+    new = {"boot": str(NEXT_BOOT), "started_at": "2026-11-21T11:59:59Z"}
+    at_work.report(told(breaker(two), **new), after=2)
+
+    assert hear(3) == [[one, two]]
+
+
+def test_a_breaker_that_is_left_out_is_told_once(
+    at_work: Reporting, caller: str, hear: Hear
+) -> None:
+    one, two = f"{caller}->one", f"{caller}->two"
+    at_work.report(told(breaker(one, state="open"), breaker(two)))
+    assert hear(3) == [[one, two]]
+
+    at_work.report(told(breaker(two), seq=2))
+    assert hear(3) == [[one]]
+
+    at_work.report(told(breaker(two), seq=3))
+    assert hear(1.5) == []
+
+
+def test_whoever_listens_learns_that_notes_were_missed_once_redis_is_back(
+    at_work: Reporting, caller: str, hear: Hear, idle: Following
+) -> None:
+    name = f"{caller}->one"
+    at_work.report(told(breaker(name)))
+    assert hear(3) == [[name]]
+
+    idle.redis.cut()
+    at_work.report(told(breaker(name, state="open"), seq=2))
+    time.sleep(0.5)
+    idle.redis.mend()
+
+    assert None in hear(6)  # Though nothing else changes.
+    assert hear(3) == []
+
+
+def test_names_for_which_there_is_no_room_are_owed() -> None:
+    notices = Notices(most=2)
+
+    notices.tell(["a->b", "a->c"], [])
+    assert not notices.owes
+    notices.tell(["a->d"], [])
+
+    assert notices.owes

@@ -1,0 +1,122 @@
+"""Reports of any size that instances come to are taken in; of very many transitions the last."""
+
+import json
+from typing import Any
+
+import pytest
+
+from breakers.models import Transition
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.tests.callers import person
+from controlplane.core.wire import LARGEST_REPORT_BODY, largest_body
+from controlplane.dataplane.reports import parse
+from controlplane.dataplane.steps import MOST_IN_ALL, MOST_OF_ONE
+from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.reporting import OPENED, Reporting, at_work, breaker, told
+from controlplane.dataplane.tests.served import REPORTER, ask, plane
+from controlplane.dataplane.tests.test_following import make_token
+from controlplane.dataplane.tests.test_ledger_sli import post
+from controlplane.dataplane.tests.test_reports import WHOLE
+
+__all__ = ["at_work"]
+
+
+def steps(*numbers: int, **more: object) -> list[dict[str, object]]:
+    return [{**OPENED, "n": number, **more} for number in numbers]
+
+
+def given(*breakers: dict[str, object]) -> dict[str, Any]:
+    return {**WHOLE, "breakers": list(breakers)}
+
+
+def test_of_more_than_a_hundred_transitions_the_last_are_kept() -> None:
+    few = breaker("core->redis", transitions=steps(1, 2))
+    report = parse(given(breaker(transitions=steps(*range(250, 0, -1))), few))
+
+    told = [step.n for step in report.steps if step.dependency == "core->oracle"]
+    assert sorted(told) == list(range(151, 251))
+    assert (len(report.steps), report.dropped) == (MOST_OF_ONE + 2, 150)
+
+
+def test_of_very_many_breakers_each_keeps_its_last_ones() -> None:
+    report = parse(
+        given(*(breaker(f"core->s{n}", transitions=steps(*range(60))) for n in range(100)))
+    )
+
+    assert len(report.steps) == MOST_IN_ALL
+    assert {step.n for step in report.steps} == set(range(40, 60))
+    assert report.dropped == 4000
+
+
+def test_up_to_that_nothing_is_dropped() -> None:
+    report = parse(given(breaker(transitions=steps(*range(MOST_OF_ONE)))))
+
+    assert (len(report.steps), report.dropped) == (MOST_OF_ONE, 0)
+
+
+@pytest.mark.parametrize("odd", [7, None, {}, {**OPENED, "n": "1"}, {**OPENED, "n": True}])
+def test_a_wrong_one_among_many_is_named(odd: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse(given(breaker(transitions=[odd, *steps(*range(500))])))
+
+    assert all(name.startswith("breakers[0].transitions[") for name in caught.value.errors)
+
+
+@pytest.mark.parametrize("wrong", [7, [7], [{}], [{"transitions": 7}], [[]], "x"])
+def test_breakers_of_any_shape_are_refused_by_name(wrong: object) -> None:
+    with pytest.raises(InvalidInput):
+        parse({**WHOLE, "breakers": wrong})
+
+
+@pytest.mark.parametrize("beginning", ["x", "timeout\x00"])
+def test_a_long_cause_is_cut(beginning: str) -> None:
+    report = parse(given(breaker(transitions=steps(1, cause=beginning + "y" * 5000))))
+
+    (step,) = report.steps
+    assert len(step.cause) == 1000
+    assert step.cause.startswith(beginning.replace("\x00", "\ufffd") + "y")
+
+
+@pytest.mark.usefixtures("published")
+def test_a_report_with_too_many_is_taken_in(at_work: Reporting) -> None:
+    odd = told(breaker(state="open", transitions=steps(*range(1, 301), cause="a\x00b")))
+
+    assert at_work.report(odd) is False
+
+    assert Transition.objects.count() == MOST_OF_ONE
+    assert max(Transition.objects.values_list("n", flat=True)) == 300
+
+
+@pytest.mark.usefixtures("published")
+def test_the_answer_says_how_many_were_dropped(idle: Following) -> None:
+    make_token("reporter01", scopes=["report:write"], owner=person("operator", "kim"))
+    idle.start()
+
+    def dropped(seq: int, number: int) -> object:
+        answer = post(idle, {**given(breaker(transitions=steps(*range(number)))), "seq": seq})
+        assert answer.status_code == 200
+        return answer.json().get("dropped_transitions", "not said")
+
+    assert dropped(1, MOST_OF_ONE) == "not said"
+    assert dropped(2, MOST_OF_ONE + 7) == 7
+
+
+def test_a_report_of_hundreds_of_breakers_has_room() -> None:
+    one = WHOLE["breakers"][0]
+    many = [{**one, "dependency": f"document-service->backend-{n:03}"} for n in range(500)]
+    body = json.dumps({**WHOLE, "breakers": many, "seq": "wrong"}).encode()
+
+    assert 128 * 1024 < len(body) <= LARGEST_REPORT_BODY
+    headers = {"Authorization": f"Bearer {REPORTER}"}
+    for path in ("/api/v1/report", "/api/v1/report/"):
+        answer = ask(plane(), "POST", path, headers, content=body)
+        assert (answer.status_code, set(answer.json()["errors"])) == (400, {"seq"})
+
+    too_much = ask(plane(), "POST", path, headers, content=b" " * LARGEST_REPORT_BODY + body)
+    assert too_much.status_code == 413
+    assert "512 KiB" in too_much.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/check", "/api/v1/reports/weekly/", "/api/v1/report/x"])
+def test_other_bodies_have_no_more_room_than_before(path: str) -> None:
+    assert largest_body(path) == 64 * 1024
