@@ -10,8 +10,8 @@ from controlplane.dataplane.database import Connection
 from controlplane.dataplane.discovery import Dependencies
 from controlplane.dataplane.minutes import Minutes
 from controlplane.dataplane.notices import Notices
-from controlplane.dataplane.reports import Report
 from controlplane.dataplane.resilience import News
+from controlplane.dataplane.rows import Report
 
 FLUSH_SECONDS = 10.0
 OPEN = "open"

@@ -6,13 +6,11 @@ comes back adds what it counted since, and one that is not known any more adds n
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.sli import Counts
-
-if TYPE_CHECKING:
-    from controlplane.dataplane.reports import Report, Row
 
 MOST_KEPT = 3
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -29,13 +27,13 @@ class Former(NamedTuple):
     sli: Counts | None
 
 
-def former(row: "Row", boot: UUID) -> Former | None:
+def former(row: Row, boot: UUID) -> Former | None:
     """What is kept of a boot that is not the row's."""
     found = row.reported.get("boots", {}).get(str(boot))
     return None if found is None else Former(found[0], datetime.fromisoformat(found[1]), found[2])
 
 
-def kept(row: "Row", boot: UUID) -> dict[str, Any]:
+def kept(row: Row, boot: UUID) -> dict[str, Any]:
     """What stands of former boots once `boot` reports: the row's own is the newest of them."""
     boots: Mapping[str, Any] = row.reported.get("boots", {})
     result = {name: counted for name, counted in boots.items() if name != str(boot)}
@@ -45,7 +43,7 @@ def kept(row: "Row", boot: UUID) -> dict[str, Any]:
     return dict(list(result.items())[-MOST_KEPT:])
 
 
-def began(before: "Row", report: "Report", at: datetime | None) -> datetime | None:
+def began(before: Row, report: Report, at: datetime | None) -> datetime | None:
     """Since when a boot that is not known has counted; None if that is not to be known.
 
     If it was there before the row's last report, it may have been counted before. Its clock may be

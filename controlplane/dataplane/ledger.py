@@ -23,9 +23,9 @@ from controlplane.dataplane.deadlines import within
 from controlplane.dataplane.halves import Notes, halved, only
 from controlplane.dataplane.ledger_sql import Ack, Said
 from controlplane.dataplane.pending import WEIGHT_AT_ONCE, Pending, Told, unavailable
-from controlplane.dataplane.reports import Report
 from controlplane.dataplane.roll import MOST_INSTANCES, Roll
 from controlplane.dataplane.room import Room
+from controlplane.dataplane.rows import Report
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tally import Counts, Tally
 from controlplane.dataplane.trouble import Trouble

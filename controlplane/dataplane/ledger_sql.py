@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 
 from controlplane.dataplane.database import Connection
-from controlplane.dataplane.reports import Row
+from controlplane.dataplane.rows import Row
 from controlplane.dataplane.sli import Events
 
 DOCUMENTS_AT_ONCE = 10

@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from controlplane.core.errors import Unavailable
-from controlplane.dataplane.reports import Report
+from controlplane.dataplane.rows import Report
 
 MOST_REPORTS = 5000
 MOST_WEIGHT = 100_000

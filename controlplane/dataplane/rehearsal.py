@@ -8,15 +8,11 @@ here and at the client, whatever became of the control plane.
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from controlplane.dataplane.names import service_of
+from controlplane.dataplane.served_copy import Copy
 from switches.drills.patterns import Marks
 from switches.snapshot import Entry
-
-if TYPE_CHECKING:
-    from controlplane.dataplane.served_copy import Copy
-
 
 MOST_NAMES = 20_000
 """Names of which it is remembered whether they are marked."""
@@ -36,7 +32,7 @@ class Rehearsal:
     def __repr__(self) -> str:
         return f"Rehearsal({self._marks}, {self._drilled})"
 
-    def copy_for(self, name: bytes | None, now: datetime, normal: "Copy") -> "Copy":
+    def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
         """What the instance of that name gets: its own copy, made once, or the normal one."""
         if not self.is_for(name):
             return normal
@@ -62,7 +58,7 @@ class Rehearsal:
         return known
 
 
-def _is_running(entry: Entry, now: datetime, normal: "Copy") -> bool:
+def _is_running(entry: Entry, now: datetime, normal: Copy) -> bool:
     """A switch that is really stopped is told as it is, to all."""
     ends_at = entry.expires_at
     return ends_at is not None and now < ends_at and entry.id not in normal.entries

@@ -7,15 +7,13 @@ tell: breakers that look different now, steps they took, and by how much their c
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from controlplane.core.canonical import timestamp
 from controlplane.dataplane import boots
 from controlplane.dataplane.report_fields import COUNTERS, MOST_BREAKERS
-
-if TYPE_CHECKING:
-    from controlplane.dataplane.reports import Report, Row
+from controlplane.dataplane.rows import Report, Row, Step
 
 MOST_FORMER = MOST_BREAKERS
 """Breakers that are gone and whose counters are kept, so that one that comes back adds only what
@@ -28,17 +26,6 @@ _NOTHING = (0,) * len(COUNTERS)
 _BULKHEAD = ("in_flight", "limit", "queued", "queue_limit", "rejected")
 
 Document = Mapping[str, Any]
-
-
-class Step(NamedTuple):
-    """A breaker of `dependency` went from one state to another: the `n`th time in its boot."""
-
-    dependency: str
-    n: int
-    from_state: str
-    to_state: str
-    at: datetime
-    cause: str
 
 
 class State(NamedTuple):
@@ -98,7 +85,7 @@ class News:
     stirred: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
 
-    def add(self, before: "Row", after: "Row", report: "Report", at: datetime) -> None:
+    def add(self, before: Row, after: Row, report: Report, at: datetime) -> None:
         """Note what a report tells that came in at `at`, `after` being what `reports.merge` made
         of `before`.
 
@@ -123,7 +110,7 @@ class News:
         if (after.boot, after.seq) != (before.boot, before.seq):
             self._look(before, after, report, at)
 
-    def _look(self, before: "Row", after: "Row", report: "Report", at: datetime) -> None:
+    def _look(self, before: Row, after: Row, report: Report, at: datetime) -> None:
         same = before.boot == report.boot
         known = of(before) if same else {}
         if not same:
@@ -181,7 +168,7 @@ def bulkheads(elements: Iterable[Document]) -> dict[str, Document]:
     return {each["name"]: {key: each.get(key, 0) for key in _BULKHEAD} for each in elements}
 
 
-def kept(before: Document, report: "Report") -> Document:
+def kept(before: Document, report: Report) -> Document:
     """What stands after a report of the boot that said `before`.
 
     A list says all there is; without it all is as it was. Of breakers that are gone their counters
@@ -195,7 +182,7 @@ def kept(before: Document, report: "Report") -> Document:
     return {"breakers": breakers, "bulkheads": bulkheads}
 
 
-def without(row: "Row", names: Collection[str]) -> "Row":
+def without(row: Row, names: Collection[str]) -> Row:
     """The row, as if the breakers of these dependencies, which could not be written, were gone: so
     the next report that has them is news."""
     if not names:
@@ -209,7 +196,7 @@ def is_there(said: Document) -> bool:
     return "state" in said
 
 
-def of(row: "Row") -> Mapping[str, Document]:
+def of(row: Row) -> Mapping[str, Document]:
     """The breakers in a row, by dependency."""
     found: Mapping[str, Document] = row.resilience.get("breakers", {})
     return found

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
-from typing import Optional
+from typing import Optional, Protocol
 
-from controlplane.dataplane.rehearsal import Rehearsal
 from switches.snapshot import Entry, Publication, assemble, element
 
 Header = tuple[bytes, bytes]
@@ -21,6 +21,14 @@ def pieces(event: bytes) -> tuple[bytes, ...]:
     """An event in the parts that it is sent in."""
     starts = range(0, len(event), LARGEST_PIECE)
     return tuple(event[start : start + LARGEST_PIECE] for start in starts)
+
+
+class ForSome(Protocol):
+    """What some instances are served instead of a copy."""
+
+    def is_for(self, name: bytes | None) -> bool: ...
+
+    def copy_for(self, name: bytes | None, now: datetime, normal: "Copy") -> "Copy": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class Copy:
     etag: bytes
     validators: tuple[Header, ...]
     description: tuple[Header, ...]
-    rehearsal: Rehearsal | None = None
+    rehearsal: ForSome | None = None
     is_kept: bool = False
 
     @classmethod
@@ -54,7 +62,7 @@ class Copy:
         entries: Iterable[Entry],
         before: Optional["Copy"] = None,
         *,
-        rehearsal: Rehearsal | None = None,
+        rehearsal: ForSome | None = None,
         is_kept: bool = False,
         is_rehearsed: bool = False,
     ) -> "Copy":

@@ -10,8 +10,8 @@ from controlplane.dataplane.book import Book
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.ledger_sql import Ack
 from controlplane.dataplane.pending import ROW_WEIGHT, Told
-from controlplane.dataplane.reports import Report, Row
 from controlplane.dataplane.resilience import News
+from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.sli import Events
 from controlplane.dataplane.tally import Counts
 

@@ -6,7 +6,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from controlplane.dataplane.ledger import Ledger
-from controlplane.dataplane.reports import Report, parse
+from controlplane.dataplane.reports import parse
+from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import until
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, writing

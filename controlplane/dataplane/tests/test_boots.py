@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.dataplane import boots, reports
-from controlplane.dataplane.reports import Row, merge
+from controlplane.dataplane.reports import merge
+from controlplane.dataplane.rows import Row
 from controlplane.dataplane.sli import Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import BOOT, EMPTY, NEXT_BOOT, NOW, told

@@ -16,7 +16,7 @@ from controlplane.core.errors import Unavailable
 from controlplane.core.instances import queries
 from controlplane.core.models import Acknowledgement, Instance
 from controlplane.dataplane.ledger import Ledger
-from controlplane.dataplane.reports import Report
+from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.served import EPOCH, copy
 from controlplane.dataplane.tests.test_following import until

@@ -14,7 +14,7 @@ from controlplane.core.errors import InvalidInput, Unavailable
 from controlplane.core.models import Instance
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.report_fields import MOST_BREAKERS
-from controlplane.dataplane.reports import Report
+from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tally import MOST_SWITCHES, Tally
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import until

@@ -16,7 +16,7 @@ from controlplane.core.models import Acknowledgement, Instance
 from controlplane.dataplane import database, ledger_sql
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.ledger_sql import Said
-from controlplane.dataplane.reports import Report
+from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_following import until

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from controlplane.core.errors import InvalidInput
 from controlplane.dataplane import reports
 from controlplane.dataplane.report_fields import COUNTERS
-from controlplane.dataplane.reports import Row, merge, parse
+from controlplane.dataplane.reports import merge, parse
+from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.tests.served import EPOCH
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -216,14 +217,14 @@ def told(
     started: int | None = -300,
     sent: int | None = 0,
     **more: Any,
-) -> reports.Report:
+) -> Report:
     """A report of a process that started and sent it so many seconds from NOW by its own clock;
     None if it does not say."""
     times = [None if at is None else NOW + timedelta(seconds=at) for at in (started, sent)]
-    return reports.Report("core", "a1", boot, seq, *times, **more)
+    return Report("core", "a1", boot, seq, *times, **more)
 
 
-def after(row: Row, *in_turn: reports.Report) -> Row:
+def after(row: Row, *in_turn: Report) -> Row:
     for number, report in enumerate(in_turn):
         row, _ = merge(row, report, NOW + timedelta(seconds=number), EPOCH)
     return row

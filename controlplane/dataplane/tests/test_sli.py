@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.dataplane import reports
-from controlplane.dataplane.reports import Report, Row, merge, parse
+from controlplane.dataplane.reports import merge, parse
+from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.sli import MOST_SLOS, Events
 from controlplane.dataplane.tests.served import EPOCH
 from controlplane.dataplane.tests.test_reports import (

@@ -1,33 +1,51 @@
 """Notes that Redis did not take are owed, and said as soon as it takes them."""
 
+import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 import redis
-from django.conf import settings as given
 
 from controlplane.core.wake import _Waker
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
 from controlplane.dataplane.tests.lines import Line, background
+from controlplane.supervisor.redis import _program
+from controlplane.tests.installation import free_port, until
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[int]:
+    """The port of a Redis of its own: what is published is heard by every test at once."""
+    port = free_port()
+    arguments = [_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: _answers(port), 10)
+            yield port
+        finally:
+            process.terminate()
+
+
+def _answers(port: int) -> bool:
+    with suppress(redis.ConnectionError), redis.Redis(port=port) as client:
+        return bool(client.ping())
+    return False
 
 
 @pytest.fixture
-def line(settings) -> Iterator[Line]:
-    url = urlsplit(settings.REDIS_URL)
-    login, at, _ = url.netloc.rpartition("@")
+def line(server, settings) -> Iterator[Line]:
     with background() as loop:
-        one = Line(loop, url.hostname or "127.0.0.1", url.port or 6379)
-        settings.REDIS_URL = urlunsplit(url._replace(netloc=f"{login}{at}127.0.0.1:{one.port}"))
+        one = Line(loop, "127.0.0.1", server)
+        settings.REDIS_URL = f"redis://127.0.0.1:{one.port}/0"
         yield one
 
 
 @contextmanager
-def listening(url: str) -> Iterator[Any]:
-    with redis.Redis.from_url(url) as client, client.pubsub() as pubsub:
+def listening(port: int) -> Iterator[Any]:
+    with redis.Redis(port=port) as client, client.pubsub() as pubsub:
         pubsub.subscribe(LIVE_CHANNEL)
         pubsub.get_message(timeout=1)
         yield pubsub
@@ -42,12 +60,9 @@ def misses(pubsub: Any, seconds: float) -> int:
     return found
 
 
-URL = given.REDIS_URL
-
-
-def test_note_that_was_lost_is_owed_and_said_without_another_publish(line):
+def test_note_that_was_lost_is_owed_and_said_without_another_publish(line, server):
     waker = _Waker()
-    with listening(URL) as pubsub:
+    with listening(server) as pubsub:
         line.cut()
         waker.publish(LIVE_CHANNEL, b"a note")
         waker.publish(LIVE_CHANNEL, b"another, in the pause after the failure")
@@ -56,9 +71,9 @@ def test_note_that_was_lost_is_owed_and_said_without_another_publish(line):
         assert misses(pubsub, 2.5) == 1
 
 
-def test_debt_is_kept_for_as_long_as_redis_is_away_and_a_later_one_is_said_too(line):
+def test_debt_is_kept_for_as_long_as_redis_is_away_and_a_later_one_is_said_too(line, server):
     waker = _Waker()
-    with listening(URL) as pubsub:
+    with listening(server) as pubsub:
         for _ in range(2):
             line.cut()
             waker.publish(LIVE_CHANNEL, b"a note")
@@ -69,9 +84,9 @@ def test_debt_is_kept_for_as_long_as_redis_is_away_and_a_later_one_is_said_too(l
             assert misses(pubsub, 2.5) == 1
 
 
-def test_lost_wake_up_is_not_owed(line):
+def test_lost_wake_up_is_not_owed(line, server):
     waker = _Waker()
-    with listening(URL) as pubsub:
+    with listening(server) as pubsub:
         line.cut()
         waker.publish(WAKE_CHANNEL, "switches")
         line.mend()
