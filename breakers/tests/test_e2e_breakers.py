@@ -17,6 +17,7 @@ __all__ = ["chromium", "desks"]  # fixtures
 REASON = "Vendor confirms recovery at 03:10, one bad pod flaps, INC-4411"
 
 
+@pytest.mark.smoke
 def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
     one = dependency("core->oracle", db_now(), criticality="high")
     reports(one, db_now(), instance="a1")
