@@ -248,3 +248,20 @@ def test_infrastructure_shows_the_ways_of_events_and_live_channels():
     assert "core → vision" in said
     assert "vision_group" in said
     assert "/agents/wsWebSocketAgents" in said
+
+
+def test_infrastructure_says_in_words_how_a_worker_tries_again():
+    retry = {
+        "max_retries": 3,
+        "backoff": "exponential",
+        "delays_seconds": [2, 4, 8],
+        "retry_on": ["Network error", 503],
+        "never": ["Missing column"],
+        "then": "dead letter queue",
+    }
+    Service.objects.create(slug="w", name="W", kind="worker", retry=retry, changed_at=db_now())
+
+    shown = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
+
+    assert "3 retries, exponential: after 2, 4, 8 s. On: Network error, 503." in shown
+    assert "Never on: Missing column. Then: dead letter queue." in shown
