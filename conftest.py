@@ -3,6 +3,7 @@
 Tests create, migrate and empty their database, so they connect as its owner.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from django.apps import apps
 from django.conf import settings
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models.signals import post_migrate
 from django.test import override_settings
 from psycopg.conninfo import conninfo_to_dict
@@ -33,6 +35,11 @@ INSERT INTO core_degradation (id, revision, level, causes, since)
 VALUES (1, 0, 0, '[]', clock_timestamp()) ON CONFLICT DO NOTHING;
 INSERT INTO breakers_registry (id, version, changed_at)
 VALUES (1, 0, clock_timestamp()) ON CONFLICT DO NOTHING;
+"""
+BUSY = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+  AND state <> 'idle'
 """
 
 
@@ -84,7 +91,18 @@ def _trail_may_be_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
     request.getfixturevalue("transactional_db")  # Set up before, so it empties after this.
     yield
     with connection.cursor() as cursor:
+        _wait_for_others(cursor)
         cursor.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_append_only")
+
+
+def _wait_for_others(cursor: CursorWrapper) -> None:
+    """A question that was given up goes on in its thread, and emptying tables under it may end in a
+    deadlock."""
+    for _ in range(100):
+        cursor.execute(BUSY)
+        if cursor.fetchone() == (0,):
+            return
+        time.sleep(0.05)
 
 
 def _is_transactional(request: pytest.FixtureRequest) -> bool:
