@@ -22,6 +22,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.targets import defaults as targets
 from switches.trips import defaults as trips
 
+pytest_plugins = ["controlplane.tests.browser"]
 PLAIN_STATIC_FILES = {
     **settings.STORAGES,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

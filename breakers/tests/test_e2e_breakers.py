@@ -8,11 +8,8 @@ from breakers.services import overrides
 from breakers.tests.house import dependency, reports
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from switches.tests.e2e.conftest import chromium, desks
 
 pytestmark = pytest.mark.e2e
-
-__all__ = ["chromium", "desks"]  # fixtures
 
 REASON = "Vendor confirms recovery at 03:10, one bad pod flaps, INC-4411"
 

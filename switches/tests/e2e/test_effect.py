@@ -7,9 +7,9 @@ from playwright.sync_api import expect
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from controlplane.tests.browser import Desk
 from controlplane.tests.installation import PASSWORD, running
 from switches.models import Publication, Switch
-from switches.tests.e2e.conftest import Desk
 from switches.tests.screens import REASON, engaged
 from switches.tests.there import acknowledged, checks, says
 
