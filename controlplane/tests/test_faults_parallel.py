@@ -57,7 +57,8 @@ def storm() -> list[Asked]:
         if draw.random() < 0.5:
             asked.append(Asked(f"{path}/engage", {"reason": REASON, "expires_in": "24h"}))
         else:
-            asked.append(Asked(f"{path}/release", {"justification": "cause fixed, verified twice"}))
+            body = {"justification": "cause fixed, verified twice", "mode": "immediate"}
+            asked.append(Asked(f"{path}/release", body))
     draw.shuffle(asked)
     return asked
 
