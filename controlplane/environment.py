@@ -8,6 +8,7 @@ directory, so `manage.py …` needs no variables of its own.
 import contextlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Mapping
@@ -22,6 +23,12 @@ from psycopg.conninfo import conninfo_to_dict
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME_ROLE = "switchgear_runtime"
+REDIS_SCHEMES = {"redis", "rediss", "unix"}
+SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
+HIDDEN_KEYS = (
+    "*password*,*passwd*,*secret*,*token*,*api_key*,*apikey*,*api-key*,*authorization*,*cookie*,"
+    "*credential*,*private_key*,*session*,*ssn*,*card_number*,*cardnumber*,*cvv*,*cvc*,*iban*,pin"
+)
 
 
 class WrongVariable(Exception):
@@ -67,6 +74,18 @@ class Email:
 
 
 @dataclass(frozen=True)
+class DeadLetters:
+    """Where streams of dead letters are: Redis URLs by name, pairs of patterns (dead letters,
+    origin), how long and how many are kept, and which keys of payloads are secret (globs)."""
+
+    servers: Mapping[str, str]
+    patterns: tuple[tuple[str, str], ...]
+    kept_days: int
+    most_kept: int
+    hidden_keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Environment:
     """Everything the environment says, checked."""
 
@@ -76,6 +95,7 @@ class Environment:
     database: Database
     database_pool: int
     redis_url: str
+    dead_letters: DeadLetters
     most_held: int
     slack: Slack
     email: Email
@@ -96,17 +116,19 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
     """Read and check the environment; raises :class:`WrongVariable`."""
     data_dir = Path(variables.get("SWITCHGEAR_DATA_DIR") or ROOT / "var").absolute()
     services = _embedded_services(data_dir)
+    redis_url = _url(
+        variables.get("REDIS_URL") or services.get("redis_url") or "redis://127.0.0.1:6379/0",
+        "REDIS_URL",
+        REDIS_SCHEMES,
+    )
     return Environment(
         variables=variables,
         data_dir=data_dir,
         name=_name(variables),
         database=_database(variables, services),
         database_pool=_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
-        redis_url=_url(
-            variables.get("REDIS_URL") or services.get("redis_url") or "redis://127.0.0.1:6379/0",
-            "REDIS_URL",
-            {"redis", "rediss", "unix"},
-        ),
+        redis_url=redis_url,
+        dead_letters=_dead_letters(variables, redis_url),
         most_held=_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         slack=_slack(variables),
         email=_email(variables),
@@ -194,6 +216,38 @@ def _email(variables: Mapping[str, str]) -> Email:
     usual = {"tls": 465, "starttls": 587, "": 25}[security]
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return Email(host, parts.port or usual, user, password, security, sender)
+
+
+def _dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
+    """`DLQ_SERVERS`: `name=URL`, several with spaces between; `default` is `REDIS_URL` unless it is
+    among them. `DLQ_PATTERNS`: `axiom:dlq:{stream}=axiom:{stream}`, several in the same way."""
+    servers = {"default": redis_url}
+    for text in variables.get("DLQ_SERVERS", "").split():
+        name, is_named, url = text.partition("=")
+        if not (is_named and SERVER_NAME.fullmatch(name)):
+            raise WrongVariable("DLQ_SERVERS", "must be name=URL, several with spaces between")
+        servers[name] = _url(url, "DLQ_SERVERS", REDIS_SCHEMES | {"redis+cluster"})
+    patterns = variables.get("DLQ_PATTERNS") or "axiom:dlq:{stream}=axiom:{stream}"
+    hidden = variables.get("DLQ_HIDDEN_KEYS") or HIDDEN_KEYS
+    return DeadLetters(
+        servers=servers,
+        patterns=tuple(_pattern(text) for text in patterns.split()),
+        kept_days=_number(variables, "DLQ_KEPT_DAYS", default=30, low=1, high=3650),
+        most_kept=_number(variables, "DLQ_MOST_KEPT", default=5000, low=1, high=10_000_000),
+        hidden_keys=tuple(key.strip().lower() for key in hidden.split(",") if key.strip()),
+    )
+
+
+def _pattern(text: str) -> tuple[str, str]:
+    """How streams of dead letters are named, and where their letters came from."""
+    dead, is_pair, origin = text.partition("=")
+    place = "{stream}"
+    if not is_pair or dead.count(place) != 1 or origin.count(place) != 1 or dead == origin:
+        raise WrongVariable(
+            "DLQ_PATTERNS",
+            "must be like axiom:dlq:{stream}=axiom:{stream}, several with spaces between",
+        )
+    return dead, origin
 
 
 def _networks(variables: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -128,6 +128,7 @@ DATABASE_RUNTIME_ROLE = ENV.database.assume_role or str(
 REDIS_URL = ENV.redis_url
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
+DEAD_LETTERS = ENV.dead_letters
 SLACK = ENV.slack
 EMAIL = ENV.email
 WEBHOOK_ALLOW = ENV.webhook_allow

@@ -75,18 +75,34 @@ class Done:
 Handler = Callable[..., Done]
 
 
-def mutation(body: type[MutationBody]) -> Callable[[Handler], Callable[..., HttpResponse]]:
+def mutation(
+    body: type[MutationBody], *, first: Callable[..., Any] | None = None
+) -> Callable[[Handler], Callable[..., HttpResponse]]:
     """Run a view's method in one transaction, under its `Idempotency-Key` if it came with one.
 
     The method gets `body` (the checked fields), `actor` and `now`, and returns :class:`Done`.
     A dry run does everything and is rolled back: what it answers is what would have happened.
+
+    What has to happen outside that transaction is done by `first`: a method that is called before
+    it, with the same arguments, in transactions of its own. It has to be safe to repeat, as it was
+    done whatever becomes of the rest; in a dry run (`body["dry_run"]`) it may do nothing. The
+    method gets what it returns as `prepared`.
     """
 
     def decorate(handler: Handler) -> Callable[..., HttpResponse]:
         @functools.wraps(handler)
         def handle(view: ApiView, request: Request, **path: str) -> HttpResponse:
+            given: dict[str, Any] = dict(path)
+            if first is not None:
+                earlier = _earlier(request)
+                if earlier is not None:
+                    return _again(earlier)
+                fields = body(data=dict(request.data)).read()
+                actor, now = actor_of(request), db_now()
+                given["prepared"] = first(view, body=fields, actor=actor, now=now, **path)
+
             def work(fields: dict[str, Any], actor: Actor, now: datetime) -> Done:
-                return handler(view, body=fields, actor=actor, now=now, **path)
+                return handler(view, body=fields, actor=actor, now=now, **given)
 
             return _once(request, body, work)
 
@@ -129,6 +145,21 @@ def _once(
         answer = {**(done.would_be or done.data), **done.still(), "dry_run": True}
         return _json(rendering.dumps(answer), 200)
     return _json(rendering.dumps(done.data), done.status)
+
+
+def _earlier(request: Request) -> idempotency.Answer | None:
+    """What was answered to this very request before, without waiting for a twin of it."""
+    key = request.headers.get(idempotency.HEADER)
+    if key is None:
+        return None
+    return idempotency.answered(
+        actor=actor_of(request),
+        method=str(request.method),
+        path=request.path,
+        key=key,
+        request=dict(request.data),
+        now=db_now(),
+    )
 
 
 def _again(earlier: idempotency.Answer) -> HttpResponse:

@@ -66,21 +66,52 @@ def claim(
     Raises :class:`InvalidInput` for an unusable key, :class:`KeyReused` if the key came with
     another body.
     """
-    if not USABLE_KEY.fullmatch(key):
-        raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
-    digest = hashlib.sha256(canonical.dumps(request).encode()).hexdigest()
-    scope = {"actor": actor.identity, "method": method, "path": _kept_path(path), "key": key}
+    scope, digest = _asked(actor, method, path, key, request)
     with connection.cursor() as cursor:
         cursor.execute(CLAIM, {**scope, "digest": digest, "now": now, "expired": now - LIFETIME})
         row = cursor.fetchone()
     if row is not None:
         return Claim(row_id=row[0])
     present = IdempotencyKey.objects.get(**scope)
+    return Claim(present.pk, _kept(present, digest))
+
+
+def answered(
+    *,
+    actor: Actor,
+    method: str,
+    path: str,
+    key: str,
+    request: Mapping[str, Any],
+    now: datetime,
+) -> Answer | None:
+    """What was answered under this key, if anything was; takes nothing, and waits for nobody.
+
+    Raises as :func:`claim` does.
+    """
+    scope, digest = _asked(actor, method, path, key, request)
+    rows = IdempotencyKey.objects.filter(created_at__gt=now - LIFETIME, **scope)
+    present = rows.exclude(status=None).first()
+    return None if present is None else _kept(present, digest)
+
+
+def _asked(
+    actor: Actor, method: str, path: str, key: str, request: Mapping[str, Any]
+) -> tuple[dict[str, str], str]:
+    """Whose key it is and for what, and the digest of what came with it."""
+    if not USABLE_KEY.fullmatch(key):
+        raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
+    digest = hashlib.sha256(canonical.dumps(request).encode()).hexdigest()
+    scope = {"actor": actor.identity, "method": method, "path": _kept_path(path), "key": key}
+    return scope, digest
+
+
+def _kept(present: IdempotencyKey, digest: str) -> Answer:
     if present.request_digest != digest:
         raise KeyReused(
             "This Idempotency-Key was used with another body. Use a new key for a new request."
         )
-    return Claim(present.pk, Answer(present.status or 0, present.body))
+    return Answer(present.status or 0, present.body)
 
 
 def keep(claimed: Claim, answer: Answer) -> None:

@@ -1,0 +1,35 @@
+"""Ids of entries (`1700000000000-0`) and positions: the same, padded to sort as text. Pure."""
+
+from datetime import UTC, datetime
+
+from controlplane.core.errors import NotFound
+
+LARGEST = 2**64 - 1
+FIRST = "-"
+"""Of a range: from the beginning."""
+_DIGITS = 20
+
+
+def position(entry_id: str) -> str:
+    """The id so that it sorts as text the way the stream does. Raises :class:`NotFound`."""
+    milliseconds, _, number = entry_id.partition("-")
+    parts = (milliseconds, number or "0")
+    if not all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in parts):
+        raise NotFound("That is no id of an entry in a stream.")
+    if any(int(one) > LARGEST for one in parts):
+        raise NotFound("That is no id of an entry in a stream.")
+    return f"{int(parts[0]):020d}-{int(parts[1]):020d}"
+
+
+def entry_id(position: str) -> str:
+    """The id of a position, as Redis writes it."""
+    milliseconds, _, number = position.partition("-")
+    return f"{int(milliseconds)}-{int(number)}"
+
+
+def added_at(position: str) -> datetime | None:
+    """When the entry was added, if its id was made from a clock: between 2001 and 2100."""
+    milliseconds = int(position.partition("-")[0])
+    if not 10**12 <= milliseconds < 4_102_444_800_000:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)

@@ -1,0 +1,149 @@
+"""The Redis servers that dead letters lie on: one client for each, and its answers as they come.
+
+Everything goes through scripts: what they give is bytes in order, where the library would make
+dictionaries of fields and lose those whose name comes twice; and each is safe to repeat, so that
+a connection that was lost is tried once more.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import redis
+import redis.cluster
+import redis.exceptions
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from breakers.dead_letters import configured
+from controlplane.core.errors import Conflict, NotFound, Unavailable
+
+ANSWERS_WITHIN = 2.0  # seconds
+CONNECTS_WITHIN = 1.0
+CLUSTER = "redis+cluster://"
+_SCRIPTS = Path(__file__).parent / "lua"
+
+
+class ServerAway(Unavailable):
+    """The server does not answer, or not as it should: nothing is known of what lies there."""
+
+
+class ServerRefused(Conflict):
+    """The server answered that it will not do this now, and why: it has no memory left, perhaps."""
+
+
+class _Cluster:
+    """A client of a cluster, connected when it is first needed: connecting asks for its slots."""
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        self._url, self._options = url, options
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    @functools.cached_property
+    def _client(self) -> redis.cluster.RedisCluster:
+        return redis.cluster.RedisCluster.from_url(self._url, **self._options)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A script to be run: its keys, which share a slot, and its arguments."""
+
+    keys: Sequence[str]
+    arguments: Sequence[bytes | str | int | float] = ()
+
+
+@dataclass(frozen=True)
+class Server:
+    """One server, or one cluster of them, by its name."""
+
+    name: str
+    client: Any
+
+    @property
+    def is_cluster(self) -> bool:
+        return isinstance(self.client, _Cluster)
+
+    def run(self, script: str, call: Call) -> Any:
+        """What the script `lua/<script>.lua` gives. Raises :class:`ServerAway` and
+        :class:`ServerRefused`."""
+        text = source(script)
+        try:
+            return self.client.eval(text, len(call.keys), *call.keys, *call.arguments)
+        except redis.RedisError as error:
+            raise told(self.name, error) from error
+
+    def run_many(self, script: str, calls: Sequence[Call]) -> list[Any]:
+        """What it gives for each of the calls, sent together; one that was refused has its
+        :class:`ServerRefused` there. Raises :class:`ServerAway`: any of them may have run."""
+        if self.is_cluster:
+            return [self._one(script, call) for call in calls]
+        text = source(script)
+        try:
+            with self.client.pipeline(transaction=False) as pipeline:
+                for call in calls:
+                    pipeline.eval(text, len(call.keys), *call.keys, *call.arguments)
+                given = pipeline.execute(raise_on_error=False)
+        except redis.RedisError as error:
+            raise told(self.name, error) from error
+        return [self._judged(one) for one in given]
+
+    def slot(self, key: str) -> int:
+        """The slot of a key; without a cluster all of them are in one."""
+        return int(self.client.keyslot(key)) if self.is_cluster else 0
+
+    def _one(self, script: str, call: Call) -> Any:
+        try:
+            return self.run(script, call)
+        except ServerRefused as error:
+            return error
+
+    def _judged(self, given: Any) -> Any:
+        if not isinstance(given, redis.RedisError):
+            return given
+        error = told(self.name, given)
+        if isinstance(error, ServerAway):
+            raise error from given
+        return error
+
+
+def of(name: str) -> Server:
+    """The server of this name. Raises :class:`NotFound`."""
+    url = configured.sources().servers.get(name)
+    if url is None:
+        raise NotFound(f"No Redis server is named {name!r} here.")
+    return _connected(name, url)
+
+
+def told(name: str, error: redis.RedisError) -> ServerAway | ServerRefused:
+    """What went wrong, in our words: whether it may be better in a moment, or was refused."""
+    refused = isinstance(error, redis.ResponseError) and not isinstance(
+        error,
+        (redis.BusyLoadingError, redis.AuthenticationError, redis.exceptions.ClusterDownError),
+    )
+    if refused:
+        return ServerRefused(f"The Redis server {name} refused: {error}", server=name)
+    return ServerAway(f"The Redis server {name} does not answer. Try again in a moment.")
+
+
+@functools.cache
+def source(script: str) -> str:
+    """The text of a script."""
+    return (_SCRIPTS / f"{script}.lua").read_text()
+
+
+@functools.lru_cache(maxsize=100)
+def _connected(name: str, url: str) -> Server:
+    options: dict[str, Any] = {
+        "socket_timeout": ANSWERS_WITHIN,
+        "socket_connect_timeout": CONNECTS_WITHIN,
+        "client_name": "switchgear-dead-letters",
+    }
+    if url.startswith(CLUSTER):
+        plain = f"redis://{url.removeprefix(CLUSTER)}"
+        return Server(name, _Cluster(plain, options))
+    again = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
+    return Server(name, redis.Redis.from_url(url, retry=again, **options))

@@ -1,0 +1,65 @@
+"""Which streams are streams of dead letters: on which Redis servers, by which patterns. Pure.
+
+The environment says it (`DLQ_SERVERS`, `DLQ_PATTERNS`). A name that no pattern matches is not ours
+to read, whatever is stored under it.
+"""
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+PLACE = "{stream}"
+DEFAULT = "default"
+OUTBOX = "outbox"
+"""The name under which failed messages of our own outbox are among the dead letters."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """`dead` names the streams of dead letters, `origin` where they came from; both have one
+    `{stream}`, which stands for the same text in both."""
+
+    dead: str
+    origin: str
+
+    def origin_of(self, name: str) -> str | None:
+        """The origin of a stream of this name; None if the pattern is another's."""
+        found = self._expression.fullmatch(name)
+        return None if found is None else self.origin.replace(PLACE, found.group(1))
+
+    @property
+    def glob(self) -> str:
+        """The pattern as SCAN takes it."""
+        before, _, after = self.dead.partition(PLACE)
+        return "*".join(re.sub(r"([\\*?\[\]])", r"\\\1", part) for part in (before, after))
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        before, _, after = self.dead.partition(PLACE)
+        return re.compile(f"{re.escape(before)}(.+){re.escape(after)}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the environment says: URLs by the server's name, patterns, limits of retention, and
+    which keys of payloads are shown to nobody (globs, not case-sensitive)."""
+
+    servers: Mapping[str, str]
+    patterns: Sequence[Pattern]
+    kept_days: int
+    most_kept: int
+    hidden_keys: Sequence[str]
+
+    def origin_of(self, name: str) -> str | None:
+        """The origin of a stream of dead letters; None if the name is none of one."""
+        if name == OUTBOX:
+            return None
+        found = (pattern.origin_of(name) for pattern in self.patterns)
+        return next((origin for origin in found if origin is not None), None)
+
+    def hides(self, key: str) -> bool:
+        """Whether the value under this key is for those only who may reveal it."""
+        lowered = key.lower()
+        return any(fnmatch.fnmatchcase(lowered, glob) for glob in self.hidden_keys)

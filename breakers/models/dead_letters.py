@@ -1,0 +1,300 @@
+"""Dead letters as this house knows them: where they lie, what they are, and what became of them.
+
+The letters themselves are in Redis. What is here of one that lies there still is an index, made by
+reading it once; what left through us is kept whole in its :class:`Departure`.
+"""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from controlplane.core.jobs.models import Job
+
+LONGEST_NAME = 300
+LONGEST_ERROR = 500
+POSITION = 41  # characters: two numbers of 20 digits, with a dash between
+
+
+class LetterStream(models.Model):
+    """A stream of dead letters on one of the Redis servers, or the outbox's failed messages.
+
+    `origin` is the stream they came from. What was seen of it last stands here: `depth`, and the
+    positions of the `first` and the `last` entry (empty: none). `indexed_to` is the last position
+    that was read into the index. `arrived_total`, `retried_total` and `vanished_total` (gone, and
+    not through us) only grow. `over_since` is since when it is deeper than the alarm allows,
+    `alarmed_at` when people were told so. It is `gone_at` when the server says that there is no
+    such stream any more.
+    """
+
+    class Source(models.TextChoices):
+        STREAM = "stream"
+        OUTBOX = "outbox"
+
+    source = models.CharField(max_length=6, choices=Source.choices, default=Source.STREAM)
+    server = models.CharField(max_length=60, db_collation="C")
+    name = models.CharField(max_length=LONGEST_NAME, db_collation="C")
+    origin = models.CharField(max_length=LONGEST_NAME, blank=True)
+    depth = models.BigIntegerField(default=0)
+    first = models.CharField(max_length=POSITION, blank=True, db_collation="C")
+    last = models.CharField(max_length=POSITION, blank=True, db_collation="C")
+    indexed_to = models.CharField(max_length=POSITION, blank=True, db_collation="C")
+    oldest_at = models.DateTimeField(null=True, blank=True)
+    newest_at = models.DateTimeField(null=True, blank=True)
+    arrived_total = models.BigIntegerField(default=0)
+    retried_total = models.BigIntegerField(default=0)
+    vanished_total = models.BigIntegerField(default=0)
+    found_at = models.DateTimeField()
+    sampled_at = models.DateTimeField(null=True, blank=True)
+    over_since = models.DateTimeField(null=True, blank=True)
+    alarmed_at = models.DateTimeField(null=True, blank=True)
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["server", "name"], name="letter_stream_once"),
+            models.CheckConstraint(
+                condition=Q(source__in=["stream", "outbox"]), name="letter_stream_source_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.server}/{self.name}"
+
+
+class LetterServer(models.Model):
+    """How far looking for streams on a Redis server has come, and whether it answers.
+
+    `cursor` is where the next look goes on. `since` is since when it is away or there.
+    """
+
+    name = models.CharField(primary_key=True, max_length=60, db_collation="C")
+    cursor = models.CharField(max_length=500, blank=True)
+    is_away = models.BooleanField(default=False)
+    since = models.DateTimeField(null=True, blank=True)
+    asked_at = models.DateTimeField(null=True, blank=True)
+    error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LetterGroup(models.Model):
+    """Letters of a stream that failed alike: one `fingerprint` of error type and error.
+
+    `pattern` is the error with what varies taken out; `sample` is one as it came.
+    """
+
+    stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="groups")
+    fingerprint = models.CharField(max_length=16, db_collation="C")
+    error_type = models.CharField(max_length=200, blank=True)
+    pattern = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    sample = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["stream", "fingerprint"], name="letter_group_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint} of {self.stream_id}"
+
+
+class GroupDay(models.Model):
+    """How many letters of a group arrived on a day (UTC); kept when the letters are gone."""
+
+    group = models.ForeignKey(LetterGroup, on_delete=models.CASCADE, related_name="days")
+    day = models.DateField()
+    arrived = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["group", "day"], name="letter_group_day_once"),
+        ]
+        indexes = [models.Index(fields=["day"], name="letter_group_by_day")]
+
+    def __str__(self) -> str:
+        return f"{self.group_id} on {self.day}"
+
+
+class Letter(models.Model):
+    """The index of one entry that lies in a stream. `position` sorts as the stream does.
+
+    `failed_at` is what the entry says, or else when it was added. `size_bytes` is the length of all
+    names and values. `retries` is how often it was retried before it came here.
+    """
+
+    stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="letters")
+    position = models.CharField(max_length=POSITION, db_collation="C")
+    group = models.ForeignKey(LetterGroup, on_delete=models.CASCADE, related_name="letters")
+    error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    consumer_group = models.CharField(max_length=200, blank=True)
+    attempts = models.IntegerField(null=True, blank=True)
+    retries = models.IntegerField(default=0)
+    failed_at = models.DateTimeField()
+    size_bytes = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["stream", "position"], name="letter_once"),
+        ]
+        indexes = [models.Index(fields=["group", "position"], name="letter_by_group")]
+
+    def __str__(self) -> str:
+        return f"{self.position} of {self.stream_id}"
+
+
+class Gap(models.Model):
+    """Entries that are gone from a stream, and not through us: trimmed or deleted by somebody."""
+
+    stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="gaps")
+    first = models.CharField(max_length=POSITION, db_collation="C")
+    last = models.CharField(max_length=POSITION, db_collation="C")
+    count = models.BigIntegerField()
+    noticed_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["stream", "-noticed_at"], name="letter_gap_by_stream")]
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.stream_id}"
+
+
+class DepthMinute(models.Model):
+    """How deep a stream was in a minute: at its end, at most, and how many arrived and left."""
+
+    stream = models.ForeignKey(LetterStream, on_delete=models.CASCADE, related_name="minutes")
+    minute = models.DateTimeField()
+    sampled_at = models.DateTimeField()
+    depth = models.BigIntegerField()
+    most = models.BigIntegerField()
+    arrived = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["stream", "minute"], name="letter_depth_minute_once"),
+        ]
+        indexes = [models.Index(fields=["minute"], name="letter_depth_by_minute")]
+
+    def __str__(self) -> str:
+        return f"{self.stream_id} at {self.minute:%H:%M}"
+
+
+class Replay(models.Model):
+    """What a bulk job does: `action` with every letter of `stream` up to `until` that passes
+    `chosen` (see `breakers.dead_letters.filters`).
+
+    `position` is how far it has come. `counts` are exact while nobody works on it: `done`, `gone`,
+    `skipped` and why. `waits_for` are the dependencies whose open breaker holds it.
+    """
+
+    job = models.OneToOneField(Job, on_delete=models.CASCADE, primary_key=True)
+    stream = models.ForeignKey(LetterStream, on_delete=models.PROTECT, related_name="replays")
+    action = models.CharField(max_length=8)
+    chosen = models.JSONField(default=dict)
+    until = models.CharField(max_length=POSITION, db_collation="C")
+    position = models.CharField(max_length=POSITION, blank=True, db_collation="C")
+    rate_per_second = models.FloatField()
+    most_retries = models.IntegerField()
+    waits_for = models.JSONField(default=list)
+    counts = models.JSONField(default=dict)
+    approval_id = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(action__in=["retry", "discard", "purge"]), name="replay_action_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} of {self.stream_id} by job {self.job_id}"
+
+
+class DepartureQuerySet(models.QuerySet["Departure"]):
+    """Questions about departures."""
+
+    def without_payload(self) -> "DepartureQuerySet":
+        """For lists: a payload may have megabytes."""
+        return self.defer("fields", "edited")
+
+
+class Departure(models.Model):
+    """A letter that leaves through us, kept whole: first the intent, then what came of it.
+
+    It is written, and committed, before Redis is asked; whoever finds it `intended` later carries
+    it out, which is safe to repeat. `fields` are the entry's names and values in order, `edited`
+    those that went to the origin instead (see `breakers.dead_letters.packing`). `new_id` is the
+    entry's id in the origin, or in the dead letters once it was restored. `gone`: somebody else
+    had taken it away by then.
+    """
+
+    class Action(models.TextChoices):
+        RETRY = "retry"
+        DISCARD = "discard"
+        PURGE = "purge"
+        AGE = "age"
+        LENGTH = "length"
+
+    class State(models.TextChoices):
+        INTENDED = "intended"
+        DONE = "done"
+        GONE = "gone"
+        RESTORING = "restoring"
+        RESTORED = "restored"
+
+    stream = models.ForeignKey(LetterStream, on_delete=models.PROTECT, related_name="departures")
+    position = models.CharField(max_length=POSITION, db_collation="C")
+    action = models.CharField(max_length=7, choices=Action.choices)
+    state = models.CharField(max_length=9, choices=State.choices, default=State.INTENDED)
+    job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    fields = models.BinaryField()
+    edited = models.BinaryField(null=True, blank=True)
+    size_bytes = models.BigIntegerField(default=0)
+    error_type = models.CharField(max_length=200, blank=True)
+    error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    fingerprint = models.CharField(max_length=16, blank=True, db_collation="C")
+    retry_of = models.CharField(max_length=POSITION, blank=True, db_collation="C")
+    new_id = models.CharField(max_length=POSITION, blank=True)
+    reason = models.TextField(blank=True)
+    by = models.CharField(max_length=200)
+    intended_at = models.DateTimeField()
+    done_at = models.DateTimeField(null=True, blank=True)
+    restored_by = models.CharField(max_length=200, blank=True)
+    restore_reason = models.TextField(blank=True)
+    restored_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[DepartureQuerySet] = DepartureQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["stream", "position"],
+                condition=Q(state="intended"),
+                name="departure_one_intent",
+            ),
+            models.CheckConstraint(
+                condition=Q(action__in=["retry", "discard", "purge", "age", "length"]),
+                name="departure_action_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=["intended", "done", "gone", "restoring", "restored"]),
+                name="departure_state_known",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["stream", "position"], name="departure_by_position"),
+            models.Index(fields=["stream", "-id"], name="departure_of_stream"),
+            models.Index(fields=["job", "state"], name="departure_of_job"),
+            models.Index(fields=["intended_at"], name="departure_by_time"),
+            models.Index(
+                fields=["intended_at"],
+                condition=Q(state__in=["intended", "restoring"]),
+                name="departure_open",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} of {self.position} ({self.state})"
