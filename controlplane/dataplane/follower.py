@@ -10,9 +10,9 @@ from time import perf_counter
 
 import structlog
 
+from controlplane.core.patience import within
 from controlplane.dataplane import database, policies_sql
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.deadlines import within
 from controlplane.dataplane.head import Head
 from controlplane.dataplane.policies import Policies, Policy
 from controlplane.dataplane.policies_sql import Changes

@@ -15,11 +15,11 @@ from typing import Any
 
 import structlog
 
+from controlplane.core.patience import within
 from controlplane.dataplane import database, ledger_sql, refusals, told
 from controlplane.dataplane.book import Book
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.database import Connection
-from controlplane.dataplane.deadlines import within
 from controlplane.dataplane.halves import Notes, halved, only
 from controlplane.dataplane.ledger_sql import Ack, Said
 from controlplane.dataplane.pending import WEIGHT_AT_ONCE, Pending, Told, unavailable

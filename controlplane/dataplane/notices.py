@@ -13,8 +13,8 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from controlplane.core.patience import within
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
-from controlplane.dataplane.deadlines import within
 
 TOPIC = "breakers"
 MOST_NAMES = 20_000

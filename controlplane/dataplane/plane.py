@@ -10,13 +10,13 @@ from types import FrameType
 from typing import Any
 
 from controlplane import serving
+from controlplane.dataplane import wakeups
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.follower import Follower
 from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.refresher import Refresher
 from controlplane.dataplane.state import State
 from controlplane.dataplane.usage import note_uses
-from controlplane.dataplane.wakeups import Subscription
 
 FIRST_LOOK_SECONDS = 2.0
 
@@ -45,7 +45,7 @@ class Plane:
         work: list[Coroutine[Any, Any, None]] = [
             refresher.run(),
             follower.run(),
-            Subscription(config.redis_url, refresher.wake, state.redis_answers).run(),
+            wakeups.listener(config.redis_url, refresher.wake, state.redis_answers).run(),
             note_uses(config, state),
             state.ledger.run(config),
             keeper.run(),

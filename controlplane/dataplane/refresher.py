@@ -12,9 +12,9 @@ from time import perf_counter
 
 import structlog
 
+from controlplane.core.patience import within
 from controlplane.dataplane import database
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.deadlines import within
 from controlplane.dataplane.follower import Follower
 from controlplane.dataplane.head import Head
 from controlplane.dataplane.served_copy import Copy

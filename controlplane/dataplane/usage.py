@@ -4,9 +4,9 @@ import asyncio
 
 import structlog
 
+from controlplane.core.patience import within
 from controlplane.dataplane import database
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.deadlines import within
 from controlplane.dataplane.state import State
 
 WRITE_SECONDS = 10.0

@@ -13,18 +13,19 @@ from typing import Any, Protocol
 import structlog
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.ear import Ear, Pace
 from controlplane.core.errors import Unavailable
 from controlplane.core.live import notes, stream, topics
 from controlplane.core.live.asking import Desk
-from controlplane.core.live.ear import Ear
 from controlplane.core.live.guard import Guard
 from controlplane.core.live.lane import Lane
 from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.stream import Stream
 from controlplane.core.live.topics import DEGRADATION
 from controlplane.core.live.visitors import Headers, Visitor
-from controlplane.core.wire import MISSED_NOTE
+from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
 
+PACE = Pace(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
 WATCH_SECONDS = 0.1
 HANDSHAKE_THREADS = 4
 MOST_HANDSHAKES = 256
@@ -78,7 +79,14 @@ class Hub:
             for topic in topics.known()
             if topic.read is not None
         }
-        ear = Ear(redis_url, on_note=self.hear, on_begin=self._begin, on_lost=self._lose)
+        ear = Ear(
+            redis_url,
+            LIVE_CHANNEL,
+            PACE,
+            on_message=self.hear,
+            on_begin=self._begin,
+            on_lost=self._lose,
+        )
         guard = Guard(self.sockets, self.desk, around.token_stands, self._heartbeat)
         work = [ear.run(), guard.run(), self._watch(), *(one.run() for one in self._lanes.values())]
         self._tasks = [asyncio.create_task(each) for each in work]
@@ -137,6 +145,8 @@ class Hub:
 
     def _lose(self) -> None:
         """Notes are missed from now on: whoever listens is told at once, whatever to."""
+        if self._deaf:
+            return
         self.hears, self._deaf = False, True
         said = self._heartbeat()
         for socket in self.sockets:

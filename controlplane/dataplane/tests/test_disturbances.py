@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import A_SECOND, engage, has, until
-from controlplane.dataplane.wakeups import LONGEST_PAUSE_SECONDS, Subscription, pause_seconds
+from controlplane.dataplane.wakeups import PACE, listener
 
 
 def test_database_gone_lets_the_age_grow_until_it_is_back(following: Following) -> None:
@@ -112,8 +113,8 @@ def test_frozen_servers_are_not_asked_in_a_busy_loop(following: Following) -> No
 
 
 def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
-    listener = Subscription(idle.config.redis_url, lambda: None, silence_seconds=0.2)
-    listening = asyncio.run_coroutine_threadsafe(listener.run(), idle.loop.loop)
+    ear = listener(idle.config.redis_url, lambda: None, pace=replace(PACE, silence_seconds=0.2))
+    listening = asyncio.run_coroutine_threadsafe(ear.run(), idle.loop.loop)
     until(lambda: idle.redis.accepted == 1, 5)
     time.sleep(1.5)
     assert idle.redis.accepted == 1
@@ -124,11 +125,11 @@ def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
 
 
 def test_pauses_between_attempts_grow_to_a_limit_and_never_end() -> None:
-    pauses = [pause_seconds(failures) for failures in (1, 2, 3, 10, 100_000)]
+    pauses = [PACE.pause_seconds(failures) for failures in (1, 2, 3, 10, 100_000)]
 
     assert pauses == sorted(pauses)
     assert pauses[0] < 1
-    assert pauses[-1] == LONGEST_PAUSE_SECONDS
+    assert pauses[-1] == PACE.longest_pause_seconds
 
 
 def test_frozen_redis_costs_no_more_than_a_poll(following: Following) -> None:
