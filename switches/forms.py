@@ -5,7 +5,6 @@ everything that was typed still in place.
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.changes import RuleForm
 from controlplane.core.errors import InvalidInput
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.expiry import DEFAULT_ON_EXPIRY
@@ -41,23 +41,6 @@ class LocalTimeField(forms.DateTimeField):
                 f"That is not one moment in {zone}: it can't be read, or the clock change that "
                 "night skips or repeats it. Choose another time."
             ) from error
-
-
-class RuleForm(forms.Form):
-    """A form that a service has the last word on."""
-
-    # Fields of the services that go by another name on the screen.
-    renamed: Mapping[str, str] = {}
-
-    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
-        """Show a rule's complaints beside the fields they are about."""
-        for field, texts in errors.items():
-            name = self.renamed.get(field, field)
-            self.add_error(name if name in self.fields else None, list(texts))
-
-    def given(self, name: str) -> str:
-        """A field's text as typed, also while other fields are wrong."""
-        return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
 
 
 class _HowLongForm(RuleForm):

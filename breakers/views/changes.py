@@ -1,11 +1,10 @@
 """What is done to a dependency from its page or its row: force a mode upon its breakers, let them
 go again, take it out. Each is a plain form at its own address, and the same form in the dialog."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -13,24 +12,20 @@ from breakers.models import Dependency, Override
 from breakers.services import overrides, registry
 from breakers.services.permission import SCOPE, require_admin
 from breakers.templatetags.breakers import MODES
-from breakers.views.forms import HOW_LONG, OTHER, OverrideForm, RuleForm, WhyForm
+from breakers.views.forms import HOW_LONG, OTHER, OverrideForm, WhyForm
 from breakers.views.one import find, forced
 from controlplane.core import durations
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, done, show, signed_in
-from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.changes import CarryOut, RuleForm, change, posted
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
-
-# Carries out what the form asks and says in a sentence what is so now.
-CarryOut = Callable[[Actor, datetime], str]
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    form = OverrideForm(_posted(request), initial={"how_long": "1h"})
+    form = OverrideForm(posted(request), initial={"how_long": "1h"})
 
     def carry_out(actor: Actor, now: datetime) -> str:
         asked = form.asked()
@@ -45,7 +40,7 @@ def override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    form = WhyForm(_posted(request))
+    form = WhyForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -59,7 +54,7 @@ def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpRes
 @require_http_methods(["GET", "POST"])
 def remove(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     require_admin(actor_of(request))
-    form = WhyForm(_posted(request))
+    form = WhyForm(posted(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
         reason = form.given("reason")
@@ -77,30 +72,23 @@ def _change(
     template: str,
     carry_out: CarryOut,
 ) -> HttpResponse:
-    """Show the form, or carry it out; a refusal keeps everything that was typed."""
     dependency = find(caller, callee)
-    actor = actor_of(request)
-    actor.require(SCOPE)
-    now = db_now()
-    status = 422 if form.is_bound else 200
-    if form.is_valid():
-        try:
-            message = carry_out(actor, now)
-        except InvalidInput as error:
-            form.take(error.errors)
-        except (Conflict, NotFound) as error:
-            return refused(request, dependency, error.detail)
-        else:
-            return done(request, message, reverse("dependency_page", args=[caller, callee]))
-    return show(request, template, _context(dependency, form, now), status=status)
+    return change(
+        request,
+        form,
+        carry_out,
+        scope=SCOPE,
+        template=template,
+        context=lambda now: _context(dependency, now),
+        back=reverse("dependency_page", args=[caller, callee]),
+        refused=lambda error: refused(request, dependency, error.detail),
+    )
 
 
-def _context(dependency: Dependency, form: RuleForm, now: datetime) -> dict[str, Any]:
+def _context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     present = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     return {
         "dependency": dependency,
-        "form": form,
-        "now": now,
         "modes": [(mode, *MODES[mode]) for mode in Override.Mode.values],
         "how_longs": [(text, word, now + durations.parse(text)) for text, word in HOW_LONG.items()],
         "other": OTHER,
@@ -113,7 +101,3 @@ def _context(dependency: Dependency, form: RuleForm, now: datetime) -> dict[str,
 def refused(request: PersonRequest, dependency: Dependency, detail: str) -> HttpResponse:
     context = {"heading": "Nothing was changed", "detail": detail, "dependency": dependency}
     return show(request, "breakers/notice.html", context, status=409)
-
-
-def _posted(request: PersonRequest) -> QueryDict | None:
-    return request.POST if request.method == "POST" else None

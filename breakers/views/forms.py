@@ -12,27 +12,13 @@ from breakers.models import Override
 from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
 from breakers.policies.policy import OUTAGE_ACTIONS, OUTAGE_FIELDS
 from breakers.policies.values import Errors, put
+from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
 HOW_LONG = {"15m": "15 minutes", "1h": "1 hour", "4h": "4 hours", "24h": "24 hours"}
 OTHER = "other"
 LONG_TEXT = 300  # characters: what may be longer gets a field of several lines
 LONGEST_VALUE = 20_000  # characters of one field: far beyond what any parameter may be
-
-
-class RuleForm(forms.Form):
-    """A form that a service has the last word on."""
-
-    renamed: Mapping[str, str] = {}
-
-    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
-        """Show a rule's complaints beside the fields they are about."""
-        for field, texts in errors.items():
-            name = self.renamed.get(field, field)
-            self.add_error(name if name in self.fields else None, list(texts))
-
-    def given(self, name: str) -> str:
-        return str(self.cleaned_data.get(name) or "").replace("\r\n", "\n")
 
 
 class OverrideForm(RuleForm):

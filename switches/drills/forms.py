@@ -4,9 +4,9 @@ from typing import Any
 
 from django import forms
 
+from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 from switches.drills import live
-from switches.forms import RuleForm
 
 
 class BeginForm(RuleForm):

@@ -5,8 +5,8 @@ from typing import Any
 
 from django import forms
 
+from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
-from switches.forms import RuleForm
 from switches.models import Rule
 from switches.rules import judge
 

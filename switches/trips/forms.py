@@ -4,8 +4,8 @@ from typing import Any
 
 from django import forms
 
+from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
-from switches.forms import RuleForm
 from switches.models import Scope, TripPolicy
 
 

@@ -3,18 +3,18 @@
 Each is a plain form at its own address; from the dialog the same form, and the page stays.
 """
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import Http404, HttpResponse, QueryDict
+from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.changes import CarryOut, RuleForm, change, posted
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
@@ -24,12 +24,8 @@ from switches.forms import (
     DescribeForm,
     ExtendForm,
     ReconfirmForm,
-    RuleForm,
 )
 from switches.models import Switch
-
-# Carries out what the form asks and says in a sentence what is so now.
-CarryOut = Callable[[Actor, datetime], str]
 
 
 @signed_in
@@ -109,30 +105,23 @@ def _change(
     template: str,
     carry_out: CarryOut,
 ) -> HttpResponse:
-    """Show the form, or carry it out; a refusal keeps everything that was typed."""
     switch = switch_of(scope, key)
-    actor = actor_of(request)
-    actor.require("switches:write")
-    now = db_now()
-    status = 422 if form.is_bound else 200
-    if form.is_valid():
-        try:
-            message = carry_out(actor, now)
-        except InvalidInput as error:
-            form.take(error.errors)
-        except Conflict as conflict:
-            return refused(request, f"{scope}:{key}", "Nothing was changed", conflict)
-        else:
-            return done(request, message, reverse("switch_page", args=[scope, key]))
-    return show(request, template, _context(switch, form, now), status=status)
+    return change(
+        request,
+        form,
+        carry_out,
+        scope="switches:write",
+        template=template,
+        context=lambda now: _context(switch, now),
+        back=reverse("switch_page", args=[scope, key]),
+        refused=lambda error: refused(request, f"{scope}:{key}", "Nothing was changed", error),
+    )
 
 
-def _context(switch: Switch, form: RuleForm, now: datetime) -> dict[str, Any]:
+def _context(switch: Switch, now: datetime) -> dict[str, Any]:
     return {
         "switch": switch,
         "episode": switch.episode,
-        "form": form,
-        "now": now,
         "in_a_day": now + timedelta(days=1),
         "in_a_week": now + timedelta(days=7),
         "latest": now + LONGEST,
@@ -140,12 +129,8 @@ def _context(switch: Switch, form: RuleForm, now: datetime) -> dict[str, Any]:
     }
 
 
-def posted(request: PersonRequest) -> QueryDict | None:
-    return request.POST if request.method == "POST" else None
-
-
 def refused(
-    request: PersonRequest, switch_id: str, heading: str, conflict: Conflict
+    request: PersonRequest, switch_id: str, heading: str, conflict: DomainError
 ) -> HttpResponse:
     context = {"heading": heading, "detail": conflict.detail, "target": switch_id}
     return show(request, "core/notice.html", context, status=409)

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, in_dialog, show, signed_in
+from controlplane.core.changes import posted
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.authentication import actor_of
@@ -27,7 +28,7 @@ from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.services import Release
 from switches.services.release import needs_second_person, two_person
-from switches.views.changes import posted, refused, switch_of
+from switches.views.changes import refused, switch_of
 
 RAMP, IMMEDIATE = "ramp", "immediate"
 TEMPLATE, EDITOR = "switches/release.html", "switches/_plan_editor.html"
