@@ -45,7 +45,7 @@ lint: .venv/.stamp-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy .
-	@$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	@exec $(SUPERVISOR) exec -- sh -euc '\
 	  $(PY) manage.py makemigrations --check --dry-run; \
 	  SECRET_KEY=$$($(PY) -c "import secrets; print(secrets.token_urlsafe(64))") \

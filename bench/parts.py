@@ -13,6 +13,7 @@ from bench import (
     ground,
     ingest,
     large,
+    letters,
     load,
     propagation,
     ramps,
@@ -50,6 +51,7 @@ class Setting:
     ramps: int
     reporters: int
     reporting: int
+    letters: int
 
 
 def rows(setting: Setting, table: Table) -> None:
@@ -154,6 +156,19 @@ def ramping(setting: Setting, table: Table) -> None:
         os.sched_setaffinity(0, load_core)
 
 
+def dead_letters(setting: Setting, table: Table) -> None:
+    """A hundred thousand dead letters in one stream."""
+    token = ground.make_token("dlq:read")
+    letters.fill(setting.letters)
+    try:
+        with running(WEB, core=setting.core, loop=setting.loop) as web:
+            person = console.Browser(web.port)
+            person.sign_in(ground.USER, ground.PASSWORD)
+            table.letters(letters.measure(web, token, person, setting.letters))
+    finally:
+        letters.clear()
+
+
 PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "rows": rows,
     "commits": commits,
@@ -164,4 +179,5 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "many": many,
     "ramps": ramping,
     "reports": reports,
+    "letters": dead_letters,
 }

@@ -46,6 +46,7 @@ def main() -> int:
             ramps=options.ramps,
             reporters=options.reporters,
             reporting=options.reporting,
+            letters=options.letters,
         )
         print(
             f"Python {platform.python_version()}, granian {version('granian')}, loop"
@@ -77,6 +78,7 @@ def _options() -> argparse.Namespace:
         ("ramps", 1000, 30, 2000),
         ("reporters", 1000, 10, 2000),
         ("reporting", 60, 5, 300),
+        ("letters", 100_000, 1000, 1_000_000),
     ):
         within = range(low, high + 1)
         parser.add_argument(

@@ -7,6 +7,7 @@ from bench.delays import Delays
 from bench.fanout import Spread
 from bench.ingest import Ingest
 from bench.large import Sizes
+from bench.letters import COLD_SECONDS, GROUPS_MS, MOST_GROWTH_MIB, Letters
 from bench.load import Figures, Target
 from bench.ramps import Cost, Ramping
 
@@ -114,6 +115,22 @@ class Table:
             print("  " + ", ".join(f"{count} × {why}" for why, count in seen.lost.items()))
         print(f"  (the load was up to {seen.late_ms:.0f} ms late)")
         _stalled(seen.delays)
+
+    def letters(self, seen: Letters) -> None:
+        """Many dead letters: how soon they are known, how soon they are shown, in what memory."""
+        _head("", "p50 ms", "p99 ms", "worst ms")
+        for one in seen.asked:
+            target = _under("p99", one.delays.p99_ms, one.wanted_ms)
+            self._line(one.name, *_three(one.delays), target=target)
+        _head(f"{seen.count:,} dead letters", "wall s", "CPU s", "MiB")
+        first = seen.first_groups_ms
+        target = _under("it", first, GROUPS_MS)
+        self._line("groups, nothing read yet", f"{first / 1e3:.2f}", target=target)
+        cells = f"{seen.cold_seconds:.1f}", f"{seen.cold_cpu:.1f}"
+        in_time = (f"CPU < {COLD_SECONDS:.0f} s", seen.cold_cpu < COLD_SECONDS)
+        self._line("all read into the index", *cells, target=in_time)
+        bounded = (f"< {MOST_GROWTH_MIB:.0f} MiB", seen.growth_mib < MOST_GROWTH_MIB)
+        self._line("the server grew by", "", "", f"{seen.growth_mib:.0f}", target=bounded)
 
     def _line(self, name: str, *cells: str, target: tuple[str, bool] | None = None) -> None:
         wanted, held = target or ("", True)

@@ -9,7 +9,9 @@ from django.db.models import Count
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from breakers.alarms import rules
+from breakers.dead_letters import sources, streams
 from breakers.models import Alarm, Override, Probe
+from breakers.models.dead_letters import LetterServer, LetterStream
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core import metrics
 from controlplane.core.degradation import services as degradation
@@ -94,6 +96,46 @@ def standing(now: datetime) -> Iterator[Metric]:
         .values_list("pk", "is_away")
     }
     yield _by("switchgear_probe_up", "1 while the service answers its probe.", "service", there)
+
+
+@metrics.from_database
+def dead_letters(now: datetime) -> Iterator[Metric]:
+    """A stream's label is its name, with the server before it unless that is the default one."""
+    depth = GaugeMetricFamily(
+        "switchgear_dlq_depth", "Dead letters that lie in a stream.", labels=["stream"]
+    )
+    alerting = GaugeMetricFamily(
+        "switchgear_dlq_alerting", "1 while a stream is too deep for long.", labels=["stream"]
+    )
+    arrived = CounterMetricFamily(
+        "switchgear_dlq_messages", "Dead letters that arrived.", labels=["stream"]
+    )
+    retried = CounterMetricFamily(
+        "switchgear_dlq_reprocessed", "Dead letters that went back.", labels=["stream"]
+    )
+    vanished = CounterMetricFamily(
+        "switchgear_dlq_vanished", "Dead letters gone, and not through us.", labels=["stream"]
+    )
+    for one in streams.listed(now):
+        label = [_label(one)]
+        depth.add_metric(label, one.depth)
+        alerting.add_metric(label, int(one.alarmed_at is not None))
+        arrived.add_metric(label, one.arrived_total)
+        retried.add_metric(label, one.retried_total)
+        vanished.add_metric(label, one.vanished_total)
+    yield from (depth, alerting, arrived, retried, vanished)
+    there = LetterServer.objects.order_by("pk").values_list("pk", "is_away")
+    yield _by(
+        "switchgear_dlq_server_up",
+        "1 while the Redis server answers.",
+        "server",
+        {name: int(not is_away) for name, is_away in there},
+    )
+
+
+def _label(stream: LetterStream) -> str:
+    is_default = stream.server == sources.DEFAULT
+    return stream.name if is_default else f"{stream.server}/{stream.name}"
 
 
 def _rows(now: datetime) -> list[tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from breakers.views import board, changes, coverage, infrastructure, live, map, one, policy
+from breakers.views.dead_letters import urls as dead_letters
 
 ONE = "breakers/<slug:caller>/<slug:callee>/"
 
@@ -18,4 +19,5 @@ urlpatterns = [
     path(f"{ONE}override/remove/", changes.remove_override, name="override_remove"),
     path(f"{ONE}remove/", changes.remove, name="dependency_remove"),
     path(f"{ONE}edit/", policy.edit, name="dependency_edit"),
+    *dead_letters.urlpatterns,
 ]

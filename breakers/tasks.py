@@ -4,11 +4,13 @@ from datetime import datetime
 
 from breakers import conditions, gates
 from breakers.alarms import services as alarms
+from breakers.dead_letters import forgetting, retention, sampling, settling
 from breakers.outages import services as outages
 from breakers.probes import services as probes
 from breakers.services import overrides, reported
 from breakers.states import fading, minutes
 from controlplane.core import ticks
+from controlplane.core.jobs import engine
 
 AT_ONCE = 5000
 MOST_PURGED = 1_000_000
@@ -65,4 +67,28 @@ def probe_services(now: datetime) -> int:
 @ticks.tick("breakers.purge", seconds=3600, queue="housekeeping")
 def purge_history(now: datetime) -> int:
     forgotten = reported.purge_discovered(now)
-    return forgotten + minutes.purge(now, at_once=AT_ONCE, most=MOST_PURGED)
+    for history in (minutes, forgetting):
+        forgotten += history.purge(now, at_once=AT_ONCE, most=MOST_PURGED)
+    return forgotten
+
+
+@ticks.tick("dlq.sample", seconds=5, queue="housekeeping")
+def sample_dead_letters(now: datetime) -> int:
+    """It waits for Redis servers that may be away: no place in a queue that others wait in."""
+    return sampling.turn(now)
+
+
+@ticks.tick("dlq.settle", seconds=10, queue="dead-letters")
+def settle_departures(now: datetime) -> int:
+    """What was to leave, and whoever was at it died."""
+    return settling.turn(now)
+
+
+@ticks.tick("dlq.retention", seconds=3600, queue="housekeeping")
+def retain_dead_letters(now: datetime) -> int:
+    return retention.turn(now)
+
+
+@ticks.tick("dlq.jobs", seconds=1, queue="dead-letters")
+def go_on_with_replays(now: datetime) -> int:
+    return engine.turn("dlq.jobs", now)

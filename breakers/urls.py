@@ -3,6 +3,7 @@
 from django.urls import URLPattern
 
 from breakers.api import board, catalogue, registry
+from breakers.api.dead_letters import urls as dead_letters
 from controlplane.core.http.routes import both_forms
 
 ONE = "<str:caller>/<str:callee>"
@@ -18,4 +19,5 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("services/", catalogue.ServiceList.as_view(), name="api-services"),
     *both_forms("services/<str:slug>/", catalogue.ServiceDetail.as_view(), name="api-service"),
     *both_forms("channels/", catalogue.ChannelList.as_view(), name="api-channels"),
+    *dead_letters.api_urlpatterns,
 ]

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from breakers.dead_letters import servers
+from breakers.dead_letters import ids, servers
 from breakers.dead_letters.entries import Entry
 from breakers.dead_letters.servers import Call
 
+LARGEST_ID = f"{ids.LARGEST}-{ids.LARGEST}"
 WHOLE = 512 * 1024 * 1024  # bytes; no value in Redis is longer
 MOST_FIELDS = 100_000
 AT_ONCE = 500
@@ -54,6 +55,8 @@ def page(
 
     Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
     """
+    if after == LARGEST_ID and not newest_first:  # Redis refuses to be asked for what is behind.
+        return Page([], False)
     if after:
         first, last = (first, f"({after}") if newest_first else (f"({after}", last)
     order = "newest" if newest_first else "oldest"

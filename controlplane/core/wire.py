@@ -7,7 +7,9 @@ from controlplane.core.errors import TooLarge
 LARGEST_BODY = 64 * 1024  # bytes of a request
 LARGEST_REPORT_BODY = 512 * 1024  # an instance may have hundreds of breakers
 LARGEST_HOOK_BODY = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
+LARGEST_LETTER_BODY = 1024 * 1024  # a message that somebody corrected
 HOOKS = "/api/v1/hooks/"
+LETTERS = "/api/v1/dlq/"
 REPORT = "/api/v1/report"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
@@ -20,6 +22,8 @@ def largest_body(path: str) -> int:
     """How many bytes a request to this path may have."""
     if path.startswith(HOOKS):
         return LARGEST_HOOK_BODY
+    if path.startswith(LETTERS):
+        return LARGEST_LETTER_BODY
     return LARGEST_REPORT_BODY if path.removesuffix("/") == REPORT else LARGEST_BODY
 
 

@@ -36,6 +36,10 @@ while true do
     end
   end
   given[#given + 1] = {id, pairs_cut, sizes, #fields / 2}
+  -- Behind the largest id there is nothing, and Redis refuses to be asked for it.
+  if id == '18446744073709551615-18446744073709551615' and order ~= 'newest' then
+    break
+  end
   if order == 'newest' then
     high = '(' .. id
   else

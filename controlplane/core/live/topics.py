@@ -38,7 +38,6 @@ DEGRADATION = Topic(
 _topics: dict[str, Topic] = {
     topic.name: topic
     for topic in (
-        Topic("dlq", frozenset({"dlq:read"}), "dlq.changed"),
         Topic("slo", frozenset({"slo:read"}), "slo.changed"),
         DEGRADATION,
     )

@@ -7,7 +7,7 @@ from django.db import transaction
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
-from controlplane.core.outbox import digests
+from controlplane.core.outbox import digests, permission
 from controlplane.core.outbox.models import OutboxMessage
 
 
@@ -18,7 +18,7 @@ def discard(*, message_id: int, reason: str, actor: Actor, now: datetime) -> Out
     Raises :class:`InvalidInput` without a reason, :class:`NotFound`, and :class:`Conflict` if it
     has not failed or is discarded already.
     """
-    actor.require("switches:write")
+    permission.require(actor)
     if not reason.strip():
         raise InvalidInput({"reason": ["Say in a few words why it need not arrive."]})
     message = OutboxMessage.objects.select_for_update().filter(pk=message_id).first()

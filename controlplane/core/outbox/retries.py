@@ -8,7 +8,7 @@ from django.db.models import F
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.outbox import digests
+from controlplane.core.outbox import digests, permission
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.wake import wake
 
@@ -22,7 +22,7 @@ def retry(*, message_id: int, actor: Actor, now: datetime) -> OutboxMessage:
     What may have arrived is looked for first, as ever. Raises :class:`NotFound`, and
     :class:`Conflict` if it has not failed.
     """
-    actor.require("switches:write")
+    permission.require(actor)
     message = OutboxMessage.objects.select_for_update().filter(pk=message_id).first()
     if message is None:
         raise NotFound(f"There is no message {message_id}.")
@@ -56,7 +56,7 @@ def retry_all(*, destination: str, actor: Actor, now: datetime) -> tuple[int, in
     Returns how many are sent again, and how many FAILED ones are left. What was told together in
     a digest goes with the digest. Raises :class:`Conflict` if none has failed.
     """
-    actor.require("switches:write")
+    permission.require(actor)
     failed = OutboxMessage.objects.filter(
         destination=destination, state="failed", discarded_at__isnull=True
     ).exclude(pk__in=digests.to_be_told(destination))

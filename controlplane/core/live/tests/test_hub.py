@@ -13,7 +13,7 @@ from controlplane.core.live.hub import Hub
 from controlplane.core.live.visitors import Visitor
 from controlplane.core.wire import MISSED_NOTE
 
-TOPICS = frozenset({"degradation", "dlq"})
+TOPICS = frozenset({"degradation", "slo"})
 
 
 class Around:
@@ -47,7 +47,7 @@ def test_socket_without_degradation_is_told_that_notes_are_missed():
     async def run() -> list[dict[str, Any]]:
         hub = Hub(Around())
         socket = entered(hub)
-        socket.listen_to({"dlq"})
+        socket.listen_to({"slo"})
         hub.start("redis://127.0.0.1:1/0")
         await asyncio.sleep(0.5)
         await hub.stop()
@@ -74,11 +74,11 @@ def test_new_stream_says_where_those_topics_stand_that_were_narrowed_to():
     hub = Hub(Around())
     socket = entered(hub)
     waiting(socket)
-    socket.topics = {"dlq"}
+    socket.topics = {"slo"}
 
     hub.hear(MISSED_NOTE)
 
-    assert waiting(socket)[0]["seq"] == {"dlq": 0}
+    assert waiting(socket)[0]["seq"] == {"slo": 0}
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'{"topic":"nothing","ids":["x"]}'])

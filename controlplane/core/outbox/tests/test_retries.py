@@ -6,7 +6,7 @@ from controlplane.core.actors import Actor, system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, NotFound
-from controlplane.core.outbox import retries
+from controlplane.core.outbox import discards, retries
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.tests.sending import announce, deliver, message, states
 
@@ -79,3 +79,18 @@ def test_it_takes_the_scope_to_write_switches(by_bot):
         retry(message().pk, Actor(type="user", name="reader", scopes=frozenset({"switches:read"})))
 
     assert states() == ["failed"]
+
+
+def test_whoever_may_write_dead_letters_may_send_it_again_or_let_it_go(by_bot):
+    announce()
+    OutboxMessage.objects.update(state="failed")
+    fixer = Actor(type="token", name="fixer", scopes=frozenset({"dlq:write"}))
+
+    discards.discard(
+        message_id=message().pk, reason="nobody waits for it", actor=fixer, now=db_now()
+    )
+    by_whom = message().discarded_by
+    retry(message().pk, fixer)
+
+    assert by_whom == "token:fixer"
+    assert states() == ["pending"]

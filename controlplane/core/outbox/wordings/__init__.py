@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from controlplane.core.outbox.wordings.breakers import BREAKERS
+from controlplane.core.outbox.wordings.dead_letters import DEAD_LETTERS
 from controlplane.core.outbox.wordings.decisions import DECISIONS
 from controlplane.core.outbox.wordings.drills import DRILLS
 from controlplane.core.outbox.wordings.jobs import JOBS
@@ -44,6 +45,7 @@ WORDINGS: Mapping[str, Wording] = {
     **UPKEEP,
     **DRILLS,
     **BREAKERS,
+    **DEAD_LETTERS,
 }
 
 DIGESTIBLE = ("episode.expires_soon", "escalation.")

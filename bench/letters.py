@@ -1,0 +1,182 @@
+"""A hundred thousand dead letters in one stream: how soon each page and answer is there.
+
+They are put there as a consumer would, and read into the index by this process, as the tick does.
+What is asked for is asked of the real web process, one at a time.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from http.client import HTTPConnection
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from bench import console, delays
+from bench.delays import Delays
+from bench.servers import HOST, Server
+
+NAME = "axiom:dlq:bench"
+STREAM = quote(NAME, safe="")
+API = "/api/v1/dlq/"
+AT_ONCE = 5000
+ERRORS = (
+    ("TimeoutError", "order {n} failed: timeout after {s} s on host-{h}"),
+    ("KeyError", "no key 'customer:{n}'"),
+    ("ValueError", "total of order {n} is negative: -{s}.50"),
+)
+PAGE_MS, GROUPS_MS = 200.0, 2000.0
+COLD_SECONDS = 8.0
+MOST_GROWTH_MIB = 100.0
+TIMES = 15
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, how long each answer took, and the limit for it (p99, milliseconds)."""
+
+    name: str
+    delays: Delays
+    wanted_ms: float
+
+
+@dataclass(frozen=True)
+class Letters:
+    """Of `count` letters: how long it took to read all into the index, wall and CPU seconds; the
+    first question for groups, while nothing was read yet; and by how much the server's memory
+    grew while it answered."""
+
+    count: int
+    cold_seconds: float
+    cold_cpu: float
+    first_groups_ms: float
+    asked: list[Asked]
+    growth_mib: float
+    rss_mib: float
+
+
+def fill(count: int) -> None:
+    """Put the letters there: a payload of nested JSON each, three errors in turn."""
+    from breakers.dead_letters import servers
+
+    client = servers.of("default").client
+    for start in range(0, count, AT_ONCE):
+        with client.pipeline(transaction=False) as pipeline:
+            for n in range(start, min(start + AT_ONCE, count)):
+                pipeline.xadd(NAME, _fields(n))
+            pipeline.execute()
+
+
+def clear() -> None:
+    from breakers.dead_letters import servers
+
+    servers.of("default").client.delete(NAME)
+
+
+def measure(server: Server, token: str, person: console.Browser, count: int) -> Letters:
+    """Ask for everything; the letters are there, and nobody has read them yet."""
+    _api(server, token, API)  # Warms connections and caches.
+    before = server.rss_bytes()
+    first = _milliseconds(lambda: _api(server, token, f"{API}streams/{STREAM}/groups/"))
+    cold_wall, cold_cpu = _read_all()
+    asked = list(_all(server, token, person))
+    after = server.rss_bytes()
+    return Letters(
+        count=count,
+        cold_seconds=cold_wall,
+        cold_cpu=cold_cpu,
+        first_groups_ms=first,
+        asked=asked,
+        growth_mib=(after - before) / 2**20,
+        rss_mib=after / 2**20,
+    )
+
+
+def _fields(n: int) -> Mapping[str, str]:
+    error_type, error = ERRORS[n % len(ERRORS)]
+    items = [{"sku": f"A-{n + more}", "count": more} for more in range(1, 4)]
+    payload = {"order": {"id": n, "items": items}, "customer": {"id": n % 977, "token": "secret"}}
+    return {
+        "type": "order.paid",
+        "payload": orjson.dumps(payload).decode(),
+        "trace": f"{n:032x}",
+        "dlq_error": error.format(n=n, s=n % 60, h=n % 7),
+        "dlq_error_type": error_type,
+        "dlq_attempts": "3",
+        "dlq_original_id": f"1763690000000-{n}",
+        "dlq_group": "billing",
+        "dlq_failed_at": "2026-11-20T10:00:00Z",
+    }
+
+
+def _read_all() -> tuple[float, float]:
+    """Read into the index what the first question left: wall and CPU seconds for all of it."""
+    from breakers.dead_letters import indexing, streams
+    from breakers.models import Letter
+    from controlplane.core.clock import db_now
+
+    stream = streams.find("default", NAME, db_now())
+    Letter.objects.filter(stream=stream).delete()
+    stream.indexed_to = ""
+    stream.save(update_fields=["indexed_to"])
+    wall, cpu = time.monotonic(), time.process_time()
+    while not indexing.catch_up(stream, db_now(), seconds=1.0):
+        pass
+    return time.monotonic() - wall, time.process_time() - cpu
+
+
+def _all(server: Server, token: str, person: console.Browser) -> Iterator[Asked]:
+    messages = f"{API}streams/{STREAM}/messages/"
+    pages = f"/dead-letters/default/{STREAM}/"
+    group = orjson.loads(_api(server, token, f"{API}streams/{STREAM}/groups/"))["results"][0]
+    deep = _deep(server, token, messages)
+    of_group = urlencode({"fingerprint": group["fingerprint"]})
+    answers = (
+        ("inbox, API", API, PAGE_MS),
+        ("groups, API", f"{API}streams/{STREAM}/groups/", GROUPS_MS),
+        ("50 letters, API", messages, PAGE_MS),
+        ("50 letters from the middle, API", f"{messages}?cursor={deep}", PAGE_MS),
+        ("50 letters of one error, API", f"{messages}?{of_group}", PAGE_MS),
+        ("50 letters by a text found often, API", f"{messages}?q=A-99", GROUPS_MS),
+    )
+    for name, path, wanted in answers:
+        yield _asked(name, partial(_api, server, token, path), wanted)
+    for name, path, wanted in (
+        ("inbox, page", "/dead-letters/", PAGE_MS),
+        ("groups, page", pages, GROUPS_MS),
+        ("letters, page", f"{pages}?tab=messages", PAGE_MS),
+    ):
+        yield _asked(name, partial(person.ask, "GET", path, 200), wanted)
+
+
+def _deep(server: Server, token: str, messages: str) -> str:
+    """The id of a letter in the middle of the stream."""
+    from breakers.dead_letters import ids
+    from breakers.models import Letter
+
+    _api(server, token, messages)
+    rows = Letter.objects.order_by("position").values_list("position", flat=True)
+    return ids.entry_id(rows[rows.count() // 2])
+
+
+def _asked(name: str, ask: Callable[[], bytes], wanted: float) -> Asked:
+    took = [_milliseconds(ask) for _ in range(TIMES + 1)][1:]
+    return Asked(name, delays.summed_up(took), wanted)
+
+
+def _milliseconds(ask: Callable[[], bytes]) -> float:
+    began = time.monotonic()
+    ask()
+    return (time.monotonic() - began) * 1e3
+
+
+def _api(server: Server, token: str, path: str) -> bytes:
+    connection = HTTPConnection(HOST, server.port, timeout=20)
+    connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    if response.status != 200:
+        raise SystemExit(f"bench: GET {path} was answered with {response.status}")
+    return content

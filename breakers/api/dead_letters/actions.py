@@ -1,0 +1,128 @@
+"""What may be done with one letter over HTTP: retry, discard, reveal."""
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+
+from breakers.api.dead_letters.bodies import ReasonBody, RetryBody, RevealBody, ServerFilter
+from breakers.api.dead_letters.messages import DeadLetterView, checked_id, of_letters, shown
+from breakers.api.dead_letters.shapes import (
+    ONE_MESSAGE,
+    SERVER,
+    DiscardedShape,
+    RetriedShape,
+    RevealedShape,
+)
+from breakers.dead_letters import acting, revealing, showing
+from breakers.dead_letters.redaction import configured_redaction
+from breakers.models.dead_letters import LetterStream
+from controlplane.core.actors import Actor
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.views import Done, mutation
+
+UNSAID = "Asked for over the API, without saying why."
+
+
+class LetterAction(DeadLetterView):
+    """What the actions have in common."""
+
+    path_parameters = (*ONE_MESSAGE, SERVER)
+    http_method_names = ["post"]
+
+    def stream(self, name: str, now: datetime) -> LetterStream:
+        return of_letters(ServerFilter.of(self.request.query_params)["server"], name, now)
+
+
+class RetryView(LetterAction):
+    def first(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
+    ) -> acting.Prepared:
+        edited = body.get("edited_fields")
+        if edited is not None and not isinstance(edited, dict):
+            raise InvalidInput({"edited_fields": ["Must be an object: names and new values."]})
+        return acting.retry_first(
+            stream=self.stream(name, now),
+            entry_id=checked_id(entry_id),
+            reason=body["reason"],
+            edited_fields=edited,
+            actor=actor,
+            now=now,
+            dry_run=body.get("dry_run", False),
+        )
+
+    @extend_schema(operation_id="dlq_retry", request=RetryBody, responses=RetriedShape)
+    @mutation(RetryBody, first=first)
+    def post(
+        self,
+        *,
+        body: dict[str, Any],
+        actor: Actor,
+        now: datetime,
+        name: str,
+        entry_id: str,
+        prepared: acting.Prepared,
+    ) -> Done:
+        """Put the message back into its origin, as it was or edited. A repeat answers the same."""
+        said = acting.retried(prepared, now=now)
+        return Done({"id": prepared.entry_id, **said})
+
+
+class DiscardView(LetterAction):
+    def first(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, entry_id: str
+    ) -> acting.Prepared:
+        return acting.discard_first(
+            stream=self.stream(name, now),
+            entry_id=checked_id(entry_id),
+            reason=body["reason"],
+            actor=actor,
+            now=now,
+            dry_run=body.get("dry_run", False),
+        )
+
+    @extend_schema(operation_id="dlq_discard", request=ReasonBody, responses=DiscardedShape)
+    @mutation(ReasonBody, first=first)
+    def post(
+        self,
+        *,
+        body: dict[str, Any],
+        actor: Actor,
+        now: datetime,
+        name: str,
+        entry_id: str,
+        prepared: acting.Prepared,
+    ) -> Done:
+        """Take the letter away. The archive has it, and can put it back for 30 days."""
+        said = acting.discarded(prepared, now=now)
+        return Done({"id": prepared.entry_id, **said})
+
+
+class RevealView(LetterAction):
+    def is_dry(self, *, body: dict[str, Any], **_given: Any) -> bool:
+        return bool(body.get("dry_run"))
+
+    @extend_schema(operation_id="dlq_reveal", request=RevealBody, responses=RevealedShape)
+    @mutation(RevealBody, first=is_dry)
+    def post(
+        self,
+        *,
+        body: dict[str, Any],
+        actor: Actor,
+        now: datetime,
+        name: str,
+        entry_id: str,
+        prepared: bool,
+    ) -> Done:
+        """All of the letter, unredacted; on record with who asked. For admins, and tokens of
+        theirs. A repeat with the same key, and a dry run, show it redacted."""
+        stream = self.stream(name, now)
+        reason = body.get("reason") or UNSAID
+        entry = revealing.reveal(
+            stream=stream, entry_id=checked_id(entry_id), actor=actor, now=now, reason=reason
+        )
+        place = {"server": stream.server, "stream": stream.name}
+        hidden = {**place, **shown(entry, configured_redaction(), showing.FULLY), "revealed": False}
+        if prepared:
+            return Done(hidden)
+        return Done({**place, **shown(entry, None, showing.WHOLLY), "revealed": True}, kept=hidden)

@@ -1,0 +1,104 @@
+"""What left through us, over HTTP: who did it, why, what it was, and putting it back."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from breakers.api.dead_letters.bodies import ArchiveFilters, ReasonBody
+from breakers.api.dead_letters.messages import READ, WRITE
+from breakers.api.dead_letters.shapes import DepartureShape, RestoredShape, WholeDepartureShape
+from breakers.dead_letters import archive, ids, resources, restoring
+from breakers.dead_letters.redaction import configured_redaction
+from breakers.dead_letters.sources import DEFAULT
+from breakers.models.dead_letters import Departure
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+
+_COLUMNS = {
+    "server": "stream__server",
+    "stream": "stream__name",
+    "before": "intended_at__lt",
+    "after": "intended_at__gte",
+    "message_id": "position",
+}
+
+
+class DepartureListShape(serializers.ListSerializer[Any]):
+    """Many are redacted alike."""
+
+    def to_representation(self, data: Any) -> list[dict[str, Any]]:
+        redaction, now = configured_redaction(), db_now()
+        return [resources.departure(row, redaction, now) for row in data]
+
+
+class ListedDepartureShape(DepartureShape):
+    class Meta:
+        list_serializer_class = DepartureListShape
+
+
+class ArchiveList(ListView[Departure]):
+    """Letters that left through us, or are about to, newest first."""
+
+    queryset = Departure.objects.without_payload().select_related("stream")
+    serializer_class = ListedDepartureShape
+    filters = ArchiveFilters
+    ordering = "-id"
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    def chosen(self, rows: QuerySet[Departure], filters: dict[str, Any]) -> QuerySet[Departure]:
+        wanted = dict(filters)
+        if "stream" in wanted:
+            wanted.setdefault("server", DEFAULT)
+        if "message_id" in wanted:
+            wanted["message_id"] = ids.position(wanted["message_id"])
+        return rows.filter(**{_COLUMNS.get(name, name): value for name, value in wanted.items()})
+
+
+class ArchivedView(ApiView):
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    @extend_schema(operation_id="dlq_archived", responses=WholeDepartureShape)
+    def get(self, _request: Request, departure_id: int) -> Response:
+        """One of them with its fields, redacted, and what it went through."""
+        row = archive.find(departure_id)
+        return Response(resources.whole_departure(row, configured_redaction(), db_now()))
+
+
+class RestoreView(ApiView):
+    write_scope = WRITE
+    http_method_names = ["post"]
+
+    def first(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, departure_id: int
+    ) -> restoring.Prepared:
+        return restoring.restore_first(
+            departure_id=departure_id,
+            reason=body["reason"],
+            actor=actor,
+            now=now,
+            dry_run=body.get("dry_run", False),
+        )
+
+    @extend_schema(operation_id="dlq_restore", request=ReasonBody, responses=RestoredShape)
+    @mutation(ReasonBody, first=first)
+    def post(
+        self,
+        *,
+        body: dict[str, Any],
+        actor: Actor,
+        now: datetime,
+        departure_id: int,
+        prepared: restoring.Prepared,
+    ) -> Done:
+        """Put it back among the dead letters, as it was, under a new id."""
+        said = restoring.restored(prepared, now=now)
+        row = archive.find(departure_id)
+        return Done({**resources.departure(row, configured_redaction(), now), **said})

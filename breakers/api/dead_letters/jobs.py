@@ -1,0 +1,183 @@
+"""Bulk jobs over dead letters: planned, asked for, watched, paused, resumed and cancelled."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from breakers.api.dead_letters.bodies import JobBody, JobFilters, ReplayVerbBody, ServerFilter
+from breakers.api.dead_letters.messages import READ, WRITE, of_letters
+from breakers.api.dead_letters.shapes import SERVER, PlanShape, PurgeAskedShape, ReplayShape
+from breakers.dead_letters import planning, replays
+from breakers.dead_letters.filters import Chosen
+from breakers.models.dead_letters import LetterStream
+from controlplane.core.actors import Actor
+from controlplane.core.approvals.api import approval_resource
+from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.jobs import control
+from controlplane.core.jobs.models import Job
+
+ROWS = Job.objects.filter(kind=replays.KIND).select_related("replay__stream")
+ROWS = ROWS.prefetch_related("steps")
+LIVE = "live"
+ASKED = PolymorphicProxySerializer(
+    component_name="DlqJobAsked",
+    serializers=[ReplayShape, PurgeAskedShape],
+    resource_type_field_name=None,
+)
+
+
+class ListedReplayShape(ReplayShape):
+    def to_representation(self, job: Job) -> dict[str, Any]:
+        return replays.resource(job, self.context["now"])
+
+
+class JobList(ListView[Job]):
+    """Bulk jobs over dead letters, newest first."""
+
+    queryset = ROWS
+    serializer_class = ListedReplayShape
+    filters = JobFilters
+    ordering = "-id"
+    read_scope = READ
+    write_scope = WRITE
+    http_method_names = ["get", "head", "post"]
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "now": db_now()}
+
+    def chosen(self, rows: QuerySet[Job], filters: dict[str, Any]) -> QuerySet[Job]:
+        columns = {
+            "server": "replay__stream__server",
+            "stream": "replay__stream__name",
+            "action": "replay__action",
+        }
+        if filters.get("state") == LIVE:
+            rows = rows.filter(finished_at=None)
+        elif "state" in filters:
+            rows = rows.filter(state=filters["state"])
+        return rows.filter(**{columns[name]: filters[name] for name in columns if name in filters})
+
+    def plan(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> dict[str, Any] | None:
+        """What a dry run answers; looking takes seconds, so that it is done outside."""
+        if not body.get("dry_run"):
+            return None
+        actor.require(WRITE)
+        stream, given = self._asked(body, now)
+        most_retries = given.get("most_retries", replays.MOST_RETRIES)
+        rate = given.get("rate_per_second", replays.RATE_PER_SECOND)
+        replays.check(stream, given["action"], rate, most_retries)
+        counts = planning.count(stream, given["chosen"], given["action"], most_retries, now)
+        return {
+            "eligible": counts.eligible,
+            "ineligible": counts.ineligible,
+            "why": dict(counts.why),
+            "complete": counts.complete,
+            "looked_at": counts.looked_at,
+        }
+
+    @extend_schema(
+        operation_id="dlq_jobs_ask",
+        parameters=[SERVER],
+        request=JobBody,
+        responses={202: ASKED, 200: PlanShape},
+    )
+    @mutation(JobBody, first=plan)
+    def post(
+        self,
+        *,
+        body: dict[str, Any],
+        actor: Actor,
+        now: datetime,
+        prepared: dict[str, Any] | None,
+    ) -> Done:
+        """Retry or discard all letters that are meant, at a bounded rate: a job. A purge is asked
+        of a second person first. What comes after this is not touched. A dry run only counts."""
+        if prepared is not None:
+            return Done(prepared)
+        stream, given = self._asked(body, now)
+        asked = replays.ask(
+            stream=stream, reason=body.get("reason", ""), actor=actor, now=now, **given
+        )
+        if isinstance(asked, Approval):
+            return Done({"approval": approval_resource(asked)}, status=202)
+        return Done(replays.resource(asked, now), status=202)
+
+    def _asked(self, body: dict[str, Any], now: datetime) -> tuple[LetterStream, dict[str, Any]]:
+        """The stream, and what is to be done with which of its letters."""
+        named = ServerFilter.of(self.request.query_params)["server"]
+        wanted = body.get("filter", {})
+        if not isinstance(wanted, dict):
+            raise InvalidInput({"filter": ["Must be an object."]})
+        try:
+            chosen = Chosen.of(wanted)
+        except InvalidInput as error:
+            problems = {f"filter.{name}": said for name, said in error.errors.items()}
+            raise InvalidInput(problems) from error
+        names = ("action", "rate_per_second", "most_retries", "waits_for")
+        given = {name: body[name] for name in names if name in body}
+        return of_letters(body.get("server", named), body["stream"], now), {
+            **given,
+            "chosen": chosen,
+        }
+
+
+class JobView(ApiView):
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    @extend_schema(operation_id="dlq_job", responses=ReplayShape)
+    def get(self, _request: Request, job_id: int) -> Response:
+        """One job, as it stands: progress, rate, errors, and what holds it."""
+        return Response(replays.resource(_find(job_id), db_now()))
+
+
+class Intervention(ApiView):
+    """What the three have in common."""
+
+    write_scope = WRITE
+    http_method_names = ["post"]
+
+
+class PauseView(Intervention):
+    @extend_schema(operation_id="dlq_job_pause", request=ReplayVerbBody, responses=ReplayShape)
+    @mutation(ReplayVerbBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
+        """Let it stand still until it is resumed."""
+        return _done("pause", body, actor, now, job_id)
+
+
+class ResumeView(Intervention):
+    @extend_schema(operation_id="dlq_job_resume", request=ReplayVerbBody, responses=ReplayShape)
+    @mutation(ReplayVerbBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
+        """Let a paused one go on where it was."""
+        return _done("resume", body, actor, now, job_id)
+
+
+class CancelView(Intervention):
+    @extend_schema(operation_id="dlq_job_cancel", request=ReplayVerbBody, responses=ReplayShape)
+    @mutation(ReplayVerbBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
+        """End it for good. What it has done stays done, and is in the archive."""
+        return _done("cancel", body, actor, now, job_id)
+
+
+def _done(verb: str, body: dict[str, Any], actor: Actor, now: datetime, job_id: int) -> Done:
+    _find(job_id)
+    reason = body.get("reason", "").strip() or f"Asked to {verb} over the API, without saying why."
+    control.intervene(job_id=job_id, verb=verb, reason=reason, actor=actor, now=now)
+    return Done(replays.resource(_find(job_id), now))
+
+
+def _find(job_id: int) -> Job:
+    job = ROWS.filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"There is no bulk job {job_id} over dead letters.")
+    return job

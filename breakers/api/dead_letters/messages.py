@@ -1,0 +1,181 @@
+"""Streams of dead letters over HTTP: the inbox, one stream's letters and groups, and one letter."""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from breakers.api.dead_letters.bodies import (
+    ChoiceFilters,
+    InboxFilters,
+    MessageFilters,
+    ServerFilter,
+)
+from breakers.api.dead_letters.shapes import (
+    ONE_MESSAGE,
+    ONE_STREAM,
+    GroupsShape,
+    MessageShape,
+    PageShape,
+    StreamShape,
+)
+from breakers.dead_letters import (
+    fingerprints,
+    groups,
+    history,
+    ids,
+    indexing,
+    listing,
+    missing,
+    reading,
+    resources,
+    showing,
+    streams,
+)
+from breakers.dead_letters.entries import Entry
+from breakers.dead_letters.filters import Chosen
+from breakers.dead_letters.redaction import Redaction, configured_redaction
+from breakers.dead_letters.showing import Measure
+from breakers.models.dead_letters import LetterStream
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.http.views import ApiView
+
+READ, WRITE = "dlq:read", "dlq:write"
+INDEXING_SECONDS = 1.4
+"""Of reading on before groups are counted; sampling goes on with it all the time."""
+ONE = reading.Limits(value_bytes=showing.FULLY.value_bytes, fields=showing.FULLY.fields, entries=1)
+
+
+class DeadLetterView(ApiView):
+    """What views of one stream have in common."""
+
+    read_scope = READ
+    write_scope = WRITE
+    path_parameters: ClassVar[tuple[OpenApiParameter, ...]] = ONE_STREAM
+
+
+class Inbox(ApiView):
+    read_scope = READ
+    filters = InboxFilters
+    http_method_names = ["get", "head"]
+
+    @extend_schema(operation_id="dlq_inbox", responses=StreamShape(many=True))
+    def get(self, request: Request) -> Response:
+        """Every stream of dead letters, as sampled within the last seconds, and the outbox: those
+        with an alarm first, then the deepest."""
+        given = self.filters.of(request.query_params)
+        now = db_now()
+        rows = [row for row in streams.listed(now) if given.get("server", row.server) == row.server]
+        return Response(resources.streams(rows, streams.growth(rows, now)))
+
+
+class MessageList(DeadLetterView):
+    filters = MessageFilters
+    http_method_names = ["get", "head"]
+
+    @extend_schema(operation_id="dlq_messages", responses=PageShape)
+    def get(self, request: Request, name: str) -> Response:
+        """A stream's letters, the newest first. Where only payloads tell which are meant, a page
+        takes a few seconds at most, and may have few or none before it says where to go on."""
+        given = self.filters.of(request.query_params)
+        now = db_now()
+        stream = of_letters(given["server"], name, now)
+        chosen = Chosen.of(ChoiceFilters.chosen(given))
+        known = not chosen.uses_index or indexing.catch_up(stream, now, seconds=listing.SECONDS / 2)
+        page = listing.page(
+            stream,
+            chosen,
+            cursor=given.get("cursor", ""),
+            limit=min(given["limit"], listing.MOST),
+        )
+        redaction = configured_redaction()
+        return Response(
+            {
+                "next": _link(request, page.next),
+                "previous": None,
+                "results": [shown(one, redaction) for one in page.entries],
+                "looked_at": page.looked_at,
+                "looked_to": page.looked_to or None,
+                "complete": page.complete and known,
+            }
+        )
+
+
+class MessageDetail(DeadLetterView):
+    path_parameters = ONE_MESSAGE
+    filters = ServerFilter
+    http_method_names = ["get", "head"]
+
+    @extend_schema(operation_id="dlq_message", responses=MessageShape)
+    def get(self, request: Request, name: str, entry_id: str) -> Response:
+        """One letter, with what it went through so far."""
+        stream = of_letters(self.filters.of(request.query_params)["server"], name, db_now())
+        entry = reading.one(stream.server, stream.name, checked_id(entry_id), limits=ONE)
+        if entry is None:
+            raise _not_there(stream, entry_id)
+        redaction = configured_redaction()
+        events = history.of(stream, entry, redaction=redaction)
+        return Response(
+            {
+                "server": stream.server,
+                "stream": stream.name,
+                **shown(entry, redaction, showing.FULLY),
+                "history": [history.resource(one) for one in events],
+            }
+        )
+
+
+class GroupList(DeadLetterView):
+    filters = ServerFilter
+    http_method_names = ["get", "head"]
+
+    @extend_schema(operation_id="dlq_groups", responses=GroupsShape)
+    def get(self, request: Request, name: str) -> Response:
+        """A stream's letters by what they failed of, the largest groups first."""
+        now = db_now()
+        stream = of_letters(self.filters.of(request.query_params)["server"], name, now)
+        complete = indexing.catch_up(stream, now, seconds=INDEXING_SECONDS)
+        redaction = configured_redaction()
+        found = [resources.group(one, redaction) for one in groups.of(stream)]
+        return Response({"results": found, "complete": complete})
+
+
+def of_letters(server: str, name: str, now: datetime) -> LetterStream:
+    """The stream; raises :class:`NotFound`, also for the outbox, whose messages are no letters."""
+    stream = streams.find(server, name, now)
+    if stream.source == LetterStream.Source.OUTBOX:
+        raise NotFound(
+            "The outbox is no stream: its failed messages are under /api/v1/dlq/outbox/."
+        )
+    return stream
+
+
+def checked_id(entry_id: str) -> str:
+    """The id as Redis writes it. Raises :class:`NotFound`."""
+    return ids.entry_id(ids.position(entry_id))
+
+
+def shown(
+    entry: Entry, redaction: Redaction | None, measure: Measure = showing.BRIEFLY
+) -> dict[str, Any]:
+    """A letter as the contract shows it."""
+    digest = fingerprints.of(entry.error_type, entry.error).digest
+    return showing.letter(entry, redaction=redaction, fingerprint=digest, measure=measure)
+
+
+def _not_there(stream: LetterStream, entry_id: str) -> NotFound:
+    """To somebody who only looks, what has left is not there; the answer says where it went."""
+    error = missing.error(stream, entry_id)
+    known = error.extra if isinstance(error, Conflict) else {}
+    return NotFound(error.detail, **known)
+
+
+def _link(request: Request, cursor: str) -> str | None:
+    if not cursor:
+        return None
+    query = request.query_params.copy()
+    query["cursor"] = cursor
+    return f"{request.build_absolute_uri(request.path)}?{query.urlencode()}"

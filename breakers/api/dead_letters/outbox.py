@@ -1,0 +1,63 @@
+"""The outbox's failed messages, which are dead letters too: sent again, or let go."""
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+
+from breakers.api.dead_letters.bodies import ReasonBody
+from breakers.api.dead_letters.messages import READ, WRITE
+from breakers.api.dead_letters.shapes import FailedDeliveryShape
+from controlplane.core.actors import Actor
+from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.outbox import discards, naming, retries, selection
+from controlplane.core.outbox.api import ROWS, ListedShape, resource
+from controlplane.core.outbox.models import OutboxMessage
+
+
+class OutboxRetryBody(MutationBody):
+    reason = Text(required=False, max_length=500, help_text="What has changed since.")
+
+
+class FailedList(ListView[OutboxMessage]):
+    """Messages that were given up and nobody has let go, newest first."""
+
+    queryset = ROWS.filter(selection.GIVEN_UP)
+    serializer_class = ListedShape
+    ordering = "-id"
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+
+class RetryView(ApiView):
+    write_scope = WRITE
+    http_method_names = ["post"]
+
+    @extend_schema(
+        operation_id="dlq_outbox_retry", request=OutboxRetryBody, responses=FailedDeliveryShape
+    )
+    @mutation(OutboxRetryBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
+        """Put a FAILED message back among those to be sent."""
+        row = retries.retry(message_id=message_id, actor=actor, now=now)
+        return Done({**_one(row, actor), "retried": True})
+
+
+class DiscardView(ApiView):
+    write_scope = WRITE
+    http_method_names = ["post"]
+
+    @extend_schema(
+        operation_id="dlq_outbox_discard", request=ReasonBody, responses=FailedDeliveryShape
+    )
+    @mutation(ReasonBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, message_id: int) -> Done:
+        """Let a FAILED message go that need not arrive any more. It stays on record."""
+        row = discards.discard(message_id=message_id, reason=body["reason"], actor=actor, now=now)
+        return Done({**_one(row, actor), "discarded": True})
+
+
+def _one(message: OutboxMessage, actor: Actor) -> dict[str, Any]:
+    name = naming.named([message.destination])[message.destination]
+    return resource(message, name, actor)

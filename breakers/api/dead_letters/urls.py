@@ -1,0 +1,35 @@
+"""The dead letters' part of the API."""
+
+from django.urls import URLPattern
+
+from breakers.api.dead_letters import actions, archive, export, jobs, messages, outbox
+from controlplane.core.http.routes import both_forms
+
+# A stream's name may have any characters, so that what follows it is looked for from the end.
+STREAM = "dlq/streams/<path:name>"
+MESSAGE = f"{STREAM}/messages/<str:entry_id>"
+JOB = "dlq/jobs/<int:job_id>"
+FAILED = "dlq/outbox/<int:message_id>"
+ARCHIVED = "dlq/archive/<int:departure_id>"
+
+api_urlpatterns: list[URLPattern] = [
+    *both_forms("dlq/", messages.Inbox.as_view(), name="api-dlq"),
+    *both_forms(f"{MESSAGE}/retry", actions.RetryView.as_view(), name="api-dlq-retry"),
+    *both_forms(f"{MESSAGE}/discard", actions.DiscardView.as_view(), name="api-dlq-discard"),
+    *both_forms(f"{MESSAGE}/reveal", actions.RevealView.as_view(), name="api-dlq-reveal"),
+    *both_forms(f"{STREAM}/messages/", messages.MessageList.as_view(), name="api-dlq-messages"),
+    *both_forms(f"{MESSAGE}/", messages.MessageDetail.as_view(), name="api-dlq-message"),
+    *both_forms(f"{STREAM}/groups/", messages.GroupList.as_view(), name="api-dlq-groups"),
+    *both_forms(f"{STREAM}/export", export.ExportView.as_view(), name="api-dlq-export"),
+    *both_forms("dlq/jobs/", jobs.JobList.as_view(), name="api-dlq-jobs"),
+    *both_forms(f"{JOB}/", jobs.JobView.as_view(), name="api-dlq-job"),
+    *both_forms(f"{JOB}/pause", jobs.PauseView.as_view(), name="api-dlq-job-pause"),
+    *both_forms(f"{JOB}/resume", jobs.ResumeView.as_view(), name="api-dlq-job-resume"),
+    *both_forms(f"{JOB}/cancel", jobs.CancelView.as_view(), name="api-dlq-job-cancel"),
+    *both_forms("dlq/outbox/", outbox.FailedList.as_view(), name="api-dlq-outbox"),
+    *both_forms(f"{FAILED}/retry", outbox.RetryView.as_view(), name="api-dlq-outbox-retry"),
+    *both_forms(f"{FAILED}/discard", outbox.DiscardView.as_view(), name="api-dlq-outbox-discard"),
+    *both_forms("dlq/archive/", archive.ArchiveList.as_view(), name="api-dlq-archive"),
+    *both_forms(f"{ARCHIVED}/", archive.ArchivedView.as_view(), name="api-dlq-archived"),
+    *both_forms(f"{ARCHIVED}/restore", archive.RestoreView.as_view(), name="api-dlq-restore"),
+]

@@ -1,0 +1,73 @@
+"""What left through us: kept whole for thirty days, then forgotten, with an audit row that says so.
+
+`done_at` is when it left; one that is `gone` was to leave then.
+"""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Count
+
+from breakers.models.dead_letters import Departure, LetterStream
+from controlplane.core.actors import system
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import NotFound
+
+KEPT = timedelta(days=30)
+AT_ONCE = 500
+RETENTION = system("dlq-retention")
+ENDED = (Departure.State.DONE, Departure.State.GONE, Departure.State.RESTORED)
+
+
+def find(departure_id: int) -> Departure:
+    """One departure with its stream and all that it kept. Raises :class:`NotFound`."""
+    found = Departure.objects.select_related("stream").filter(pk=departure_id).first()
+    if found is None:
+        raise _not_found(departure_id)
+    return found
+
+
+def locked(departure_id: int) -> Departure:
+    """One departure, its stream's row locked and then its own, until the caller's transaction ends.
+    Raises :class:`NotFound`."""
+    stream_id = Departure.objects.filter(pk=departure_id).values_list("stream", flat=True).first()
+    if stream_id is None:
+        raise _not_found(departure_id)
+    stream = LetterStream.objects.select_for_update().get(pk=stream_id)
+    found = Departure.objects.select_for_update().filter(pk=departure_id).first()
+    if found is None:
+        raise _not_found(departure_id)
+    found.stream = stream
+    return found
+
+
+def is_outdated(departure: Departure, now: datetime) -> bool:
+    """Whether it has been kept for as long as it is."""
+    return departure.done_at is not None and departure.done_at <= now - KEPT
+
+
+@transaction.atomic
+def forget_some(now: datetime) -> int:
+    """Forget some of what is outdated, the oldest first; returns how many."""
+    outdated = Departure.objects.filter(state__in=ENDED, done_at__lte=now - KEPT)
+    rows = outdated.select_for_update(skip_locked=True).order_by("id")
+    ids = list(rows.values_list("pk", flat=True)[:AT_ONCE])
+    if not ids:
+        return 0
+    wanted = Departure.objects.filter(pk__in=ids)
+    by_stream = wanted.values_list("stream__server", "stream__name").annotate(rows=Count("pk"))
+    streams = {f"{server}/{name}": rows for server, name, rows in by_stream.order_by()}
+    wanted.delete()
+    audit.record(
+        actor=RETENTION,
+        action="dead_letter.archived",
+        target="dlq",
+        reason=f"What left more than {KEPT.days} days ago is kept no longer.",
+        after={"forgotten": len(ids), "streams": streams},
+        now=now,
+    )
+    return len(ids)
+
+
+def _not_found(departure_id: int) -> NotFound:
+    return NotFound(f"The archive of dead letters has no {departure_id} (any more).")

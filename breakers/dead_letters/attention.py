@@ -1,0 +1,114 @@
+"""What dead letters have waiting for a person."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Min, Q
+
+from breakers.dead_letters import alarms, configured, replays, streams
+from breakers.models.dead_letters import Departure, LetterServer, LetterStream
+from controlplane.core.durations import readable
+from controlplane.core.jobs.models import Job
+from controlplane.core.sections import Waiting
+
+MOST = 100
+HELD_LONG = timedelta(minutes=10)
+OPEN_LONG = timedelta(minutes=5)
+State = Departure.State
+
+
+def backlogs(now: datetime) -> Sequence[Waiting]:
+    """Streams that were too deep for too long, the deepest first."""
+    rows = [one for one in streams.listed(now) if one.alarmed_at is not None]
+    return [
+        Waiting(
+            kind="dlq_backlog",
+            severity="warning",
+            title=f"{one.depth:,} dead letters in {one.name}",
+            detail=f"On {one.server}; find out what they fail of, fix it, and replay them.",
+            path=alarms.path(one),
+            since=min(one.over_since or one.alarmed_at or now, now),
+        )
+        for one in sorted(rows, key=lambda one: -one.depth)
+    ][:MOST]
+
+
+def away(now: datetime) -> Sequence[Waiting]:
+    """Servers that don't answer: nobody knows what lies there, and nothing leaves."""
+    names = configured.sources().servers
+    rows = LetterServer.objects.filter(is_away=True, name__in=names).order_by("since", "name")
+    return [
+        Waiting(
+            kind="dlq_server_away",
+            severity="warning",
+            title=f"The Redis server {one.name} does not answer",
+            detail=f"Its dead letters can't be read or retried: {one.error or 'it is away'}.",
+            path=alarms.PAGES,
+            since=min(one.since or now, now),
+        )
+        for one in rows[:MOST]
+    ]
+
+
+def stalled(now: datetime) -> Sequence[Waiting]:
+    """What was begun and does not go on: intents that stay open, replays that are held."""
+    return [*_open_intents(now), *_held(now)]
+
+
+def overfull(now: datetime) -> Sequence[Waiting]:
+    """Streams with more than is kept: what is beyond it goes to the archive within the hour."""
+    most = configured.sources().most_kept
+    rows = [one for one in streams.listed(now) if one.depth > most and one.gone_at is None]
+    return [
+        Waiting(
+            kind="dlq_overfull",
+            severity="info",
+            title=f"{one.depth - most:,} dead letters of {one.name} are about to be archived",
+            detail=f"{one.depth:,} lie there and {most:,} are kept; the oldest go first, and can be"
+            " restored for 30 days.",
+            path=alarms.path(one),
+            since=min(one.over_since or one.oldest_at or now, now),
+        )
+        for one in rows
+        if one.source == LetterStream.Source.STREAM
+    ][:MOST]
+
+
+def _open_intents(now: datetime) -> list[Waiting]:
+    late = Q(state=State.INTENDED, intended_at__lte=now - OPEN_LONG)
+    late |= Q(state=State.RESTORING, restored_at__lte=now - OPEN_LONG)
+    # Those of a job that goes on are its own to settle.
+    own = Q(job=None) | ~Q(job__state__in=Job.LIVE)
+    counted = Departure.objects.filter(late, own).values("stream")
+    found = {row["stream"]: row["since"] for row in counted.annotate(since=Min("intended_at"))}
+    rows = LetterStream.objects.filter(pk__in=found).order_by("pk")[:MOST]
+    return [
+        Waiting(
+            kind="dlq_unsettled",
+            severity="warning",
+            title=f"Dead letters of {one.name} are stuck on their way",
+            detail=f"They were to leave {one.server} and have not for more than"
+            f" {readable(OPEN_LONG)}. It is tried again all the time; look at the server.",
+            path=alarms.path(one),
+            since=min(found[one.pk], now),
+        )
+        for one in rows
+    ]
+
+
+def _held(now: datetime) -> list[Waiting]:
+    """How long one is held is not on record; since its last letter moved, or it began, is."""
+    rows = Job.objects.filter(kind=replays.KIND, state=Job.State.HOLDING)
+    held = rows.filter(created_at__lte=now - HELD_LONG).order_by("created_at")
+    long = [one for one in held[:MOST] if (one.checkpoint_at or one.created_at) <= now - HELD_LONG]
+    return [
+        Waiting(
+            kind="dlq_replay_held",
+            severity="warning",
+            title=f"The replay of {one.subject.removeprefix('dlq:')} is held",
+            detail=one.hold_reason or "It waits for a breaker to close.",
+            path=f"{alarms.PAGES}jobs/{one.pk}/",
+            since=min(one.checkpoint_at or one.created_at, now),
+        )
+        for one in long
+    ]

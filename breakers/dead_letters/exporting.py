@@ -1,0 +1,78 @@
+"""A stream's letters as lines of a file: read and written some at a time, whatever there are."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from breakers.dead_letters import fingerprints, ids, listing, showing
+from breakers.dead_letters.entries import Entry
+from breakers.dead_letters.filters import Chosen
+from breakers.dead_letters.redaction import Redaction
+from breakers.models.dead_letters import LetterStream
+from controlplane.core.audit.export import FORMULA_STARTS
+
+COLUMNS = (
+    "id", "failed_at", "added_at", "error_type", "error", "fingerprint", "attempts", "group",
+    "original_id", "retries", "retry_of", "size_bytes", "fields",
+)  # fmt: skip
+FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+
+
+def letters(
+    stream: LetterStream, chosen: Chosen, *, until: str, redaction: Redaction
+) -> Iterator[dict[str, Any]]:
+    """Every letter that is meant up to the id `until`, the oldest first, with whole values.
+
+    Raises :class:`servers.ServerAway` wherever it is by then.
+    """
+    last = ids.position(until) if until else ""
+    cursor = ""
+    while last:
+        page = listing.page(
+            stream,
+            chosen,
+            cursor=cursor,
+            limit=listing.MOST,
+            newest_first=False,
+            whole=True,
+        )
+        for entry in page.entries:
+            if entry.position > last:
+                return
+            yield letter(entry, redaction)
+        cursor = page.next
+        if not cursor or ids.position(cursor) >= last:
+            return
+
+
+def letter(entry: Entry, redaction: Redaction) -> dict[str, Any]:
+    digest = fingerprints.of(entry.error_type, entry.error).digest
+    return showing.letter(entry, redaction=redaction, fingerprint=digest, measure=showing.WHOLLY)
+
+
+def lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:
+    """The file, a line at a time. In CSV a text that a spreadsheet would run gets an apostrophe."""
+    if format == "jsonl":
+        for row in rows:
+            yield orjson.dumps(row) + b"\n"
+        return
+    writer = csv.writer(_Echo())
+    yield writer.writerow(COLUMNS).encode()
+    for row in rows:
+        yield writer.writerow([_cell(row[column]) for column in COLUMNS]).encode()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    said = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return f"'{said}" if said.startswith(FORMULA_STARTS) else said
+
+
+class _Echo:
+    """A file that returns what is written to it."""
+
+    def write(self, text: str) -> str:
+        return text

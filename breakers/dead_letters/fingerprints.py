@@ -1,0 +1,79 @@
+"""Which letters failed alike: an error with what varies taken out, and a digest of that. Pure."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+LONGEST = 500
+"""Characters of an error that count. As UTF-8 they are shorter than what a list reads of a value,
+so that an error is of the same group however much of it was read."""
+LONGEST_TYPE = 200
+_DIGITS = 16  # of the digest
+
+_QUOTES = frozenset("\"'`“«")
+_QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|“[^”]*”|«[^»]*»|(?<!\w)'[^']*'(?!\w)")
+_SUSPICIOUS = re.compile(r"(?<![\w.,+:@-])[\w.,+:@-]*[\d@][\w.,+:@-]*")
+"""Words with a digit, or an address: nothing else varies. Words are few, so that is quick."""
+_VARIES = (
+    ("time", r"\b\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b"),
+    ("time", r"\b\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?\b"),
+    ("id", r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b"),
+    ("address", r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"),
+    ("address", r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
+    ("id", r"\b0x[0-9a-f]+\b"),
+    ("id", r"\b(?=[a-z]*\d)(?=\d*[a-z])[0-9a-z]{12,}\b"),  # Digits and letters: made by no person.
+    ("id", r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b"),
+    ("id", r"\b\d{10,}-\d+\b"),  # Of an entry in a stream.
+    ("n", r"(?:(?<!\w)[-+])?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?"),
+)
+_VARYING = re.compile(
+    "|".join(f"(?P<{name}{number}>{one})" for number, (name, one) in enumerate(_VARIES)),
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """`digest` (16 hexadecimal digits) is the same for what failed alike; `pattern` is the error
+    with `<n>`, `<id>`, `<text>`, `<time>` and `<address>` for what varies."""
+
+    digest: str
+    pattern: str
+
+
+def of(error_type: str, error: str) -> Fingerprint:
+    """The fingerprint of an error of this type; either may be empty."""
+    return _of(error_type[:LONGEST_TYPE], error[: LONGEST + 1])
+
+
+@lru_cache(maxsize=1000)
+def _of(error_type: str, error: str) -> Fingerprint:
+    text = _beginning(error)
+    if not _QUOTES.isdisjoint(text):
+        text = _QUOTED.sub("<text>", text)
+    pattern = " ".join(_SUSPICIOUS.sub(_without_what_varies, text).split())
+    said = f"{error_type}\0{pattern}".encode("utf-8", "surrogatepass")
+    return Fingerprint(hashlib.sha256(said).hexdigest()[:_DIGITS], pattern[:LONGEST])
+
+
+def _beginning(error: str) -> str:
+    """What counts of an error: up to a space if it is cut, so that no half of a number is left, and
+    without a quotation that does not end."""
+    if len(error) <= LONGEST:
+        return error
+    cut = error[:LONGEST]
+    whole = cut.rpartition(" ")[0] or cut
+    for quote in ('"', "`"):
+        if whole.count(quote) % 2:
+            whole = f"{whole[: whole.rindex(quote)]}{quote}{quote}"
+    return whole
+
+
+def _without_what_varies(found: re.Match[str]) -> str:
+    word = found[0]
+    return "<n>" if word.isdigit() else _VARYING.sub(_placeholder, word)
+
+
+def _placeholder(found: re.Match[str]) -> str:
+    return f"<{str(found.lastgroup).rstrip('0123456789')}>"

@@ -1,0 +1,49 @@
+"""Letters that lie in a stream, by what they failed of: from the index alone."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from breakers.models.dead_letters import LetterStream
+
+MOST = 500
+
+_GROUPS = """
+    SELECT known.fingerprint, known.error_type, known.pattern, known.sample, lying.count,
+           lying.first_at, lying.last_at, lying.oldest, lying.newest
+    FROM (
+        SELECT group_id, count(*) AS count, min(failed_at) AS first_at, max(failed_at) AS last_at,
+               min(position) AS oldest, max(position) AS newest
+        FROM breakers_letter
+        WHERE stream_id = %(stream)s
+          AND (%(since)s::timestamptz IS NULL OR failed_at >= %(since)s)
+        GROUP BY group_id
+    ) lying JOIN breakers_lettergroup known ON known.id = lying.group_id
+    ORDER BY lying.count DESC, lying.last_at DESC, known.fingerprint LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True)
+class Group:
+    """`count` letters that lie in the stream and failed alike, the first and the last of them by
+    when they failed. `oldest` and `newest` are positions. `pattern` is the error with what varies
+    taken out, `sample` one as it came."""
+
+    fingerprint: str
+    error_type: str
+    pattern: str
+    sample: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    oldest: str
+    newest: str
+
+
+def of(stream: LetterStream, *, since: datetime | None = None, most: int = MOST) -> list[Group]:
+    """The largest groups first; only what failed `since` is counted, if that is given."""
+    values = {"stream": stream.pk, "since": since, "most": most}
+    with connection.cursor() as cursor:
+        cursor.execute(_GROUPS, values)
+        return [Group(*row) for row in cursor.fetchall()]

@@ -1,0 +1,176 @@
+"""What a dead letter went through: each time that it failed, and what was done about it.
+
+A retry says in the message which dead letter it was; what was done to that one is on record here,
+so that the way back is a chain of those. It ends where the record does.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from breakers.dead_letters import differences, ids, packing
+from breakers.dead_letters.differences import Change
+from breakers.dead_letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, Pairs
+from breakers.dead_letters.redaction import Redaction
+from breakers.models import Departure, LetterStream
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import NotFound
+
+MOST_BACK = 20
+COMPARED_BYTES = 1024 * 1024
+"""Messages up to this size are compared with what became of them."""
+FAILED = "failed"
+_DONE = {
+    Departure.Action.RETRY: "retried",
+    Departure.Action.DISCARD: "discarded",
+    Departure.Action.PURGE: "purged",
+    Departure.Action.AGE: "archived",
+    Departure.Action.LENGTH: "archived",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to it. `kind` is `failed`, `retried`, `discarded`, `purged`,
+    `archived` (by retention) or `restored`; `leaving` if it is about to, and `gone` if somebody
+    else had taken it away. `id` is the dead letter's at that time, `new_id` what it became."""
+
+    kind: str
+    id: str
+    at: datetime | None
+    error: str = ""
+    error_type: str = ""
+    attempts: int | None = None
+    group: str = ""
+    by: str = ""
+    reason: str = ""
+    action: str = ""
+    new_id: str = ""
+    edited: bool = False
+    changes: tuple[Change, ...] = ()
+    departure: int | None = None
+
+
+def of(
+    stream: LetterStream,
+    entry: Entry,
+    *,
+    redaction: Redaction | None,
+    departures: list[Departure] | None = None,
+) -> list[Event]:
+    """What happened to an entry that is read as far as it is shown, the oldest first.
+
+    `departures` are those of this very entry, if they are known.
+    """
+    own = _departures(stream, entry.position) if departures is None else departures
+    events = [_failed(entry, redaction)]
+    for departure in own:
+        events += _left(departure, redaction)
+    for earlier, failed in _earlier(stream, entry.retry_of):
+        events = [_failed(failed, redaction), *_left(earlier, redaction), *events]
+    return events
+
+
+def of_departure(departure: Departure, *, redaction: Redaction | None) -> list[Event]:
+    """What happened to a letter that has left, the oldest first."""
+    entry = Entry(ids.entry_id(departure.position), packing.unpack(departure.fields))
+    return of(departure.stream, entry, redaction=redaction)
+
+
+def resource(event: Event) -> dict[str, Any]:
+    """An event as JSON: what it does not say is left out."""
+    said: dict[str, Any] = {
+        "kind": event.kind,
+        "id": event.id,
+        "at": timestamp(event.at) if event.at else None,
+    }
+    for name in ("error", "error_type", "group", "by", "reason", "action", "new_id"):
+        if getattr(event, name):
+            said[name] = getattr(event, name)
+    for name in ("attempts", "departure"):
+        if getattr(event, name) is not None:
+            said[name] = getattr(event, name)
+    if event.kind != FAILED:
+        said["edited"] = event.edited
+        said["changes"] = [
+            {"path": one.path, "before": one.before, "after": one.after} for one in event.changes
+        ]
+    return said
+
+
+def _failed(entry: Entry, redaction: Redaction | None) -> Event:
+    seen = entry if redaction is None else redaction.entry(entry)
+    return Event(
+        FAILED,
+        id=entry.id,
+        at=entry.failed_at,
+        error=seen.error[: differences.SHOWN_BYTES],
+        error_type=seen.error_type,
+        attempts=entry.attempts,
+        group=seen.group,
+    )
+
+
+def _left(departure: Departure, redaction: Redaction | None) -> Iterator[Event]:
+    states = Departure.State
+    kind = _DONE[Departure.Action(departure.action)]
+    kind = {states.INTENDED: "leaving", states.GONE: "gone"}.get(states(departure.state), kind)
+    is_restored = departure.state == states.RESTORED
+    yield Event(
+        kind,
+        id=ids.entry_id(departure.position),
+        at=departure.done_at or departure.intended_at,
+        by=departure.by,
+        reason=departure.reason,
+        action=departure.action,
+        new_id="" if is_restored else departure.new_id,
+        edited=departure.edited is not None,
+        changes=tuple(_edits(departure, redaction)),
+        departure=departure.pk,
+    )
+    if is_restored:
+        yield Event(
+            "restored",
+            id=ids.entry_id(departure.position),
+            at=departure.restored_at,
+            by=departure.restored_by,
+            reason=departure.restore_reason,
+            new_id=departure.new_id,
+            departure=departure.pk,
+        )
+
+
+def _edits(departure: Departure, redaction: Redaction | None) -> list[Change]:
+    if departure.edited is None or departure.size_bytes > COMPARED_BYTES:
+        return []
+    before, after = packing.unpack(departure.fields), packing.unpack(departure.edited)
+    return differences.between(_message(before), _message(after), redaction)
+
+
+def _earlier(stream: LetterStream, retry_of: str) -> Iterator[tuple[Departure, Entry]]:
+    """The retries that it came from, the last first, each with the letter as it was then."""
+    seen: set[str] = set()
+    while retry_of and retry_of not in seen and len(seen) < MOST_BACK:
+        seen.add(retry_of)
+        try:
+            position = ids.position(retry_of)
+        except NotFound:  # Whatever a producer wrote there.
+            return
+        found = [one for one in _departures(stream, position) if one.action == "retry"]
+        if not found:
+            return
+        entry = Entry(ids.entry_id(position), packing.unpack(found[-1].fields))
+        yield found[-1], entry
+        retry_of = entry.retry_of
+
+
+def _departures(stream: LetterStream, position: str) -> list[Departure]:
+    rows = Departure.objects.filter(stream=stream, position=position)
+    return list(rows.order_by("id")[:MOST_BACK])
+
+
+def _message(pairs: Pairs) -> list[tuple[bytes, bytes]]:
+    """What a consumer saw as the message; what failing and retrying adds differs anyway."""
+    ours = METADATA | {RETRY_OF, RETRY_COUNT}
+    return [(name, value) for name, value in pairs if name not in ours]

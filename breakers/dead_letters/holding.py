@@ -1,0 +1,98 @@
+"""What holds a replay back: an open breaker of those who would get the letters again.
+
+The questions are core's gates, which the breakers' own tick answers.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from breakers import names
+from breakers.models import Channel, Dependency, Letter, LetterStream, Replay
+from controlplane.core.errors import InvalidInput
+from controlplane.core.gates import services as gates
+from controlplane.core.gates.questions import FAIL, Answer, Question
+from controlplane.core.gates.verdicts import FRESH
+from controlplane.core.jobs.models import Job
+
+TYPE = "breaker"
+MOST = 20
+
+
+def by_registry(stream: LetterStream) -> list[str]:
+    """The dependencies whose consumers read the origin of these letters, as it is registered: of
+    the consumer groups that failed, where channels and letters say which."""
+    failed = Letter.objects.filter(stream=stream).exclude(consumer_group="")
+    groups = set(failed.values_list("consumer_group", flat=True).distinct())
+    found = Channel.objects.filter(kind=Channel.Kind.STREAM, stream=stream.origin)
+    wanted = {
+        names.dependency(one.producer, one.consumer)
+        for one in found
+        if one.consumer and (not one.group or not groups or one.group in groups)
+    }
+    return sorted(_known(wanted))[:MOST]
+
+
+def checked(given: Sequence[Any]) -> list[str]:
+    """The dependencies that somebody named. Raises :class:`InvalidInput` for what is none."""
+    wanted = list(dict.fromkeys(given)) if all(isinstance(one, str) for one in given) else None
+    if wanted is None or len(wanted) > MOST:
+        raise InvalidInput({"waits_for": [f"Must be up to {MOST} names like core->oracle."]})
+    if unknown := [one for one in wanted if one not in _known(wanted)]:
+        raise InvalidInput({"waits_for": [f"No dependency is named {unknown[0][:100]!r} here."]})
+    return wanted
+
+
+def begin(replay: Replay, now: datetime) -> None:
+    """Have the questions answered from now on, in the caller's transaction."""
+    gates.ask(_questions(replay.job, replay.waits_for, now))
+
+
+def end(replay: Replay) -> None:
+    """Nobody needs an answer any more, in the caller's transaction."""
+    gates.withdraw([one.key for one in _questions(replay.job, replay.waits_for, None)])
+
+
+def why(replay: Replay, now: datetime) -> str:
+    """What it waits for, in a sentence; empty if nothing holds it back."""
+    questions = _questions(replay.job, replay.waits_for, None)
+    for question, answer in zip(questions, gates.answers(questions, now), strict=True):
+        is_known = _is_known(answer, question.since, now)
+        if said := _why(str(question.spec["dependency"]), answer, is_known):
+            return said
+    return ""
+
+
+def _questions(job: Job, waits_for: Sequence[str], now: datetime | None) -> list[Question]:
+    """The same ones each time they are asked for: `since` is when the job was begun."""
+    since = now or job.created_at
+    return [
+        Question(f"job:{job.pk}:{number}", {"type": TYPE, "dependency": name}, since)
+        for number, name in enumerate(waits_for)
+    ]
+
+
+def _why(name: str, answer: Answer, is_known: bool) -> str:
+    """A breaker that nobody reports holds nothing: there may be none."""
+    why = str(answer.evidence.get("why") or "it is tried again")
+    if not is_known:
+        return f"Whether the breaker of {name} is closed is not known: {why}."
+    if answer.verdict == FAIL or answer.evidence.get("half_open"):
+        return f"The breaker of {name} is not closed: {why}."
+    return ""
+
+
+def _is_known(answer: Answer, since: datetime, now: datetime) -> bool:
+    """Whether somebody has looked since the job began, and lately."""
+    said = answer.evidence.get("observed_at")
+    if not isinstance(said, str):
+        return False
+    return max(since, now - FRESH) <= datetime.fromisoformat(said) <= now + FRESH
+
+
+def _known(wanted: Sequence[str] | set[str]) -> set[str]:
+    pairs = [pair for one in wanted if (pair := names.parts(one))]
+    found = Dependency.objects.registered().filter(
+        caller__in=[caller for caller, _ in pairs], callee__in=[callee for _, callee in pairs]
+    )
+    return {names.dependency(*pair) for pair in found.values_list("caller", "callee")} & set(wanted)

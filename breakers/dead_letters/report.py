@@ -1,0 +1,155 @@
+"""Dead letters in the weekly report: what arrived, what left, and what failed most."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Max, Q, Sum
+
+from breakers.dead_letters import alarms, streams, weekly
+from breakers.dead_letters.weekly import Failed
+from breakers.models.dead_letters import Departure, DepthMinute, Gap, LetterStream
+from controlplane.core.sections import Chart, ReportRow, ReportSection
+
+MOST_ROWS = 50
+MOST_GROUPS = 8
+LONGEST_LABEL = 60
+COLUMNS = ("stream", "arrived", "retried", "discarded", "archived", "vanished", "deepest", "depth")
+RETRIED = Q(action="retry")
+DISCARDED = Q(action__in=["discard", "purge"])
+ARCHIVED = Q(action__in=["age", "length"])
+
+
+@dataclass(frozen=True)
+class Week:
+    """A stream's week: how many letters came and went how, and how many lay there at most."""
+
+    stream: LetterStream
+    arrived: int
+    retried: int
+    discarded: int
+    archived: int
+    vanished: int
+    deepest: int
+
+    @property
+    def is_empty(self) -> bool:
+        figures = (self.arrived, self.retried, self.discarded, self.archived)
+        return not any((*figures, self.vanished, self.deepest, self.stream.depth))
+
+
+def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """The streams of which the most letters arrived in the week, and the groups."""
+    weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]
+    weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
+    failed = weekly.most_failed(start, end, MOST_GROUPS)
+    return ReportSection(
+        slug="dead-letters",
+        title="Dead letters",
+        summary=_in_words(weeks),
+        tone=_tone(weeks),
+        columns=COLUMNS,
+        rows=tuple(_row(one) for one in weeks[:MOST_ROWS]),
+        total=len(weeks),
+        charts=(_chart(failed),) if failed else (),
+    )
+
+
+def _weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
+    known = [one for one in streams.listed(now) if one.source == LetterStream.Source.STREAM]
+    within = {"minute__gte": start, "minute__lt": end}
+    minutes = DepthMinute.objects.filter(**within).values("stream")
+    depths = {
+        row["stream"]: (int(row["arrived"] or 0), int(row["deepest"] or 0))
+        for row in minutes.order_by().annotate(arrived=Sum("arrived"), deepest=Max("most"))
+    }
+    left = _left(start, end)
+    gaps = Gap.objects.filter(noticed_at__gte=start, noticed_at__lt=end).values("stream")
+    vanished = {row["stream"]: row["gone"] for row in gaps.order_by().annotate(gone=Sum("count"))}
+    return [
+        Week(
+            one,
+            arrived=depths.get(one.pk, (0, 0))[0],
+            vanished=int(vanished.get(one.pk, 0)),
+            deepest=depths.get(one.pk, (0, 0))[1],
+            **left.get(one.pk, {"retried": 0, "discarded": 0, "archived": 0}),
+        )
+        for one in known
+    ]
+
+
+def _left(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
+    """By stream, what left in the week; what was restored since had left as well. Intents are
+    written when letters leave, so that the index by that time finds them."""
+    gone = Departure.objects.filter(intended_at__gte=start, intended_at__lt=end)
+    gone = gone.exclude(state__in=[Departure.State.INTENDED, Departure.State.GONE])
+    counted = (
+        gone.order_by()
+        .values("stream")
+        .annotate(
+            retried=Count("pk", filter=RETRIED),
+            discarded=Count("pk", filter=DISCARDED),
+            archived=Count("pk", filter=ARCHIVED),
+        )
+    )
+    return {
+        row["stream"]: {name: row[name] for name in ("retried", "discarded", "archived")}
+        for row in counted
+    }
+
+
+def _row(one: Week) -> ReportRow:
+    cells = {
+        "stream": str(one.stream),
+        "arrived": one.arrived,
+        "retried": one.retried,
+        "discarded": one.discarded,
+        "archived": one.archived,
+        "vanished": one.vanished,
+        "deepest": one.deepest,
+        "depth": one.stream.depth,
+    }
+    return ReportRow(cells, alarms.path(one.stream))
+
+
+def _in_words(weeks: list[Week]) -> str:
+    arrived = sum(one.arrived for one in weeks)
+    lying = sum(one.stream.depth for one in weeks)
+    if not arrived and not lying:
+        return "No message died."
+    said = f"{_letters(arrived)} arrived in {_streams(sum(one.arrived > 0 for one in weeks))}"
+    retried = sum(one.retried for one in weeks)
+    dropped = sum(one.discarded + one.archived for one in weeks)
+    said += f"; {retried:,} retried, {dropped:,} discarded or archived, and {lying:,} lie there now"
+    vanished = sum(one.vanished for one in weeks)
+    return f"{said}. {_letters(vanished)} vanished, not through us." if vanished else f"{said}."
+
+
+def _tone(weeks: list[Week]) -> str:
+    if any(one.stream.alarmed_at is not None or one.vanished for one in weeks):
+        return "warn"
+    return "good"
+
+
+def _chart(failed: list[Failed]) -> Chart:
+    bars = tuple((_label(one), float(one.arrived)) for one in failed)
+    said = ", ".join(f"{label} {value:,.0f}" for label, value in bars)
+    return Chart(
+        title="What failed most this week",
+        unit="dead letters",
+        alt=f"Dead letters that arrived, by what they failed of: {said}.",
+        bars=bars,
+    )
+
+
+def _label(one: Failed) -> str:
+    said = ": ".join(part for part in (one.error_type, one.pattern) if part) or "no error given"
+    return said if len(said) <= LONGEST_LABEL else f"{said[: LONGEST_LABEL - 1].rstrip()}…"
+
+
+def _letters(count: int) -> str:
+    return "1 dead letter" if count == 1 else f"{count:,} dead letters"
+
+
+def _streams(count: int) -> str:
+    return "1 stream" if count == 1 else f"{count:,} streams"

@@ -1,0 +1,63 @@
+"""What live notes about dead letters name, as it stands now."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from breakers.dead_letters import configured, replays, resources, streams
+from breakers.models.dead_letters import LetterServer, LetterStream
+from controlplane.core.canonical import timestamp
+from controlplane.core.jobs.models import Job
+
+JOB, SERVER = "job:", "server:"
+LARGEST = 2**63 - 1
+
+
+def read(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
+    """Streams (`default/axiom:dlq:events`), bulk jobs (`job:17`) and servers (`server:default`) of
+    these ids. No name of a server has a colon, so that they are told apart."""
+    jobs = {one.removeprefix(JOB): one for one in ids if one.startswith(JOB)}
+    away = {one.removeprefix(SERVER): one for one in ids if one.startswith(SERVER)}
+    return {
+        **_streams([one for one in ids if not one.startswith((JOB, SERVER))], now),
+        **_jobs(jobs, now),
+        **_servers(away),
+    }
+
+
+def _streams(ids: Sequence[str], now: datetime) -> dict[str, dict[str, Any]]:
+    wanted = Q(pk=None)
+    for one in ids:
+        server, _, name = one.partition("/")
+        wanted |= Q(server=server, name=name)
+    sources = configured.sources()
+    rows = [
+        row
+        for row in LetterStream.objects.filter(wanted)
+        if row.source == LetterStream.Source.OUTBOX or sources.origin_of(row.name) is not None
+    ]
+    shown = resources.streams(rows, streams.growth(rows, now))
+    return {str(row): one for row, one in zip(rows, shown, strict=True)}
+
+
+def _jobs(ids: dict[str, str], now: datetime) -> dict[str, dict[str, Any]]:
+    pks = [int(pk) for pk in ids if pk.isascii() and pk.isdigit() and int(pk) <= LARGEST]
+    jobs = Job.objects.filter(pk__in=pks, replay__isnull=False).select_related("replay__stream")
+    found = jobs.prefetch_related("steps")
+    return {ids[str(job.pk)]: replays.resource(job, now) for job in found}
+
+
+def _servers(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
+    return {ids[row.name]: server(row) for row in LetterServer.objects.filter(pk__in=ids)}
+
+
+def server(row: LetterServer) -> dict[str, Any]:
+    """Whether a server answers, and since when."""
+    return {
+        "server": row.name,
+        "away": row.is_away,
+        "since": timestamp(row.since) if row.since else None,
+        "asked_at": timestamp(row.asked_at) if row.asked_at else None,
+    }

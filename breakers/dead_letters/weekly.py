@@ -1,0 +1,59 @@
+"""What failed most in a while: letters by group and day, also those that have left since."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from django.db.models import Sum
+
+from breakers.dead_letters import configured
+from breakers.models.dead_letters import GroupDay, LetterGroup
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A group of one stream: how many of its letters arrived, in all and by day (UTC)."""
+
+    server: str
+    stream: str
+    fingerprint: str
+    error_type: str
+    pattern: str
+    arrived: int
+    days: Mapping[date, int]
+
+
+def most_failed(start: datetime, end: datetime, most: int) -> list[Failed]:
+    """Up to `most` groups of which the most letters arrived on the days from `start` up to the one
+    before `end` (that of `end` too, unless it is midnight there), the largest first."""
+    days = GroupDay.objects.filter(day__gte=_day(start), day__lte=_last_day(end))
+    served = days.filter(group__stream__server__in=configured.sources().servers)
+    summed = served.values("group").annotate(total=Sum("arrived")).order_by("-total", "group")
+    totals = {one["group"]: int(one["total"]) for one in summed[:most]}
+    groups = LetterGroup.objects.select_related("stream").in_bulk(totals)
+    by_day: dict[int, dict[date, int]] = {pk: {} for pk in totals}
+    for row in days.filter(group__in=totals).order_by("day"):
+        by_day[row.group_id][row.day] = row.arrived
+    return [_failed(groups[pk], total, by_day[pk]) for pk, total in totals.items() if pk in groups]
+
+
+def _failed(group: LetterGroup, arrived: int, days: Mapping[date, int]) -> Failed:
+    return Failed(
+        server=group.stream.server,
+        stream=group.stream.name,
+        fingerprint=group.fingerprint,
+        error_type=group.error_type,
+        pattern=group.pattern,
+        arrived=arrived,
+        days=days,
+    )
+
+
+def _day(moment: datetime) -> date:
+    return moment.astimezone(UTC).date()
+
+
+def _last_day(end: datetime) -> date:
+    """Of the moments before `end`."""
+    before = end.astimezone(UTC)
+    return date.fromordinal(before.toordinal() - (before.time() == before.min.time()))

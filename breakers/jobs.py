@@ -1,0 +1,5 @@
+"""The kinds of jobs of this app."""
+
+from breakers.dead_letters import job
+
+__all__ = ["job"]

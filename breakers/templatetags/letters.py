@@ -1,0 +1,211 @@
+"""What templates say about dead letters: how a stream stands, what left and why, small drawings."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.db import DatabaseError, InterfaceError
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from breakers.dead_letters import ids, redaction
+from breakers.models.dead_letters import LetterStream
+from breakers.views.dead_letters import addresses, payload
+from controlplane.core.templatetags.screen import icon
+
+register = template.Library()
+
+ALARM_DEPTH = 100
+"""Letters; deeper than this for ten minutes is an alarm."""
+STEADY = 0.05  # letters a minute: less is neither growing nor shrinking
+DAYS_HEIGHT, DAY_WIDTH, DAY_STEP = 24, 7, 9
+
+# state → icon, word, tone
+STREAM_STATES = {
+    "alarm": ("critical", "Backlog", "overdue"),
+    "deep": ("warning", "Deep", "engaged"),
+    "growing": ("warning", "Growing", "pending"),
+    "waiting": ("letters", "Waiting", "quiet"),
+    "empty": ("check", "Empty", "released"),
+    "gone": ("close", "Gone", "quiet"),
+}
+# action → icon, word, tone, once it is done
+ACTIONS = {
+    "retry": ("undo", "Retried", "ramping"),
+    "discard": ("bin", "Discarded", "quiet"),
+    "purge": ("archive", "Purged", "quiet"),
+    "age": ("clock", "Too old", "quiet"),
+    "length": ("archive", "Too many", "quiet"),
+}
+DOES = {"retry": "Replay", "discard": "Discard", "purge": "Purge"}
+# What a departure's state says instead of its action.
+DEPARTURE_STATES = {
+    "intended": ("clock", "Under way", "pending"),
+    "gone": ("info", "Was gone", "quiet"),
+    "restoring": ("clock", "Being restored", "pending"),
+    "restored": ("check", "Restored", "released"),
+}
+# why → words, of a letter that a bulk job leaves where it is
+WHY_NOT = {
+    "retried_too_often": "retried too often before",
+    "in_flight": "on its way by somebody else",
+    "too_many_fields": "more than 3,500 fields",
+    "too_large": "larger than 64 MB",
+    "refused": "refused by the server",
+}
+
+
+@register.simple_tag
+def alarmed_streams() -> int:
+    """How many streams have a backlog that people were told of. Breaks no page."""
+    try:
+        found = LetterStream.objects.filter(alarmed_at__isnull=False, gone_at__isnull=True)
+        return found.count()
+    except (DatabaseError, InterfaceError):
+        return 0
+
+
+@register.simple_tag
+def letter_stream_state(stream: LetterStream, growth: float | None = None) -> SafeString:
+    """How it stands as icon, word and colour."""
+    return told(STREAM_STATES[state_of(stream, growth)])
+
+
+@register.filter
+def stream_condition(stream: LetterStream) -> str:
+    """What is said aloud when it changes."""
+    return STREAM_STATES[state_of(stream, None)][1].lower()
+
+
+@register.filter
+def is_deep(stream: LetterStream) -> bool:
+    return stream.depth > ALARM_DEPTH
+
+
+@register.filter
+def depth_tone(stream: LetterStream) -> str:
+    """The tone of the bar of its depth."""
+    return "failed" if stream.depth > ALARM_DEPTH else "holding"
+
+
+@register.simple_tag
+def departure_state(action: str, state: str) -> SafeString:
+    """What became of a letter as icon, word and colour."""
+    return told(DEPARTURE_STATES.get(state) or ACTIONS.get(action, ("info", action, "quiet")))
+
+
+@register.filter
+def stream_url(stream: LetterStream) -> str:
+    return addresses.of_stream(stream)
+
+
+@register.simple_tag
+def letter_url(stream: LetterStream, entry_id: str, what: str = "letter_page") -> str:
+    return addresses.of_letter(stream, entry_id, what)
+
+
+@register.filter
+def entry_id(position: str) -> str:
+    return ids.entry_id(position) if position else ""
+
+
+@register.filter
+def added_at(position: str) -> datetime | None:
+    return ids.added_at(position) if position else None
+
+
+@register.filter
+def growth_words(growth: float | None) -> str:
+    """`+12 a minute`, `−3 a minute`, `steady`."""
+    if growth is None:
+        return "not known yet"
+    if abs(growth) < STEADY:
+        return "steady"
+    sign = "+" if growth > 0 else "−"
+    size = abs(growth)
+    return f"{sign}{size:.1f} a minute" if size < 10 else f"{sign}{size:,.0f} a minute"
+
+
+@register.filter
+def byte_size(size: int | None) -> str:
+    """`812 B`, `4.9 KB`, `5.0 MB`."""
+    value = float(size or 0)
+    for unit in ("B", "KB", "MB"):
+        if value < 1000 or unit == "MB":
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1000
+    return ""
+
+
+@register.filter
+def why_not(name: str) -> str:
+    return WHY_NOT.get(name, str(name).replace("_", " "))
+
+
+@register.filter
+def action_icon(action: str) -> str:
+    return ACTIONS.get(action, ("info", "", ""))[0]
+
+
+@register.filter
+def action_word(action: str) -> str:
+    return ACTIONS.get(action, ("info", action, ""))[1]
+
+
+@register.filter
+def action_does(action: str) -> str:
+    """What a bulk job of this action is called."""
+    return DOES.get(action, action.capitalize())
+
+
+@register.filter
+def said_safely(said: str) -> str:
+    """What an error says, without secrets and without characters that can't be seen."""
+    hidden = redaction.configured_redaction().within((said or "").encode())
+    return payload.plain(hidden.decode(errors="replace"))
+
+
+@register.simple_tag
+def days_drawn(counts: Sequence[int]) -> SafeString:
+    """A column a day, the last one today; the sum stands beside it."""
+    most = max(counts, default=0) or 1
+    columns = format_html_join(
+        "",
+        '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="1"></rect>',
+        (_column(place, count, most) for place, count in enumerate(counts)),
+    )
+    width = DAY_STEP * len(counts) - (DAY_STEP - DAY_WIDTH)
+    return format_html(
+        '<svg class="days" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img" '
+        'aria-label="By day: {2}">{3}</svg>',
+        width,
+        DAYS_HEIGHT,
+        ", ".join(f"{count:,}" for count in counts),
+        columns,
+    )
+
+
+def _column(place: int, count: int, most: int) -> tuple[str, int, str, int, str]:
+    height = max(2.0, DAYS_HEIGHT * count / most) if count else 1.0
+    look = "days__day" if count else "days__none"
+    return look, DAY_STEP * place, f"{DAYS_HEIGHT - height:.1f}", DAY_WIDTH, f"{height:.1f}"
+
+
+def state_of(stream: LetterStream, growth: float | None) -> str:
+    if stream.gone_at is not None:
+        return "gone"
+    if not stream.depth:
+        return "empty"
+    if stream.alarmed_at is not None:
+        return "alarm"
+    if stream.depth > ALARM_DEPTH:
+        return "deep"
+    return "growing" if growth is not None and growth >= 1 else "waiting"
+
+
+def told(look: tuple[str, str, str] | Any) -> SafeString:
+    shown, word, tone = look
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
+    )

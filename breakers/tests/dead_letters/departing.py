@@ -1,0 +1,52 @@
+"""What tests of letters that leave have in common."""
+
+from typing import Any
+
+from breakers.dead_letters import leaving, reading
+from breakers.dead_letters.entries import Entry
+from breakers.models.dead_letters import Departure, LetterStream
+from breakers.tests.dead_letters.heaps import Heap
+from breakers.tests.fleet import NOW
+from controlplane.core.actors import Actor
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.people.roles import SCOPES_OF, Role
+
+REASON = "INC-4411 fixed in 2.14.1"
+
+
+def actor(name: str = "kim", role: Role = Role.OPERATOR) -> Actor:
+    return Actor(type="user", name=name, user_id=1, role=role, scopes=SCOPES_OF[role])
+
+
+KIM, LEE = actor("kim"), actor("lee")
+
+
+def declare(heap: Heap, *ids: str, action: str = "retry", by: Actor = KIM, **more: Any) -> Any:
+    stream = heap.stream()
+    given = {"reason": REASON, "now": NOW, **more}
+    entries = [entry(stream, one) for one in ids]
+    return leaving.declare(stream=stream, entries=entries, action=action, actor=by, **given)
+
+
+def entry(stream: LetterStream, entry_id: str) -> Entry:
+    found = reading.one(stream.server, stream.name, entry_id)
+    assert found is not None
+    return found
+
+
+def origin(heap: Heap) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """What was put back, in order."""
+    return list(heap.redis.xrange(f"{heap.prefix}:events"))
+
+
+def dead(heap: Heap) -> list[str]:
+    return [one.decode() for one, _ in heap.redis.xrange(heap.name())]
+
+
+def audited(action: str = "") -> list[AuditEntry]:
+    rows = AuditEntry.objects.order_by("id")
+    return list(rows.filter(action=action) if action else rows)
+
+
+def departures() -> list[tuple[str, str]]:
+    return list(Departure.objects.order_by("id").values_list("action", "state"))

@@ -1,0 +1,100 @@
+"""Who is told that a stream fills up, and that it is over."""
+
+from datetime import timedelta
+
+import pytest
+
+from breakers.dead_letters import sampling
+from breakers.models.dead_letters import LetterStream
+from breakers.tests.dead_letters.heaps import heap
+from breakers.tests.fleet import MINUTE, NOW, reachable, told
+from controlplane.core.outbox import wordings
+
+pytestmark = pytest.mark.django_db
+LATER = NOW + timedelta(minutes=10)
+
+
+@pytest.fixture
+def letters(settings):
+    reachable(settings)
+    with heap(settings) as given:
+        yield given
+
+
+def stream(letters):
+    return LetterStream.objects.get(name=letters.name())
+
+
+def test_a_stream_too_deep_for_ten_minutes_is_told_of_once(letters):
+    letters.fill(101)
+    for minutes in range(13):
+        sampling.turn(NOW + minutes * MINUTE)
+
+    (message,) = told("dlq.backlog")
+
+    assert message.created_at == LATER
+    assert stream(letters).alarmed_at == LATER
+    assert message.severity == "warning"
+    assert message.subject.startswith(f"dlq:default/{letters.prefix}")
+
+
+def test_a_stream_that_is_too_deep_for_a_while_only_is_not_told_of(letters):
+    letters.fill(101)
+    sampling.turn(NOW)
+    letters.redis.xdel(letters.name(), "1-0")
+    sampling.turn(NOW + MINUTE)
+    letters.fill(5, start=200)
+    sampling.turn(NOW + 2 * MINUTE)
+
+    sampling.turn(LATER)
+
+    assert told("dlq.backlog") == []
+    assert stream(letters).over_since == NOW + 2 * MINUTE
+
+
+def test_a_hundred_are_not_too_many(letters):
+    letters.fill(100)
+    sampling.turn(NOW)
+
+    sampling.turn(LATER)
+
+    assert told("dlq.backlog") == []
+
+
+def test_once_few_are_left_that_is_told_and_it_may_begin_again(letters):
+    letters.fill(101)
+    sampling.turn(NOW)
+    sampling.turn(LATER)
+    letters.redis.xtrim(letters.name(), maxlen=100, approximate=False)
+    sampling.turn(LATER + MINUTE)
+    letters.fill(1, start=200)
+    sampling.turn(LATER + 2 * MINUTE)
+
+    sampling.turn(LATER + 12 * MINUTE)
+
+    assert [len(told(event)) for event in ("dlq.backlog", "dlq.recovered")] == [2, 1]
+
+
+def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
+    letters.fill(101)
+    sampling.turn(NOW)
+    sampling.turn(LATER)
+    (message,) = told("dlq.backlog")
+
+    notice = wordings.notice(message.event, message.payload)
+
+    lines = dict(notice.lines)
+    assert notice.title.startswith(f"101 dead letters in default/{letters.prefix}")
+    assert (lines["More than"], lines["Since"]) == ("100", "2026-11-21 02:11:30 UTC")
+    assert lines["Most of them"] == "101 × order <n> failed"
+    assert notice.path == f"/dead-letters/default/{letters.prefix}%3Adlq%3Aevents/"
+
+
+def test_nobody_is_told_of_a_stream_whose_server_has_been_away_since(letters):
+    letters.fill(101)
+    sampling.turn(NOW)
+    LetterStream.objects.update(server="away")
+
+    sampling.turn(NOW + 25 * MINUTE)
+
+    assert told("dlq.backlog") == []

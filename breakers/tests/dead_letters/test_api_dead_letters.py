@@ -1,0 +1,205 @@
+"""Dead letters over HTTP: the shapes and statuses that clients are built on."""
+
+import csv
+import io
+import json
+from urllib.parse import quote
+
+import pytest
+
+from breakers.models import LetterStream
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core.http.tests.callers import as_role
+
+pytestmark = pytest.mark.django_db
+REASON = "broker is back, 0 errors since 02:10"
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+@pytest.fixture
+def viewer():
+    return as_role("viewer")
+
+
+@pytest.fixture
+def operator():
+    return as_role("operator")
+
+
+@pytest.fixture
+def admin():
+    return as_role("admin")
+
+
+def at(letters, rest="messages/", of="events"):
+    return f"/dlq/streams/{quote(letters.name(of), safe='')}/{rest}"
+
+
+def listed(api, letters, **filters):
+    answer = api.get(at(letters), filters)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def origin(letters, of="events"):
+    given = letters.redis.xrange(f"{letters.prefix}:{of}")
+    return [(one.decode(), {k.decode(): v.decode() for k, v in f.items()}) for one, f in given]
+
+
+def test_inbox_is_an_array_of_streams_and_the_outbox(viewer, letters):
+    LetterStream.objects.create(
+        server="default", name=letters.name(), origin="events", depth=3,
+        found_at="2026-01-01T00:00:00Z",
+    )  # fmt: skip
+
+    answer = viewer.get("/dlq/").json()
+
+    (row,) = [one for one in answer if one["name"] == letters.name()]
+    assert (row["source"], row["origin"], row["depth"]) == ("stream", "events", 3)
+    assert (row["oldest_at"], row["newest_at"], row["alerting"]) == (None, None, False)
+    assert row["growth_per_minute"] == 0
+
+
+def test_messages_are_listed_newest_first_redacted_and_page_by_page(viewer, letters):
+    sent = [letters.add(payload=json.dumps({"n": n, "password": "x"})) for n in range(5)]
+
+    first = listed(viewer, letters, limit=2)
+    second = viewer.get(first["next"].removeprefix("http://testserver")).json()
+
+    assert [one["id"] for one in first["results"]] == [sent[4], sent[3]]
+    assert [one["id"] for one in second["results"]] == [sent[2], sent[1]]
+    assert json.loads(first["results"][0]["fields"]["payload"]) == {
+        "n": 4,
+        "password": "[redacted]",
+    }
+    assert first["results"][0]["error_type"] == "TimeoutError"
+
+
+def test_messages_of_a_page_that_ends_have_no_next(viewer, letters):
+    letters.add()
+
+    answer = listed(viewer, letters)
+
+    assert (answer["next"], answer["complete"], len(answer["results"])) == (None, True, 1)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"error": "REFUSED"},
+        {"q": "seoul"},
+        {"field": "payload.order.items.0.sku=A-1"},
+        {"field": "payload.order.items.0.sku", "value": "A-1"},
+        {"error_type": "ConnectionError"},
+        {"error": "refused", "q": "seoul", "field": "payload.order"},
+    ],
+)
+def test_filter_finds_the_one_that_is_meant(viewer, letters, filters):
+    for number in range(3):
+        letters.add(error=f"timeout {number}", payload='{"order":{"items":[{"sku":"B-1"}]}}')
+    meant = letters.add(
+        error="refused by 10.0.0.1",
+        dlq_error_type="ConnectionError",
+        payload='{"order":{"items":[{"sku":"A-1"}],"city":"Seoul"}}',
+    )
+
+    answer = listed(viewer, letters, **filters)
+
+    assert [one["id"] for one in answer["results"]] == [meant]
+
+
+def test_filter_by_fingerprint_is_what_the_groups_say(viewer, letters):
+    for number in range(3):
+        letters.add(error=f"timeout of order {number}")
+    letters.add(error="refused", dlq_error_type="ConnectionError")
+
+    groups = viewer.get(at(letters, "groups/")).json()
+    largest = groups["results"][0]
+    found = listed(viewer, letters, fingerprint=largest["fingerprint"])
+
+    assert (largest["count"], groups["complete"], len(groups["results"])) == (3, True, 2)
+    assert largest["first"] <= largest["last"]
+    assert largest["sample"].startswith("timeout of order")
+    assert {one["fingerprint"] for one in found["results"]} == {largest["fingerprint"]}
+    assert len(found["results"]) == 3
+
+
+def test_one_message_has_its_history(viewer, letters):
+    sent = letters.add(dlq_attempts=3)
+
+    answer = viewer.get(at(letters, f"messages/{sent}/")).json()
+
+    assert (answer["id"], answer["stream"], answer["attempts"]) == (sent, letters.name(), 3)
+    assert [one["kind"] for one in answer["history"]] == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/dlq/streams/other%3Akey/messages/", 404),
+        ("/dlq/streams/outbox/messages/", 404),
+        ("{stream}messages/?server=nowhere", 404),
+        ("{stream}messages/1-1/", 404),
+        ("{stream}messages/not-an-id/", 404),
+        ("{stream}messages/?cursor=rubbish", 400),
+        ("{stream}messages/?limit=0", 400),
+        ("{stream}messages/?value=x", 400),
+        ("{stream}messages/?before=yesterday", 400),
+        ("{stream}export?format=xml", 400),
+        ("/dlq/jobs/999999/", 404),
+        ("/dlq/archive/999999/", 404),
+    ],
+)
+def test_what_is_unknown_or_wrong_is_said(viewer, letters, path, status):
+    letters.add()
+
+    answer = viewer.get(path.replace("{stream}", at(letters, "")))
+
+    assert answer.status_code == status, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_stream_with_slashes_and_percent_signs_in_its_name_is_found(operator, letters):
+    sent = letters.add(to="a/messages/50%25 off?#")
+    path = at(letters, f"messages/{sent}/", of="a/messages/50%25 off?#")
+
+    assert operator.get(path).json()["id"] == sent
+    assert operator.post(f"{path}retry", {"reason": REASON}).status_code == 200
+
+
+def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):
+    garbage = bytes(range(256))
+    deep = b"[" * 500 + b'"\\n"' + b"]" * 500
+    letters.redis.xadd(letters.name(), {garbage: garbage, b"": b"", b"deep": deep})
+    letters.redis.xadd(letters.name(), {b"big": b"x" * 5_000_000})
+    many = letters.redis.xadd(letters.name(), {f"f{n}": "v" for n in range(500)})
+    letters.redis.xadd(letters.name(), {b"dlq_error": garbage, b"dlq_failed_at": garbage})
+
+    answer = listed(viewer, letters)
+    one = viewer.get(at(letters, f"messages/{many.decode()}/")).json()
+
+    assert len(answer["results"]) == 4
+    assert answer["results"][2]["fields"]["big"]["bytes"] == 5_000_000
+    assert len(one["fields"]) == 500
+    assert listed(viewer, letters, q="nothing like it")["results"] == []
+    assert viewer.get(at(letters, "groups/")).status_code == 200
+    lines = b"".join(viewer.get(at(letters, "export")).streaming_content).splitlines()
+    assert len(lines) == 4
+    assert len(json.loads(lines[1])["fields"]["big"]) == 5_000_000
+
+
+def test_export_is_redacted_filtered_and_safe_in_a_spreadsheet(viewer, letters):
+    letters.add(error="=cmd()", password="x")
+    letters.add(error="other")
+
+    answer = viewer.get(at(letters, "export"), {"format": "csv", "error": "cmd"})
+    rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
+
+    assert answer["Content-Type"].startswith("text/csv")
+    assert [row["error"] for row in rows] == ["'=cmd()"]
+    assert json.loads(rows[0]["fields"])["password"] == "[redacted]"

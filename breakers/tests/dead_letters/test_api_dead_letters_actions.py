@@ -1,0 +1,240 @@
+"""What may be done with dead letters over HTTP, by whom, and what it answers."""
+
+from urllib.parse import quote
+
+import pytest
+
+from breakers.models import Departure
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.http.tests.callers import Api, as_role, with_token
+
+pytestmark = pytest.mark.django_db
+REASON = "broker is back, 0 errors since 02:10"
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+@pytest.fixture
+def viewer():
+    return as_role("viewer")
+
+
+@pytest.fixture
+def operator():
+    return as_role("operator")
+
+
+@pytest.fixture
+def admin():
+    return as_role("admin")
+
+
+def at(letters, rest="messages/", of="events"):
+    return f"/dlq/streams/{quote(letters.name(of), safe='')}/{rest}"
+
+
+def listed(api, letters, **filters):
+    answer = api.get(at(letters), filters)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def origin(letters, of="events"):
+    given = letters.redis.xrange(f"{letters.prefix}:{of}")
+    return [(one.decode(), {k.decode(): v.decode() for k, v in f.items()}) for one, f in given]
+
+
+def test_retry_puts_the_message_back_and_a_repeat_answers_the_same(operator, letters):
+    sent = letters.add(order="17")
+
+    first = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON})
+    again = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON})
+
+    ((new_id, fields),) = origin(letters)
+    assert first.status_code == again.status_code == 200
+    assert first.json()["retried"] is True
+    assert first.json()["new_id"] == again.json()["new_id"] == new_id
+    assert fields == {"order": "17", "dlq_retry_of": sent, "dlq_retry_count": "1"}
+    assert again.json()["repeated"] is True
+    assert AuditEntry.objects.filter(action="dead_letter.retried").count() == 1
+
+
+def test_retry_of_an_edited_message_tells_the_difference_when_it_fails_again(operator, letters):
+    sent = letters.add(payload='{"n":1}', keep="as it is")
+    body = {"reason": REASON, "edited_fields": {"payload": '{"n":2}'}}
+
+    operator.post(at(letters, f"messages/{sent}/retry"), body)
+    failed = letters.add(error="still wrong", payload='{"n":2}', dlq_retry_of=sent)
+    history = operator.get(at(letters, f"messages/{failed}/")).json()["history"]
+
+    ((_, fields),) = origin(letters)
+    assert (fields["payload"], fields["keep"]) == ('{"n":2}', "as it is")
+    assert [one["kind"] for one in history] == ["failed", "retried", "failed"]
+    assert history[1]["changes"] == [{"path": "payload.n", "before": "1", "after": "2"}]
+    assert (history[1]["edited"], history[1]["reason"]) == (True, REASON)
+
+
+def test_retry_that_is_a_dry_run_does_nothing(operator, letters):
+    sent = letters.add()
+
+    answer = operator.post(
+        at(letters, f"messages/{sent}/retry"), {"reason": REASON, "dry_run": True}
+    )
+
+    assert (answer.status_code, answer.json()["dry_run"]) == (200, True)
+    assert letters.redis.xlen(letters.name()) == 1
+    assert not Departure.objects.exists()
+
+
+def test_retry_of_what_is_gone_is_a_conflict(operator, letters):
+    sent = letters.add()
+    letters.redis.xdel(letters.name(), sent)
+
+    answer = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON})
+
+    assert answer.status_code == 409
+    assert operator.get(at(letters, f"messages/{sent}/")).status_code == 404
+
+
+def test_discard_is_archived_and_restored(operator, letters):
+    sent = letters.add(payload="kept")
+
+    gone = operator.post(at(letters, f"messages/{sent}/discard"), {"reason": REASON}).json()
+    one = operator.get(f"/dlq/archive/{gone['departure']}/").json()
+    (row,) = operator.get("/dlq/archive/", {"stream": letters.name()}).json()["results"]
+    back = operator.post(f"/dlq/archive/{gone['departure']}/restore", {"reason": REASON})
+
+    assert gone["discarded"] is True
+    assert (row["action"], row["by"], row["restorable"]) == ("discard", "user:a-operator", True)
+    assert (one["fields"]["payload"], one["reason"]) == ("kept", REASON)
+    assert back.status_code == 200, back.content
+    ((new_id, fields),) = letters.redis.xrange(letters.name())
+    assert (back.json()["new_id"], fields[b"payload"]) == (new_id.decode(), b"kept")
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": REASON}])
+def test_admin_reveals_and_it_is_on_record(admin, letters, body):
+    sent = letters.add(password="hunter2", payload='{"token":"abc"}')
+
+    answer = admin.post(at(letters, f"messages/{sent}/reveal"), body)
+
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["fields"]["password"] == "hunter2"
+    assert answer.json()["fields"]["payload"] == '{"token":"abc"}'
+    assert AuditEntry.objects.get(action="dead_letter.revealed").actor_name == "a-admin"
+
+
+def test_reveal_as_a_dry_run_or_repeated_shows_nothing_hidden(admin, letters):
+    sent = letters.add(password="hunter2")
+    path = at(letters, f"messages/{sent}/reveal")
+
+    dry = admin.post(path, {"dry_run": True})
+    admin.post(path, {}, idempotency_key="k1")
+    repeat = admin.post(path, {}, idempotency_key="k1")
+
+    assert dry.json()["fields"]["password"] == "[redacted]"
+    assert repeat["Idempotent-Replayed"] == "true"
+    assert repeat.json()["fields"]["password"] == "[redacted]"
+    assert AuditEntry.objects.filter(action="dead_letter.revealed").count() == 1
+
+
+@pytest.mark.parametrize("what", ["retry", "discard", "reveal"])
+def test_viewer_may_look_and_no_more(viewer, letters, what):
+    sent = letters.add()
+
+    answer = viewer.post(at(letters, f"messages/{sent}/{what}"), {"reason": REASON})
+
+    assert answer.status_code == 403
+    assert letters.redis.xlen(letters.name()) == 1
+
+
+def test_operator_may_not_reveal(operator, letters):
+    sent = letters.add()
+
+    answer = operator.post(at(letters, f"messages/{sent}/reveal"), {"reason": REASON})
+
+    assert answer.status_code == 403
+
+
+def test_token_needs_the_scope_of_dead_letters(letters):
+    sent = letters.add()
+    reader = with_token("dlq:read")
+
+    assert reader.get(at(letters)).status_code == 200
+    assert reader.post(at(letters, f"messages/{sent}/retry"), {"reason": REASON}).status_code == 403
+    assert Api().get(at(letters)).status_code == 401
+
+
+def test_retry_without_a_good_reason_is_refused(operator, letters):
+    sent = letters.add()
+
+    answer = operator.post(at(letters, f"messages/{sent}/retry"), {"reason": "  "})
+
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["reason"])
+
+
+def test_dry_run_of_a_job_counts_and_begins_nothing(operator, letters):
+    letters.add()
+    letters.add(dlq_retry_count=3)
+    body = {"action": "retry", "stream": letters.name(), "filter": {}, "dry_run": True}
+
+    answer = operator.post("/dlq/jobs/", {**body, "reason": REASON})
+
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["eligible"], answer.json()["ineligible"]) == (1, 1)
+    assert answer.json()["why"] == {"retried_too_often": 1}
+    assert operator.get("/dlq/jobs/").json()["results"] == []
+
+
+def test_job_is_asked_for_paused_resumed_and_cancelled(operator, letters):
+    letters.add()
+    body = {
+        "action": "retry", "stream": letters.name(), "filter": {"error_type": "TimeoutError"},
+        "rate_per_second": 50, "reason": REASON, "dry_run": False,
+    }  # fmt: skip
+
+    asked = operator.post("/dlq/jobs/", body)
+    job = f"/dlq/jobs/{asked.json()['id']}/"
+    states = [
+        operator.post(f"{job}{verb}").json()["state"] for verb in ("pause", "resume", "cancel")
+    ]
+
+    assert asked.status_code == 202, asked.content
+    assert (asked.json()["stream"], asked.json()["rate_per_second"]) == (letters.name(), 50)
+    assert states == ["paused", "running", "cancelled"]
+    assert operator.get(job).json()["state"] == "cancelled"
+    assert operator.post(f"{job}pause").status_code == 409
+
+
+def test_purge_is_asked_of_a_second_person(operator, letters):
+    letters.add()
+    body = {"action": "purge", "stream": letters.name(), "filter": {}, "reason": REASON}
+
+    answer = operator.post("/dlq/jobs/", body)
+
+    assert answer.status_code == 202, answer.content
+    assert answer.json()["approval"]["state"] == "pending"
+    assert letters.redis.xlen(letters.name()) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"filter": {"error_tpye": "x"}},
+        {"filter": []},
+        {"action": "explode"},
+        {"rate_per_second": 0},
+        {"reason": ""},
+        {"waits_for": "core->oracle"},
+    ],
+)
+def test_job_that_makes_no_sense_is_refused(operator, letters, change):
+    letters.add()
+    body = {"action": "retry", "stream": letters.name(), "reason": REASON, **change}
+
+    assert operator.post("/dlq/jobs/", body).status_code == 400

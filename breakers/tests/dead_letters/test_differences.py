@@ -1,0 +1,56 @@
+"""What differs between a message and what it was edited to."""
+
+import fnmatch
+
+from breakers.dead_letters import differences
+from breakers.dead_letters.differences import Change
+from breakers.dead_letters.redaction import Redaction
+
+REDACTION = Redaction(lambda key: fnmatch.fnmatchcase(key, "*secret*"))
+
+
+def between(before, after):
+    return differences.between(before, after, REDACTION)
+
+
+def test_values_in_json_are_told_by_their_path():
+    before = [(b"payload", b'{"order":{"items":[{"sku":"a","n":1}]},"x":1}')]
+    after = [(b"payload", b'{"order":{"items":[{"sku":"b","n":1},{"sku":"c"}]},"x":1}')]
+
+    assert between(before, after) == [
+        Change("payload.order.items.0.sku", '"a"', '"b"'),
+        Change("payload.order.items.1.sku", None, '"c"'),
+    ]
+
+
+def test_fields_that_came_and_went_are_told():
+    assert between([(b"a", b"1"), (b"b", b"2")], [(b"a", b"1"), (b"c", b"3")]) == [
+        Change("b", "2", None),
+        Change("c", None, "3"),
+    ]
+
+
+def test_change_of_a_hidden_value_is_told_without_the_values():
+    before = [(b"p", b'{"secret":{"k":"x"},"n":1}'), (b"my_secret", b"x")]
+    after = [(b"p", b'{"secret":{"k":"y"},"n":1}'), (b"my_secret", b"y")]
+
+    assert between(before, after) == [
+        Change("p.secret.k", "[redacted]", "[redacted]"),
+        Change("my_secret", "[redacted]", "[redacted]"),
+    ]
+
+
+def test_number_that_became_a_text_is_a_change():
+    assert between([(b"p", b'{"n":1}')], [(b"p", b'{"n":"1"}')]) == [Change("p.n", "1", '"1"')]
+
+
+def test_json_that_became_none_is_told_as_a_whole():
+    assert between([(b"p", b'{"n":1}')], [(b"p", b"{n:1}")]) == [Change("p", '{"n":1}', "{n:1}")]
+
+
+def test_structure_too_deep_to_go_into_is_told_as_a_whole():
+    deep = b"[" * 900 + b"]" * 900
+
+    (change,) = between([(b"p", deep)], [(b"p", deep.replace(b"[]", b"[1]"))])
+
+    assert (change.path, change.before) == ("p", deep.decode())

@@ -1,0 +1,166 @@
+"""The index of what lies in a stream."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from breakers.dead_letters import groups, indexing, weekly
+from breakers.models.dead_letters import Departure, GroupDay, Letter
+from breakers.tests.dead_letters.heaps import heap
+from breakers.tests.fleet import HOUR, NOW, SECOND
+
+pytestmark = pytest.mark.django_db
+MS = int(NOW.timestamp() * 1000)
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+def test_each_entry_is_read_once(letters):
+    letters.fill(2500)
+    stream = letters.stream()
+
+    complete = indexing.catch_up(stream, NOW, seconds=20)
+    again = indexing.catch_up(stream, NOW + SECOND)
+
+    assert (complete, again) == (True, True)
+    assert Letter.objects.filter(stream=stream).count() == 2500
+    assert (stream.depth, stream.arrived_total) == (2500, 2500)
+
+
+def test_what_comes_later_is_read_on_from_there(letters):
+    letters.fill(3)
+    stream = letters.stream()
+    indexing.catch_up(stream, NOW)
+    letters.fill(2, start=4)
+
+    indexing.catch_up(stream, NOW + SECOND)
+
+    assert Letter.objects.filter(stream=stream).count() == 5
+    assert stream.arrived_total == 5
+
+
+def test_it_ends_when_its_time_is_over_and_goes_on_from_there(letters):
+    letters.fill(2500)
+    stream = letters.stream()
+
+    first = indexing.catch_up(stream, NOW, seconds=0)
+    read = Letter.objects.filter(stream=stream).count()
+    while not indexing.catch_up(stream, NOW, seconds=0):
+        pass
+
+    assert (first, read) == (False, indexing.AT_ONCE)
+    assert Letter.objects.filter(stream=stream).count() == 2500
+
+
+def test_what_an_entry_says_is_in_the_index(letters):
+    letters.add(
+        id=f"{MS}-3",
+        error="order 17 failed",
+        dlq_attempts="3",
+        dlq_group="billing",
+        dlq_failed_at="2026-11-20T10:00:00Z",
+        dlq_retry_count="2",
+    )
+
+    indexing.catch_up(letters.stream(), NOW)
+
+    found = Letter.objects.select_related("group").get()
+    assert found.position == f"{MS:020d}-{3:020d}"
+    assert (found.error, found.group.error_type) == ("order 17 failed", "TimeoutError")
+    assert (found.attempts, found.consumer_group, found.retries) == (3, "billing", 2)
+    assert found.failed_at == datetime(2026, 11, 20, 10, tzinfo=UTC)
+    assert found.group.pattern == "order <n> failed"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {b"\xff\x00": b"\xfe\x00"},
+        {"dlq_error": b"\xff\x00 " * 400, "dlq_error_type": b"\x00" * 300},
+        {"dlq_attempts": "many", "dlq_failed_at": "0001-01-01", "dlq_retry_count": "-1"},
+        {"dlq_failed_at": "9999-12-31T23:59:59-14:00", "dlq_attempts": "9" * 30},
+        {f"field-{number}": "x" for number in range(500)} | {"dlq_error": "the last of them"},
+        {f"dlq_{number}": "x" for number in range(100)} | {"dlq_error": "far behind"},
+        {"payload": "x" * 5_000_000, "dlq_error": "large"},
+    ],
+    ids=["binary", "error", "numbers", "far", "many", "many-of-ours", "large"],
+)
+def test_garbage_is_indexed_like_anything_else(letters, fields):
+    letters.redis.xadd(letters.name(), fields, id="18446744073709551615-18446744073709551615")
+
+    complete = indexing.catch_up(letters.stream(), NOW)
+
+    found = Letter.objects.get()
+    size = sum(len(name) + len(value) for name, value in fields.items())
+    assert (complete, found.size_bytes) == (True, size)
+    assert bool(found.error) == ("dlq_error" in fields)
+
+
+def test_ids_are_in_the_order_of_the_stream(letters):
+    given = ["1-1", "2-0", "9-0", "10-0", "10-10", f"{MS}-0", "18446744073709551615-0"]
+    for entry_id in given:
+        letters.add(id=entry_id)
+
+    indexing.catch_up(letters.stream(), NOW)
+
+    found = Letter.objects.order_by("position").values_list("position", flat=True)
+    assert [indexing.ids.entry_id(one) for one in found] == given
+
+
+def test_what_left_through_us_while_it_was_read_is_not_in_the_index(letters):
+    letters.fill(2)
+    stream = letters.stream()
+    Departure.objects.create(
+        stream=stream,
+        position=indexing.ids.position("1-0"),
+        action="retry",
+        state="done",
+        fields=b"[]",
+        by="user:kim",
+        intended_at=NOW,
+        done_at=NOW,
+    )
+
+    indexing.catch_up(stream, NOW)
+
+    assert Letter.objects.get().position == indexing.ids.position("2-0")
+
+
+def test_groups_are_told_by_what_failed_alike_the_largest_first(letters):
+    letters.add(id="1-0", error="refused", dlq_failed_at="2026-11-20T10:00:00Z")
+    for number in (2, 3):
+        letters.add(
+            id=f"{number}-0", error=f"after {number} s", dlq_failed_at="2026-11-21T02:00:00Z"
+        )
+    stream = letters.stream()
+    indexing.catch_up(stream, NOW)
+
+    every, lately = groups.of(stream), groups.of(stream, since=NOW - HOUR)
+
+    assert [(one.pattern, one.count, one.sample) for one in every] == [
+        ("after <n> s", 2, "after 2 s"),
+        ("refused", 1, "refused"),
+    ]
+    assert [one.pattern for one in lately] == ["after <n> s"]
+    assert [len(groups.of(stream, most=1)), len(groups.of(letters.stream("events")))] == [1, 2]
+
+
+def test_what_failed_most_is_counted_by_the_day_it_came_also_when_it_left(letters):
+    for number in range(3):
+        letters.add(id=f"{MS - 86_400_000 * number}-0" if number == 0 else "*", error="refused")
+    letters.add(error="gone")
+    stream = letters.stream()
+    indexing.catch_up(stream, NOW)
+    Letter.objects.all().delete()
+
+    found = weekly.most_failed(NOW - 24 * HOUR, NOW, 1)
+
+    assert [(one.stream, one.pattern, one.arrived) for one in found] == [
+        (stream.name, "refused", 3)
+    ]
+    assert sum(found[0].days.values()) == 3
+    assert GroupDay.objects.count() == 2

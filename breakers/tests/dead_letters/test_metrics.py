@@ -1,0 +1,41 @@
+"""What Prometheus is told of dead letters."""
+
+import pytest
+
+from breakers import metrics
+from breakers.dead_letters import sampling
+from breakers.models.dead_letters import LetterServer, LetterStream
+from breakers.tests.dead_letters.heaps import heap
+from breakers.tests.fleet import NOW
+from breakers.tests.test_metrics import said
+
+pytestmark = pytest.mark.django_db
+
+
+def test_streams_are_told_by_name_with_their_server_unless_it_is_the_default(settings):
+    given = settings.DEAD_LETTERS
+    url = given.servers["default"]
+    with heap(settings, servers={"default": url, "billing": url}) as letters:
+        letters.fill(3)
+        sampling.turn(NOW)
+        LetterStream.objects.filter(server="billing").update(retried_total=7, alarmed_at=NOW)
+
+        found = said(metrics.dead_letters)
+
+        name, elsewhere = letters.name(), f"billing/{letters.name()}"
+    assert found["switchgear_dlq_depth", name] == 3
+    assert found["switchgear_dlq_messages_total", name] == 3
+    assert found["switchgear_dlq_reprocessed_total", elsewhere] == 7
+    assert found["switchgear_dlq_vanished_total", name] == 0
+    alerting = [found["switchgear_dlq_alerting", one] for one in (name, elsewhere)]
+    assert alerting == [0, 1]
+
+
+def test_a_server_that_is_away_is_not_up():
+    LetterServer.objects.create(name="default")
+    LetterServer.objects.create(name="billing", is_away=True)
+
+    found = said(metrics.dead_letters)
+
+    assert found["switchgear_dlq_server_up", "default"] == 1
+    assert found["switchgear_dlq_server_up", "billing"] == 0

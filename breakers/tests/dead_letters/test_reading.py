@@ -1,0 +1,62 @@
+"""Reading a stream page by page, whatever ids it has."""
+
+import uuid
+
+import pytest
+
+from breakers.dead_letters import reading, servers
+from breakers.dead_letters.reading import Limits
+
+LARGEST = "18446744073709551615-18446744073709551615"
+IDS = ("0-1", "1-1", "5-0", LARGEST)
+TWO = Limits(entries=2)
+
+
+@pytest.fixture
+def name():
+    name = f"axiom:dlq:{uuid.uuid4()}"
+    client = servers.of("default").client
+    for one in IDS:
+        client.xadd(name, {"a": "x"}, id=one)
+    yield name
+    client.delete(name)
+
+
+def test_a_stream_with_the_smallest_and_the_largest_id_is_read_to_its_end(name):
+    found = [one.id for one in reading.every("default", name, limits=TWO)]
+
+    assert found == list(IDS)
+
+
+def test_pages_from_the_newest_come_to_the_oldest(name):
+    first = reading.page("default", name, newest_first=True, limits=TWO)
+    second = reading.page("default", name, newest_first=True, limits=TWO, after="5-0")
+    third = reading.page("default", name, newest_first=True, limits=TWO, after="0-1")
+
+    assert [one.id for one in first.entries] == [LARGEST, "5-0"]
+    assert [one.id for one in second.entries] == ["1-1", "0-1"]
+    assert third.entries == []
+
+
+def test_nothing_is_behind_the_largest_id(name):
+    found = reading.page("default", name, after=LARGEST)
+
+    assert found == reading.Page([], False)
+
+
+def test_long_values_and_many_fields_are_read_in_part_and_say_so(name):
+    client = servers.of("default").client
+    client.delete(name)
+    client.xadd(name, {f"f{number}": "y" * 50 for number in range(9)}, id="1-1")
+
+    (entry,) = reading.page("default", name, limits=Limits(value_bytes=10, fields=3)).entries
+
+    assert [len(value) for _, value in entry.pairs] == [10, 10, 10]
+    assert entry.sizes == (50, 50, 50)
+    assert entry.fields_total == 9
+    assert not entry.is_whole
+
+
+def test_an_entry_that_is_not_there_is_none(name):
+    assert reading.one("default", name, "7-7") is None
+    assert reading.one("default", name, "5-0").value(b"a") == b"x"

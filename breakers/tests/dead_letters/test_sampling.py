@@ -1,0 +1,196 @@
+"""The look at all servers: what is found, how deep it is, what is told."""
+
+from dataclasses import replace
+
+import pytest
+
+from breakers.dead_letters import sampling, servers, streams
+from breakers.models.dead_letters import DepthMinute, LetterServer, LetterStream
+from breakers.tests.dead_letters.heaps import heap
+from breakers.tests.fleet import MINUTE, NOW, SECOND
+from controlplane.core.errors import NotFound
+from controlplane.core.outbox.models import OutboxMessage
+
+pytestmark = pytest.mark.django_db
+NOBODY = "redis://127.0.0.1:1/0"
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+def standing(letters, of="events"):
+    return LetterStream.objects.get(name=letters.name(of))
+
+
+def failed_messages(count):
+    OutboxMessage.objects.bulk_create(
+        OutboxMessage(
+            event="switch.engaged",
+            event_key=f"failed:{number}",
+            destination="slack:ops",
+            payload={},
+            state="failed",
+            next_attempt_at=NOW,
+            created_at=NOW,
+            finished_at=NOW - number * SECOND,
+        )
+        for number in range(count)
+    )
+
+
+def test_streams_that_a_pattern_matches_are_found_and_nothing_else(letters):
+    letters.fill(2)
+    letters.fill(1, to="a/b %2F{x} 🙂")
+    letters.redis.xadd(f"{letters.prefix}:other", {"a": "b"})
+    letters.redis.xadd(letters.name("\N{LATIN SMALL LETTER A}").encode() + b"\xff", {"a": "b"})
+    letters.redis.set(letters.name("text"), "no stream")
+
+    sampling.turn(NOW)
+
+    found = {one.name: one.origin for one in streams.listed(NOW) if one.source == "stream"}
+    assert found == {
+        letters.name(): f"{letters.prefix}:events",
+        letters.name("a/b %2F{x} 🙂"): f"{letters.prefix}:a/b %2F{{x}} 🙂",
+    }
+
+
+def test_a_turn_says_how_a_stream_stands_and_reads_it(letters):
+    moment = int((NOW - MINUTE).timestamp() * 1000)
+    letters.add(id=f"{moment}-0")
+    letters.add(id=f"{moment + 5000}-0")
+
+    sampling.turn(NOW)
+
+    found = standing(letters)
+    assert (found.depth, found.arrived_total, found.sampled_at) == (2, 2, NOW)
+    assert (found.oldest_at, found.newest_at) == (NOW - MINUTE, NOW - MINUTE + 5 * SECOND)
+    assert found.letters.count() == 2
+
+
+def test_what_changes_is_told_and_what_does_not_is_not(letters, django_capture_on_commit_callbacks):
+    letters.fill(1)
+    with django_capture_on_commit_callbacks() as first:
+        sampling.turn(NOW)
+    with django_capture_on_commit_callbacks() as unchanged:
+        sampling.turn(NOW + SECOND)
+    letters.fill(1, start=2)
+
+    with django_capture_on_commit_callbacks() as changed:
+        sampling.turn(NOW + 2 * SECOND)
+
+    assert (bool(first), bool(unchanged), bool(changed)) == (True, False, True)
+
+
+def test_depth_is_kept_by_the_minute_and_growth_is_of_the_last_five(letters):
+    letters.fill(10)
+    for minutes in range(7):
+        sampling.turn(NOW + minutes * MINUTE)
+        letters.fill(6, start=100 + 10 * minutes)
+    sampling.turn(NOW + 6 * MINUTE + 5 * SECOND)
+    stream = standing(letters)
+
+    grew = streams.growth([stream], NOW + 6 * MINUTE + 5 * SECOND)
+
+    depths = DepthMinute.objects.filter(stream=stream).order_by("minute")
+    assert list(depths.values_list("depth", flat=True)) == [10, 16, 22, 28, 34, 40, 52]
+    assert grew[stream.pk] == pytest.approx((52 - 16) / 5.083, abs=0.01)
+
+
+def test_a_stream_that_is_new_or_stands_still_does_not_grow(letters):
+    letters.fill(3)
+    sampling.turn(NOW)
+    new = streams.growth([standing(letters)], NOW)
+    for minutes in range(1, 4):
+        sampling.turn(NOW + minutes * MINUTE)
+
+    still = streams.growth([standing(letters)], NOW + 3 * MINUTE)
+
+    assert [*new.values(), *still.values()] == [0.0, 0.0]
+
+
+def test_a_stream_that_went_and_came_back_is_there_again(letters):
+    letters.fill(2)
+    sampling.turn(NOW)
+    letters.redis.delete(letters.name())
+    sampling.turn(NOW + 5 * SECOND)
+    gone_at = standing(letters).gone_at
+    letters.fill(1, start=3)
+
+    sampling.turn(NOW + 10 * SECOND)
+
+    found = standing(letters)
+    assert (gone_at, found.gone_at) == (NOW + 5 * SECOND, None)
+    assert (found.depth, found.vanished_total, found.letters.count()) == (1, 2, 1)
+
+
+def test_a_server_that_is_away_is_said_to_be_and_the_others_are_looked_at(letters, settings):
+    given = settings.DEAD_LETTERS
+    letters.fill(1)
+    with heap(settings, servers={**given.servers, "billing": NOBODY}) as more:
+        more.fill(2)
+
+        sampling.turn(NOW)
+
+        away = LetterServer.objects.get(name="billing")
+        assert (away.is_away, away.since, bool(away.error)) == (True, NOW, True)
+        assert not LetterServer.objects.get(name="default").is_away
+        assert standing(more).depth == 2
+        with pytest.raises(servers.ServerAway):
+            streams.find("billing", more.name("unknown"), NOW)
+
+
+def test_a_server_that_answers_again_is_there_since_then(letters, settings):
+    given = settings.DEAD_LETTERS
+    settings.DEAD_LETTERS = replace(given, servers={"default": NOBODY})
+    sampling.turn(NOW)
+    was_away = LetterServer.objects.get(name="default").is_away
+    settings.DEAD_LETTERS = given
+
+    sampling.turn(NOW + MINUTE)
+
+    found = LetterServer.objects.get(name="default")
+    assert was_away
+    assert (found.is_away, found.since, found.error) == (False, NOW + MINUTE, "")
+
+
+def test_failed_messages_of_the_outbox_are_a_stream_too(letters):
+    failed_messages(3)
+
+    sampling.turn(NOW)
+
+    outbox = streams.find("default", "outbox", NOW)
+    assert (outbox.source, outbox.depth) == ("outbox", 3)
+    assert (outbox.oldest_at, outbox.newest_at) == (NOW - 2 * SECOND, NOW)
+    assert outbox in streams.listed(NOW)
+
+
+@pytest.mark.parametrize(
+    ("server", "of"),
+    [("default", "unknown"), ("elsewhere", "events"), ("default", "x" * 400), ("default", "\0")],
+)
+def test_what_is_no_stream_of_dead_letters_is_not_found(letters, server, of):
+    letters.fill(1)
+
+    with pytest.raises(NotFound):
+        streams.find(server, letters.name(of), NOW)
+
+
+def test_a_name_that_no_pattern_matches_is_not_found_though_it_is_a_stream(letters):
+    letters.redis.xadd(f"{letters.prefix}:events", {"a": "b"})
+
+    with pytest.raises(NotFound):
+        streams.find("default", f"{letters.prefix}:events", NOW)
+
+
+def test_the_deepest_is_listed_first_after_those_with_an_alarm(letters):
+    for of, count in (("few", 1), ("many", 3), ("alarmed", 2)):
+        letters.fill(count, to=of)
+    sampling.turn(NOW)
+    LetterStream.objects.filter(name=letters.name("alarmed")).update(alarmed_at=NOW)
+
+    listed = [one.name for one in streams.listed(NOW) if one.source == "stream"]
+
+    assert listed == [letters.name(of) for of in ("alarmed", "many", "few")]

@@ -1,0 +1,52 @@
+"""What open pages are told of dead letters."""
+
+from dataclasses import replace
+
+import pytest
+
+from breakers import topics
+from breakers.dead_letters import sampling, told
+from breakers.models.dead_letters import LetterServer
+from breakers.tests.dead_letters.heaps import heap
+from breakers.tests.fleet import NOW
+from controlplane.core.live.topics import allowed
+
+pytestmark = pytest.mark.django_db
+
+
+def test_streams_and_servers_are_told_as_they_stand_and_others_are_left_out(settings):
+    with heap(settings) as letters:
+        letters.fill(3)
+        sampling.turn(NOW)
+        one = f"default/{letters.name()}"
+
+        found = told.read([one, "server:default", "job:17", "job:x", "default/no", "x", ""], NOW)
+
+    assert found.keys() == {one, "server:default"}
+    assert (found[one]["depth"], found[one]["name"]) == (3, letters.name())
+    assert found["server:default"]["away"] is False
+
+
+def test_a_stream_that_no_pattern_matches_any_more_is_not_told(settings):
+    with heap(settings) as letters:
+        letters.fill(3)
+        sampling.turn(NOW)
+        settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, patterns=())
+
+        found = told.read([f"default/{letters.name()}"], NOW)
+
+    assert found == {}
+
+
+def test_a_server_that_is_away_is_told_since_when():
+    LetterServer.objects.create(name="billing", is_away=True, since=NOW)
+
+    found = told.read(["server:billing"], NOW)
+
+    assert found["server:billing"]["since"] == "2026-11-21T02:11:30.000000Z"
+
+
+def test_only_who_may_read_dead_letters_may_listen():
+    assert topics is not None
+    assert "dlq" in allowed({"dlq:read"})
+    assert "dlq" not in allowed({"breakers:read", "switches:read", "dlq:write"})

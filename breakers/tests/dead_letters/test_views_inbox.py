@@ -1,0 +1,257 @@
+"""The inbox of dead letters and the page of one stream: what they say and to whom."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from breakers.dead_letters import acting, indexing
+from breakers.models.dead_letters import Gap, LetterServer, LetterStream
+from breakers.tests.dead_letters.departing import KIM, REASON
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.models import User
+from switches.tests.screens import PART, browser, page, text
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+def address(stream: LetterStream, query: str = "") -> str:
+    return reverse("letter_stream_page", args=[stream.server, stream.name]) + query
+
+
+def known(letters, of="events") -> LetterStream:
+    stream = letters.stream(of)
+    indexing.catch_up(stream, db_now())
+    stream.refresh_from_db()
+    return stream
+
+
+def visitor(role):
+    return browser(User.objects.filter(role=role).first() or person(role))
+
+
+def shown(role, path, **more):
+    return page(visitor(role).get(path, **more))
+
+
+def test_nothing_yet_says_what_is_watched_and_how_to_send_the_first(letters):
+    LetterServer.objects.create(name="default", asked_at=db_now())
+
+    said = text(shown("viewer", "/dead-letters/"))
+
+    assert f"{letters.prefix}:dlq:{{stream}}" in said
+    assert "from switchgear.dlq import dead_letter" in said
+    assert "Answers" in said
+
+
+def test_the_stream_with_an_alarm_comes_first_and_is_counted_in_the_menu(letters):
+    letters.fill(3, to="deep")
+    letters.add(to="alarming")
+    known(letters, "deep")
+    alarming = known(letters, "alarming")
+    LetterStream.objects.filter(pk=alarming.pk).update(alarmed_at=db_now())
+
+    html = shown("viewer", "/dead-letters/")
+
+    assert streams_shown(html) == [f"default/{letters.name(of)}" for of in ("alarming", "deep")]
+    assert "1 backlog" in text(html)
+    assert "1 with a backlog" in text(html)
+
+
+def test_a_server_that_is_away_is_said_and_its_streams_stay(letters):
+    letters.add()
+    known(letters)
+    LetterServer.objects.create(name="default", is_away=True, since=db_now(), error="refused")
+
+    said = text(shown("viewer", "/dead-letters/"))
+
+    assert "The Redis server default does not answer" in said
+    assert letters.name() in said
+
+
+def test_what_failed_most_this_week_leads_to_its_letters(letters):
+    letters.add(error="no such order")
+    stream = known(letters)
+    group = stream.groups.get()
+
+    html = shown("viewer", "/dead-letters/")
+
+    assert "What failed most this week" in html
+    assert f"{address(stream)}?tab=messages&amp;fingerprint={group.fingerprint}" in html
+
+
+def test_the_live_part_is_the_part_alone(letters):
+    answer = visitor("viewer").get("/dead-letters/", headers=PART)
+
+    assert page(answer).startswith('<div id="live"')
+    assert answer["Switchgear-Now"]
+
+
+def test_groups_show_how_many_failed_alike_and_viewers_have_no_buttons(letters):
+    for number in range(3):
+        letters.add(error=f"order {number} timed out")
+    stream = known(letters)
+
+    viewed, operated = (shown(role, address(stream)) for role in ("viewer", "operator"))
+
+    assert "3 letters" in text(viewed)
+    assert "Retry all" in operated
+    assert "Retry all" not in viewed
+    assert "Purge" not in text(viewed)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("&q=1002", ["1002"]),
+        ("&field=payload.id&value=1001", ["1001"]),
+        ("&field=payload.id", ["1002", "1001"]),
+        ("&error=timed", ["1002"]),
+        ("&error_type=KeyError", ["1001"]),
+        ("&after=2999-01-01T00:00", []),
+        ("", ["1002", "1001"]),
+    ],
+)
+def test_a_filter_narrows_the_letters(letters, query, found):
+    letters.add(id="1001-0", payload='{"id": 1001}', error="no", dlq_error_type="KeyError")
+    letters.add(id="1002-0", payload='{"id": 1002}', error="it timed out")
+    stream = known(letters)
+
+    html = shown("viewer", address(stream, f"?tab=messages{query}"))
+
+    assert [one.split("-")[0] for one in ids_shown(html)] == found
+
+
+def test_a_filter_that_makes_no_sense_says_so(letters):
+    letters.add()
+
+    html = shown("viewer", address(letters.stream(), "?tab=messages&before=yesterday"))
+
+    assert "Must be a time" in html
+
+
+def test_letters_come_in_pages(letters):
+    letters.fill(60)
+    stream = known(letters)
+
+    first = shown("viewer", address(stream, "?tab=messages"))
+    second = shown("viewer", address(stream, "?tab=messages&cursor=11-0"))
+
+    assert ids_shown(first) == [f"{number}-0" for number in range(60, 10, -1)]
+    assert ids_shown(second) == [f"{number}-0" for number in range(10, 0, -1)]
+
+
+def test_secrets_are_shown_in_no_list(letters):
+    letters.add(password="hunter2", error='login failed: {"token": "abc123"}')
+    stream = known(letters)
+
+    pages = [
+        shown("admin", path)
+        for path in ("/dead-letters/", address(stream), address(stream, "?tab=messages"))
+    ]
+
+    assert not any("hunter2" in html or "abc123" in html for html in pages)
+    assert "[redacted]" in pages[2]
+
+
+def test_a_server_that_does_not_answer_leaves_the_page_standing(letters, settings):
+    letters.add()
+    stream = known(letters)
+    gone = {"default": "redis://127.0.0.1:1/0"}
+    settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=gone)
+
+    answers = [
+        visitor("operator").get(address(stream, query))
+        for query in ("", "?tab=messages", "?tab=archive", "?tab=gaps")
+    ]
+
+    assert [one.status_code for one in answers] == [200] * 4
+    assert "does not answer" in text(page(answers[1]))
+
+
+def test_the_archive_has_what_left_and_what_can_be_put_back(letters):
+    retried, discarded = letters.add(), letters.add()
+    stream = letters.stream()
+    given = {"stream": stream, "reason": REASON, "actor": KIM, "now": db_now()}
+    acting.retry(entry_id=retried, **given)
+    acting.discard(entry_id=discarded, **given)
+
+    html = shown("operator", address(stream, "?tab=archive"))
+
+    assert retried in html
+    assert discarded in html
+    assert html.count("Restore") == 1
+    assert REASON in html
+
+
+def test_gaps_say_what_vanished(letters):
+    letters.add()
+    stream = known(letters)
+    Gap.objects.create(stream=stream, first="1-1", last="1-9", count=9, noticed_at=db_now())
+
+    html = shown("viewer", address(stream, "?tab=gaps"))
+
+    assert "1-9" in html
+
+
+def test_a_name_that_no_pattern_matches_is_not_there(letters):
+    letters.redis.xadd(f"{letters.prefix}:events", {"a": "b"})
+
+    path = reverse("letter_stream_page", args=["default", f"{letters.prefix}:events"])
+
+    assert visitor("admin").get(path).status_code == 404
+
+
+@pytest.mark.parametrize("odd", ["a/b", "a%2Fb", "주문", "a b?c#d", "-/letter/1-0/x", "a\nb"])
+def test_a_name_may_have_any_characters(letters, odd):
+    letter = letters.add(to=odd)
+    stream = letters.stream(odd)
+
+    inbox = visitor("viewer").get("/dead-letters/")
+    one = visitor("viewer").get(address(stream))
+    path = reverse("letter_page", args=[stream.server, letter, stream.name])
+
+    assert inbox.status_code == 200
+    assert one.context["stream"] == stream
+    assert visitor("viewer").get(path).context["entry"].id == letter
+
+
+def test_the_outbox_leads_to_the_deliveries(letters):
+    answer = visitor("viewer").get("/dead-letters/default/outbox/")
+
+    assert answer.headers["Location"] == "/deliveries/?state=failed"
+
+
+def test_the_runbook_says_how_it_is_now(letters):
+    letters.fill(2)
+    stream = known(letters)
+
+    html = shown("viewer", "/runbooks/dead-letters/")
+
+    assert address(stream) in html
+
+
+def test_a_stream_that_is_long_gone_is_no_row(letters):
+    letters.add()
+    stream = known(letters)
+    LetterStream.objects.filter(pk=stream.pk).update(gone_at=db_now() - timedelta(days=31))
+
+    assert streams_shown(shown("viewer", "/dead-letters/")) == []
+
+
+def streams_shown(html: str) -> list[str]:
+    return re.findall(r'data-switch="(default/test-[^"]*)"', html)
+
+
+def ids_shown(html: str) -> list[str]:
+    return [part.split('"')[0] for part in html.split('<li id="letter-')[1:]]

@@ -1,0 +1,311 @@
+"""The page of one dead letter, and what is done from there: retried, edited, revealed, put back."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from breakers.dead_letters import packing
+from breakers.models.dead_letters import Departure, LetterStream, Replay
+from breakers.tests.dead_letters.departing import REASON
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.models import User
+from switches.tests.screens import DIALOG, Tags, browser, page, text
+
+pytestmark = pytest.mark.django_db
+ORDER = {"order": {"id": 17, "items": [{"sku": "A"}]}, "api_key": "sk-1"}
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+def visitor(role):
+    return browser(User.objects.filter(role=role).first() or person(role))
+
+
+def at(stream: LetterStream, letter: str, what: str = "letter_page") -> str:
+    return reverse(what, args=[stream.server, letter, stream.name])
+
+
+def origin(letters):
+    return [fields for _, fields in letters.redis.xrange(f"{letters.prefix}:events")]
+
+
+def typed(html: str) -> dict[str, str]:
+    """What the form would send, as it came."""
+    found = {}
+    for part in html.split("<textarea")[1:]:
+        name = part.split('name="')[1].split('"')[0]
+        found[name] = part.split(">\n", 1)[-1].split("</textarea>")[0].replace("&quot;", '"')
+    return found
+
+
+def test_json_is_laid_out_and_what_is_hidden_stays_hidden(letters):
+    letter = letters.add(payload=json.dumps(ORDER), password="hunter2")
+
+    html = page(visitor("admin").get(at(letters.stream(), letter)))
+
+    assert "&quot;id&quot;: 17" in html
+    assert "sk-1" not in html
+    assert "hunter2" not in html
+    assert "Reveal what is hidden" in html
+
+
+def test_numbers_are_shown_digit_by_digit(letters):
+    letter = letters.add(payload='{"n": 12345678901234567890123, "f": 1.10}')
+
+    html = page(visitor("viewer").get(at(letters.stream(), letter)))
+
+    assert "12345678901234567890123" in html
+    assert "1.10" in html
+
+
+def test_garbage_breaks_no_page(letters):
+    many = {f"field{number}": "x" for number in range(500)}
+    odd = {
+        b"\xff\x00": bytes(range(256)),
+        "html": "<script>alert(1)</script>",
+        "rtl": "שלום \u202egnp",
+        "big": "x" * 5_000_000,
+        "deep": "[" * 5000,
+        "": "no name",
+        **many,
+    }
+    letter = letters.redis.xadd(letters.name(), odd).decode()
+    stream = letters.stream()
+
+    html = page(visitor("operator").get(at(stream, letter)))
+    listed = visitor("operator").get(
+        f"{reverse('letter_stream_page', args=['default', stream.name])}?tab=messages"
+    )
+
+    assert "<script>alert(1)" not in html
+    assert "\u202e" not in html
+    assert "00 01 02 03" in html
+    assert "5.0 MB" in html
+    assert "more fields not shown here" in text(html)
+    assert len(html) < 1_000_000
+    assert listed.status_code == 200
+
+
+def test_a_viewer_has_nothing_to_press(letters):
+    letter = letters.add()
+    stream = letters.stream()
+
+    html = page(visitor("viewer").get(at(stream, letter)))
+    refused = visitor("viewer").post(at(stream, letter, "letter_retry"), {"reason": REASON})
+
+    assert "do-retry" not in html
+    assert refused.status_code == 403
+    assert origin(letters) == []
+
+
+def test_a_retry_puts_the_message_back_and_leads_to_the_archive(letters):
+    letter = letters.add(amount="3")
+    stream = letters.stream()
+    operator = visitor("operator")
+
+    answer = operator.post(at(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG)
+
+    (message,) = origin(letters)
+    assert message[b"amount"] == b"3"
+    there = operator.get(answer.headers["HX-Redirect"], follow=True)
+    assert "Its message is back in" in page(there)
+    assert REASON in page(there)
+
+
+def test_without_a_reason_the_dialog_asks_again(letters):
+    letter = letters.add()
+
+    answer = visitor("operator").post(
+        at(letters.stream(), letter, "letter_retry"), {"reason": " "}, headers=DIALOG
+    )
+
+    assert answer.status_code == 422
+    assert "A reason is required" in page(answer)
+    assert origin(letters) == []
+
+
+def test_a_discarded_letter_can_be_put_back(letters):
+    letter = letters.add()
+    stream = letters.stream()
+    operator = visitor("operator")
+    operator.post(at(stream, letter, "letter_discard"), {"reason": REASON})
+    left = Departure.objects.get()
+
+    answer = operator.post(reverse("letter_restore", args=[left.pk]), {"reason": REASON})
+
+    ((there, _),) = letters.redis.xrange(stream.name)
+    assert answer.headers["Location"] == at(stream, there.decode())
+
+
+def test_one_that_is_gone_says_so_in_the_dialog(letters):
+    letter = letters.add()
+    stream = letters.stream()
+    letters.redis.xdel(stream.name, letter)
+
+    answer = visitor("operator").post(
+        at(stream, letter, "letter_retry"), {"reason": REASON}, headers=DIALOG
+    )
+
+    assert answer.status_code == 409
+    assert "is gone" in page(answer)
+    assert visitor("viewer").get(at(stream, letter)).status_code == 404
+
+
+def test_a_form_sent_back_as_it_came_changes_nothing(letters):
+    letter = letters.add(payload=json.dumps(ORDER), note="two\r\nlines", html="<b>&amp;</b>")
+    edit = at(letters.stream(), letter, "letter_edit")
+    operator = visitor("operator")
+    form = operator.get(edit).context["fields"]
+    # A browser ends every line so, whatever the value had.
+    lines = {f"field-{one.index}": one.typed.splitlines() for one in form}
+    sent = {name: "\r\n".join(said) for name, said in lines.items()}
+
+    answer = operator.post(edit, {**sent, "reason": REASON})
+
+    assert answer.status_code == 422
+    assert "Nothing is different yet" in page(answer)
+    assert origin(letters) == []
+
+
+def test_an_edit_keeps_what_is_hidden_and_the_original(letters):
+    letter = letters.add(payload=json.dumps(ORDER), other="as it was")
+    edit = at(letters.stream(), letter, "letter_edit")
+    operator = visitor("operator")
+    html = page(operator.get(edit))
+    sent = {name: said.replace("17", "18") for name, said in typed(html).items()}
+
+    operator.post(edit, {**sent, "reason": REASON})
+
+    (message,) = origin(letters)
+    assert json.loads(message[b"payload"]) == {**ORDER, "order": {**ORDER["order"], "id": 18}}
+    assert message[b"other"] == b"as it was"
+    assert "sk-1" not in html
+    kept = dict(packing.unpack(Departure.objects.get().fields))
+    assert json.loads(kept[b"payload"]) == ORDER
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        '{"id": 1, "other": "[redacted]"}',
+        '{"id": "[redacted]", "api_key": "[redacted]"}',
+        '{"id": 2, "api_key": "[redacted] "}',
+    ],
+)
+def test_what_is_hidden_can_not_be_moved_to_where_it_is_seen(letters, moved):
+    letter = letters.add(payload='{"id": 1, "api_key": "sk-1"}')
+    edit = at(letters.stream(), letter, "letter_edit")
+    operator = visitor("operator")
+    fields = typed(page(operator.get(edit)))
+    place = next(name for name, said in fields.items() if "api_key" in said)
+
+    answer = operator.post(edit, {place: moved, "reason": REASON})
+
+    assert answer.status_code == 422
+    assert "has to stay where it was" in page(answer)
+    assert origin(letters) == []
+
+
+def test_json_that_is_none_any_more_is_said_beside_its_field(letters):
+    letter = letters.add(payload='{"id": 1}')
+    edit = at(letters.stream(), letter, "letter_edit")
+    operator = visitor("operator")
+    place = next(name for name, said in typed(page(operator.get(edit))).items() if "id" in said)
+
+    answer = operator.post(edit, {place: '{"id": ', "reason": REASON})
+
+    assert "This was JSON, and is not any more" in page(answer)
+    assert origin(letters) == []
+
+
+def test_an_admin_reveals_for_a_reason_and_that_is_on_record(letters):
+    letter = letters.add(password="hunter2")
+    reveal = at(letters.stream(), letter, "letter_reveal")
+
+    refused = visitor("operator").post(reveal, {"reason": REASON})
+    blank = visitor("admin").post(reveal, {"reason": ""})
+    shown = visitor("admin").post(reveal, {"reason": REASON})
+
+    assert (refused.status_code, blank.status_code) == (403, 422)
+    assert "hunter2" not in page(blank)
+    assert "hunter2" in page(shown)
+    assert "no-store" in shown.headers["Cache-Control"]
+    (row,) = AuditEntry.objects.filter(action="dead_letter.revealed")
+    assert row.reason == REASON
+
+
+def test_saying_to_have_revealed_it_shows_nothing(letters):
+    letter = letters.add(password="hunter2")
+    edit = at(letters.stream(), letter, "letter_edit")
+
+    answers = [
+        visitor(role).post(edit, {"sees_all": "1", "reason": REASON, **more})
+        for role in ("operator", "admin")
+        for more in ({}, {"field-1": "", "remove-1": "1"}, {"field-1": "{", "field-0": "x"})
+    ]
+
+    assert not any("hunter2" in page(one) for one in answers)
+    assert not AuditEntry.objects.filter(action="dead_letter.revealed").exists()
+
+
+def test_a_bulk_retry_is_counted_first_and_begins_a_job(letters):
+    letters.fill(3)
+    letters.add(dlq_retry_count="3")
+    stream = letters.stream()
+    bulk = reverse("letters_bulk", args=[stream.server, stream.name])
+    operator = visitor("operator")
+
+    asked = text(page(operator.get(f"{bulk}?action=retry", headers=DIALOG)))
+    sent = {"action": "retry", "reason": REASON, "rate": "20", "does_wait": "1"}
+    begun = operator.post(bulk, sent, headers=DIALOG)
+
+    assert "Retry 3 letters" in asked
+    assert "1 retried too often before" in asked
+    replay = Replay.objects.get()
+    assert replay.rate_per_second == 20.0
+    assert begun.headers["HX-Redirect"] == reverse("replay_page", args=[replay.pk])
+    assert REASON in page(operator.get(begun.headers["HX-Redirect"]))
+
+
+def test_a_bulk_rate_that_is_none_keeps_what_was_typed(letters):
+    letters.fill(1)
+    stream = letters.stream()
+    bulk = reverse("letters_bulk", args=[stream.server, stream.name])
+
+    answer = visitor("operator").post(bulk, {"action": "retry", "reason": REASON, "rate": "fast"})
+
+    assert answer.status_code == 422
+    assert REASON in page(answer)
+    assert not Replay.objects.exists()
+
+
+def test_a_purge_waits_for_somebody_else(letters):
+    letters.fill(1)
+    stream = letters.stream()
+    bulk = reverse("letters_bulk", args=[stream.server, stream.name])
+
+    answer = visitor("operator").post(bulk, {"action": "purge", "reason": REASON})
+
+    assert answer.headers["Location"] == reverse("approvals_page")
+    assert Approval.objects.get().kind == "purge"
+    assert not Replay.objects.exists()
+
+
+def test_every_field_of_the_forms_has_a_label(letters):
+    letter = letters.add(payload=json.dumps(ORDER))
+    stream = letters.stream()
+
+    for path in (at(stream, letter, "letter_edit"), at(stream, letter, "letter_retry")):
+        tags = Tags(page(visitor("operator").get(path))).found
+        named = {more.get("for") for tag, more in tags if tag == "label"}
+        areas = [more["id"] for tag, more in tags if tag == "textarea"]
+        assert areas
+        assert set(areas) <= named

@@ -1,0 +1,1 @@
+"""The screens of dead letters: the inbox, one stream, one letter, bulk jobs, the runbook."""

@@ -1,0 +1,217 @@
+"""What is done with one letter: retried, discarded, revealed, put back. Each is a plain form at its
+own address, and the same form in the dialog."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import HttpResponseClientRedirect
+
+from breakers.dead_letters import acting, holding, ids, leaving, restoring, revealing
+from breakers.models import Dependency
+from breakers.models.dead_letters import Departure, LetterStream
+from breakers.states import standing
+from breakers.states.standing import Standing
+from breakers.views.dead_letters import addresses, letter, payload
+from breakers.views.dead_letters.forms import WhyForm
+from breakers.views.dead_letters.stream import find
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.changes import posted
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people.roles import Power
+
+OFTEN = 3
+"""Retries after which another one is probably as good."""
+
+CarryOut = Callable[[str, Actor, datetime], tuple[str, str]]
+"""Does it, for a reason; what to say then, and where to go on."""
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def retry(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+    now = db_now()
+    stream = find(server, name, now)
+
+    def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
+        done = acting.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
+        return f"Back in {stream.origin} as {done['new_id']}.", page_of(stream, entry_id)
+
+    about = {"troubled": troubled(stream, now), "delivery": leaving.delivery_of(stream)}
+    return _change(request, stream, entry_id, "retry", carry_out, about, now)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def discard(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+    now = db_now()
+    stream = find(server, name, now)
+
+    def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
+        acting.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
+        return f"Discarded {entry_id}; it can be put back.", page_of(stream, entry_id)
+
+    return _change(request, stream, entry_id, "discard", carry_out, {}, now)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def restore(request: PersonRequest, departure_id: int) -> HttpResponse:
+    now = db_now()
+    rows = Departure.objects.without_payload().select_related("stream")
+    departure = rows.filter(pk=departure_id).first()
+    if departure is None:
+        raise Http404
+    stream = departure.stream
+
+    def carry_out(reason: str, actor: Actor, now: datetime) -> tuple[str, str]:
+        restoring.restore(departure_id=departure_id, reason=reason, actor=actor, now=now)
+        back = Departure.objects.without_payload().get(pk=departure_id)
+        return f"It lies in {stream.name} again, as {back.new_id}.", _page_after(stream, back)
+
+    entry_id = ids.entry_id(departure.position)
+    about = {"left": departure, "back": reverse("archived_letter_page", args=[departure_id])}
+    return _change(request, stream, entry_id, "restore", carry_out, about, now)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+    """The letter's page with what is hidden, once: it has no address, so that nobody comes back to
+    it without saying why again."""
+    now = db_now()
+    stream, actor = find(server, name, now), actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    form = WhyForm(posted(request))
+    if form.is_valid():
+        try:
+            entry = revealing.reveal(
+                stream=stream, entry_id=entry_id, actor=actor, now=now, reason=form.given("reason")
+            )
+        except InvalidInput as error:
+            form.take(error.errors)
+        except (Conflict, NotFound, Unavailable) as error:
+            return refused(request, stream, entry_id, error)
+        else:
+            told = letter.seen(request, stream, letter.within_limits(entry), now, revealed=True)
+            told["reveal_reason"] = form.given("reason")
+            return render(request, "breakers/dead_letters/letter.html", told)
+    context = {**_about(stream, entry_id, "reveal"), "form": form}
+    status = 422 if form.is_bound else 200
+    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
+    """The same of one that has left."""
+    now, actor = db_now(), actor_of(request)
+    actor.require_power(Power.ADMINISTER)
+    departure = letter.departure(departure_id)
+    stream, entry_id = departure.stream, ids.entry_id(departure.position)
+    form = WhyForm(posted(request))
+    if form.is_valid():
+        try:
+            revealing.reveal_archived(
+                departure_id=departure_id, actor=actor, now=now, reason=form.given("reason")
+            )
+        except InvalidInput as error:
+            form.take(error.errors)
+        else:
+            told = letter.archived(request, departure, now, revealed=True)
+            return render(request, "breakers/dead_letters/archived.html", told)
+    back = reverse("archived_letter_page", args=[departure_id])
+    context = {**_about(stream, entry_id, "reveal"), "back": back, "form": form}
+    status = 422 if form.is_bound else 200
+    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
+
+
+def _change(
+    request: PersonRequest,
+    stream: LetterStream,
+    entry_id: str,
+    verb: str,
+    carry_out: CarryOut,
+    about: dict[str, Any],
+    now: datetime,
+) -> HttpResponse:
+    """Show the form, or carry it out; a refusal keeps everything that was typed."""
+    actor = actor_of(request)
+    actor.require(leaving.SCOPE)
+    form = WhyForm(posted(request))
+    if form.is_valid():
+        try:
+            message, url = carry_out(form.given("reason"), actor, now)
+        except InvalidInput as error:
+            form.take(error.errors)
+        except (Conflict, NotFound, Unavailable) as error:
+            return refused(request, stream, entry_id, error)
+        else:
+            return moved_on(request, message, url)
+    context = {**_about(stream, entry_id, verb), **about, "form": form}
+    if not form.is_bound and verb == "retry":
+        context.update(_warned(stream, entry_id))
+    status = 422 if form.is_bound else 200
+    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
+
+
+def moved_on(request: PersonRequest, message: str, url: str) -> HttpResponse:
+    """Say what was done, and go where it can be seen now, from the dialog too."""
+    messages.success(request, message)
+    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
+
+
+def refused(
+    request: PersonRequest, stream: LetterStream, entry_id: str, error: DomainError
+) -> HttpResponse:
+    """What stood in the way. A server that is away is one of the things that are told in place."""
+    context = {
+        "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
+        "detail": error.detail,
+        "url": page_of(stream, entry_id) if entry_id else addresses.of_stream(stream),
+    }
+    return show(request, "breakers/dead_letters/notice.html", context, status=409)
+
+
+def page_of(stream: LetterStream, entry_id: str) -> str:
+    return addresses.of_letter(stream, entry_id)
+
+
+def troubled(stream: LetterStream, now: datetime) -> list[Standing]:
+    """The dependencies that would get the letters again and whose breakers are not closed."""
+    pairs = [one.split("->", 1) for one in holding.by_registry(stream)]
+    known = [Dependency.objects.named(caller, callee).first() for caller, callee in pairs]
+    found = standing.of([one for one in known if one is not None], now)
+    return [one for one in found if one.state in (standing.OPEN, standing.HALF_OPEN)]
+
+
+def _warned(stream: LetterStream, entry_id: str) -> dict[str, Any]:
+    """How often it was retried before, if it can be read now."""
+    try:
+        entry = letter.read(stream, entry_id, payload.SHOWN)
+    except DomainError:
+        return {}
+    return {"retries": entry.retries if entry else 0, "often": OFTEN}
+
+
+def _about(stream: LetterStream, entry_id: str, verb: str) -> dict[str, Any]:
+    return {
+        "stream": stream,
+        "entry_id": entry_id,
+        "verb": verb,
+        "back": page_of(stream, entry_id),
+    }
+
+
+def _page_after(stream: LetterStream, departure: Departure) -> str:
+    if departure.state == Departure.State.RESTORED and departure.new_id:
+        return page_of(stream, departure.new_id)
+    return reverse("archived_letter_page", args=[departure.pk])

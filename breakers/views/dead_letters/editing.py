@@ -1,0 +1,240 @@
+"""A letter's message corrected by hand, and retried so: what was typed becomes fields again.
+
+What a form can't carry unharmed is not offered: bytes that are no text, names that come several
+times, and what is hidden from the person.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from breakers.dead_letters import acting, leaving, redaction, revealing, showing
+from breakers.dead_letters.entries import Entry, text
+from breakers.dead_letters.reading import Limits
+from breakers.models.dead_letters import LetterStream
+from breakers.views.dead_letters import letter, payload
+from breakers.views.dead_letters.changes import moved_on, page_of, refused, troubled
+from breakers.views.dead_letters.hiding import put_back
+from breakers.views.dead_letters.stream import find
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people.roles import Power
+
+MOST_BYTES = 40 * 1024
+"""Of a message that a form can bring back in one request."""
+MOST_FIELDS = 200
+WHOLE = Limits(value_bytes=MOST_BYTES + 1, fields=MOST_FIELDS + 20)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field as the form has it; where there is a `why_not`, it can't be edited there, and `typed`
+    is what a page may show of it. `is_hidden` values are there for those only who said why."""
+
+    index: int
+    name: str
+    typed: str
+    is_json: bool
+    why_not: str
+    is_hidden: bool = False
+    original: bytes = b""
+    removed: bool = False
+    errors: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return min(18, max(1, self.typed.count("\n") + 1, len(self.typed) // 90 + 1))
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def edit(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
+    now = db_now()
+    stream, actor = find(server, name, now), actor_of(request)
+    actor.require(leaving.SCOPE)
+    try:
+        entry = letter.read(stream, entry_id, WHOLE)
+        if entry is None:
+            raise Conflict(f"The letter {entry_id} is not there any more.")
+        if not entry.is_whole or entry.size_bytes > MOST_BYTES:
+            raise Conflict(
+                "This message is too large to be edited in a form. The API takes edited fields:"
+                " POST …/retry with edited_fields."
+            )
+        sees_all = _sees_all(request, stream, entry_id, actor, now)
+        fields = _fields(entry, sees_all=sees_all)
+        if request.method == "POST" and request.POST.get("do") != "open":
+            return _save(request, stream, entry, fields, actor, now)
+    except InvalidInput as error:
+        return refused(request, stream, entry_id, Conflict(error.detail))
+    except (Conflict, NotFound, Unavailable) as error:
+        return refused(request, stream, entry_id, error)
+    return _show(request, stream, entry, fields, {}, now)
+
+
+def _sees_all(
+    request: PersonRequest, stream: LetterStream, entry_id: str, actor: Actor, now: datetime
+) -> bool:
+    """Whether hidden values are in the form: an admin has said why, which is on record."""
+    if not actor.has(Power.ADMINISTER) or request.method != "POST":
+        return False
+    if request.POST.get("do") == "open":
+        reason = request.POST.get("reveal_reason", "")
+        revealing.reveal(stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason)
+        return True
+    return request.POST.get("sees_all") == "1"
+
+
+def _save(
+    request: PersonRequest,
+    stream: LetterStream,
+    entry: Entry,
+    fields: list[Field],
+    actor: Actor,
+    now: datetime,
+) -> HttpResponse:
+    taken, edited = _taken(fields, request.POST)
+    errors: dict[str, Any] = {}
+    if any(one.errors for one in taken):
+        errors["form"] = ["Some fields need another look."]
+    elif not edited:
+        errors["form"] = ["Nothing is different yet. To retry it as it is, go back."]
+    else:
+        try:
+            done = acting.retry(
+                stream=stream,
+                entry_id=entry.id,
+                reason=request.POST.get("reason", "").replace("\r\n", "\n"),
+                edited_fields=edited,
+                actor=actor,
+                now=now,
+            )
+        except InvalidInput as error:
+            errors = dict(error.errors)
+            errors["form"] = [
+                f"{name}: {' '.join(said)}" for name, said in errors.items() if name != "reason"
+            ]
+        else:
+            message = f"Edited, and back in {stream.origin} as {done['new_id']}."
+            return moved_on(request, message, page_of(stream, entry.id))
+    return _show(request, stream, entry, taken, errors, now)
+
+
+def _show(
+    request: PersonRequest,
+    stream: LetterStream,
+    entry: Entry,
+    fields: list[Field],
+    errors: Mapping[str, Any],
+    now: datetime,
+) -> HttpResponse:
+    posted = request.POST if request.POST.get("do") != "open" else {}
+    is_open = request.POST.get("do") == "open" or request.POST.get("sees_all") == "1"
+    context = {
+        "now": now,
+        "stream": stream,
+        "entry": entry,
+        "fields": fields,
+        "errors": errors,
+        "sees_all": is_open,
+        "troubled": troubled(stream, now),
+        "new_name": posted.get("new-name", ""),
+        "new_value": posted.get("new-value", ""),
+        "reason": {"value": posted.get("reason", ""), "errors": errors.get("reason", [])},
+    }
+    status = 422 if errors else 200
+    return render(request, "breakers/dead_letters/edit.html", context, status=status)
+
+
+def _fields(entry: Entry, *, sees_all: bool) -> list[Field]:
+    hiding = redaction.configured_redaction()
+    names = [name for name, _ in entry.original]
+    own = [pair for pair in entry.original if pair[0] not in payload.OURS]
+    found = []
+    for index, (name, value) in enumerate(own):
+        hidden = hiding.value(name, value)
+        seen = value if sees_all else hidden
+        laid_out = payload.laid_out(seen)
+        why_not = _why_not(name, value, names.count(name))
+        if not why_not and seen != value and laid_out is None:
+            why_not = "hidden"
+        plainly = payload.plain(text(hidden[:2000]))
+        found.append(
+            Field(
+                index=index,
+                name=text(name),
+                typed=plainly if why_not else laid_out or text(seen),
+                is_json=laid_out is not None,
+                why_not=why_not,
+                is_hidden=hidden != value,
+                original=value,
+            )
+        )
+    return found
+
+
+def _why_not(name: bytes, value: bytes, times: int) -> str:
+    if times > 1:
+        return "several"
+    if not showing.is_text(value) or not showing.is_text(name):
+        return "bytes"
+    plainly = value.replace(b"\r\n", b"\n")
+    return "bytes" if any(one < 32 and one not in b"\n\t" for one in plainly) else ""
+
+
+def _taken(fields: list[Field], posted: Mapping[str, str]) -> tuple[list[Field], dict[str, Any]]:
+    """The fields as they were typed, with complaints, and what differs from the message."""
+    edited: dict[str, Any] = {}
+    taken = []
+    for field in fields:
+        one, is_new, value = _read(field, posted)
+        taken.append(one)
+        if is_new:
+            edited[field.name] = value
+    name = posted.get("new-name", "").strip()
+    if name:
+        edited[name] = posted.get("new-value", "").replace("\r\n", "\n")
+    return taken, edited
+
+
+def _read(field: Field, posted: Mapping[str, str]) -> tuple[Field, bool, str | None]:
+    """One field as it was typed, whether it differs, and its new value; None takes it away."""
+    if field.why_not:
+        return field, False, None
+    if f"field-{field.index}" not in posted:
+        # What was not in the form is not shown by sending it, either.
+        unseen = replace(field, typed=redaction.REDACTED, why_not="hidden")
+        return unseen if field.is_hidden else field, False, None
+    typed = posted[f"field-{field.index}"].replace("\r\n", "\n").replace("\x00", "")
+    if posted.get(f"remove-{field.index}"):
+        return replace(field, typed=typed, removed=True), True, None
+    before = field.typed.replace("\r\n", "\n")
+    now = replace(field, typed=typed)
+    if typed == before:
+        return field, False, None
+    if not field.is_json:
+        only_crlf = "\r\n" in field.typed and "\n" not in field.typed.replace("\r\n", "")
+        return now, True, typed.replace("\n", "\r\n") if only_crlf else typed
+    try:
+        if payload.compact(typed) == payload.compact(before):
+            return now, False, None
+        hidden = before.encode()
+        is_partly = redaction.REDACTED in before and field.is_hidden
+        value = put_back(typed, field.original, hidden) if is_partly else payload.compact(typed)
+    except RecursionError:
+        return replace(now, errors=("This is nested too deeply.",)), False, None
+    except json.JSONDecodeError as error:
+        said = f"This was JSON, and is not any more: {error}"
+        return replace(now, errors=(said,)), False, None
+    except ValueError as error:
+        return replace(now, errors=(str(error),)), False, None
+    return now, True, value

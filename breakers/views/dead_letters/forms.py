@@ -1,0 +1,54 @@
+"""What the screens of dead letters ask of people. The rules are the services'."""
+
+from typing import Any
+
+from django import forms
+
+from breakers.dead_letters import replays
+from controlplane.core.changes import RuleForm
+from controlplane.core.reasons import MAX_CHARACTERS
+
+FASTEST, SLOWEST = 1000.0, 0.1
+MOST_RETRIES = 1000
+
+
+class WhyForm(RuleForm):
+    """A reason, which the service judges."""
+
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+
+
+class BulkForm(RuleForm):
+    """How fast, how often at most, and why."""
+
+    renamed = {"rate_per_second": "rate", "waits_for": "waits_for"}
+
+    reason = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
+    rate = forms.FloatField(
+        required=False,
+        min_value=SLOWEST,
+        max_value=FASTEST,
+        error_messages={
+            "invalid": "Write a number of letters a second.",
+            "min_value": f"At least {SLOWEST:g} a second.",
+            "max_value": f"At most {FASTEST:g} a second.",
+        },
+    )
+    most_retries = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_RETRIES,
+        error_messages={"invalid": "Write a whole number."},
+    )
+    does_wait = forms.BooleanField(required=False)
+
+    def asked(self) -> dict[str, Any]:
+        """The service's arguments; what was left empty is as usual."""
+        asked = {
+            "rate_per_second": self.cleaned_data.get("rate") or replays.RATE_PER_SECOND,
+            "most_retries": self.cleaned_data.get("most_retries") or replays.MOST_RETRIES,
+            "reason": self.given("reason"),
+        }
+        if not self.cleaned_data.get("does_wait"):
+            asked["waits_for"] = []
+        return asked

@@ -1,0 +1,62 @@
+"""JSON that was edited by somebody who does not see all of it: what is hidden is put back where it
+was, and nowhere else. Pure."""
+
+from typing import Any
+
+from breakers.dead_letters.redaction import REDACTED
+from breakers.views.dead_letters import payload
+
+MOVED = "What is hidden has to stay where it was, and so has what lies beside it in a list."
+
+
+def put_back(typed: str, original: bytes, shown: bytes) -> str:
+    """What was typed over `shown`, with what `original` has instead of it; compact JSON.
+
+    Raises `ValueError` for what is no JSON, and where something hidden was moved or copied: it
+    would end up in another place than the person meant.
+    """
+    trees = (payload.parsed(one) for one in (typed, original, shown))
+    return payload.written(_merged(*trees))
+
+
+def _merged(typed: Any, original: Any, shown: Any) -> Any:
+    said = payload.written(typed)
+    if REDACTED not in said:
+        return typed
+    if said == payload.written(shown):
+        return original
+    if payload.is_object(typed) and payload.is_object(shown):
+        before, after = _by_name(original), _by_name(shown)
+        return type(typed)((name, _member(name, member, before, after)) for name, member in typed)
+    if _same_length(typed, shown) and _same_length(original, shown):
+        return [_element(*three) for three in zip(typed, original, shown, strict=True)]
+    raise ValueError(MOVED)
+
+
+def _member(name: str, typed: Any, original: dict[str, Any], shown: dict[str, Any]) -> Any:
+    if REDACTED not in payload.written(typed):
+        return typed
+    if name not in shown or name not in original:
+        raise ValueError(MOVED)
+    return _merged(typed, original[name], shown[name])
+
+
+def _element(typed: Any, original: Any, shown: Any) -> Any:
+    """One of a list is told from its neighbours by all that it says: it may have changed places."""
+    said = payload.written(typed)
+    if REDACTED not in said:
+        return typed
+    if said != payload.written(shown):
+        raise ValueError(MOVED)
+    return original
+
+
+def _same_length(one: Any, other: Any) -> bool:
+    lists = all(isinstance(each, list) and not payload.is_object(each) for each in (one, other))
+    return lists and len(one) == len(other)
+
+
+def _by_name(members: Any) -> dict[str, Any]:
+    """Those whose name comes once."""
+    names = [name for name, _ in members]
+    return {name: member for name, member in members if names.count(name) == 1}

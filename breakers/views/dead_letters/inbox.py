@@ -1,0 +1,103 @@
+"""The inbox: every stream of dead letters and the outbox, the deepest first, and what failed most
+this week."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from breakers.dead_letters import configured, streams, weekly
+from breakers.dead_letters.replays import KIND
+from breakers.dead_letters.weekly import Failed
+from breakers.models.dead_letters import LetterServer, LetterStream, Replay
+from breakers.views.dead_letters import live
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.jobs.models import Job
+
+DAYS = 7
+MOST_FAILED = 8
+REPLAYS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Line:
+    """A stream as a row; `growth` is letters a minute, None before it is known."""
+
+    stream: LetterStream
+    growth: float | None
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A group that failed alike, and how many arrived on each of the days shown."""
+
+    group: Failed
+    days: list[int]
+    url: str
+
+
+@signed_in
+@require_GET
+def inbox_page(request: PersonRequest) -> HttpResponse:
+    now = db_now()
+    found = streams.listed(now)
+    growth = streams.growth(found, now)
+    present = [one for one in found if one.gone_at is None]
+    context = {
+        "now": now,
+        "lines": [Line(one, growth.get(one.pk) if one.sampled_at else None) for one in found],
+        "deepest": max((one.depth for one in present), default=0),
+        "total": sum(one.depth for one in present),
+        "filled": sum(1 for one in present if one.depth),
+        "alarmed": sum(1 for one in present if one.alarmed_at),
+        "week": _most_failed(now),
+        **_replays(),
+        **watched(),
+    }
+    return live.page(request, "inbox", context)
+
+
+def watched() -> dict[str, Any]:
+    """Which servers and patterns are looked at, and how that goes."""
+    sources = configured.sources()
+    rows = {one.name: one for one in LetterServer.objects.filter(name__in=sources.servers)}
+    servers = [rows.get(name) or LetterServer(name=name) for name in sources.servers]
+    return {
+        "servers": servers,
+        "away": [one for one in servers if one.is_away],
+        "several_servers": len(servers) > 1,
+        "patterns": sources.patterns,
+        "looked_at": max((one.asked_at for one in servers if one.asked_at), default=None),
+        "kept_days": sources.kept_days,
+        "most_kept": sources.most_kept,
+    }
+
+
+def _most_failed(now: datetime) -> dict[str, Any]:
+    """The groups most letters arrived of in the last seven days (UTC), today being the last."""
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = today - timedelta(days=DAYS - 1)
+    days = [(since + timedelta(days=place)).date() for place in range(DAYS)]
+    failing = [
+        Failing(one, [one.days.get(day, 0) for day in days], _address(one))
+        for one in weekly.most_failed(since, today + timedelta(days=1), MOST_FAILED)
+        if one.arrived
+    ]
+    most = max((one.group.arrived for one in failing), default=0)
+    return {"failing": failing, "days": days, "most": most}
+
+
+def _address(failed: Failed) -> str:
+    path = reverse("letter_stream_page", args=[failed.server, failed.stream])
+    return f"{path}?tab=messages&fingerprint={failed.fingerprint}"
+
+
+def _replays() -> dict[str, Any]:
+    """The bulk jobs that are not over."""
+    rows = Replay.objects.filter(job__kind=KIND, job__state__in=Job.LIVE)
+    found = rows.select_related("job", "stream").order_by("-job_id")[: REPLAYS_SHOWN + 1]
+    return {"replays": list(found)}

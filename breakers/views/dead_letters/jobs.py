@@ -1,0 +1,75 @@
+"""The page of a bulk job: how far it has come, what it left where it was, what holds it."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.views.decorators.http import require_GET
+
+from breakers import names
+from breakers.dead_letters import leaving, replays
+from breakers.models.dead_letters import Departure, Replay
+from breakers.views.dead_letters import live
+from breakers.views.dead_letters.bulk import WORDS
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.jobs import watch
+from controlplane.core.jobs.models import Job
+
+LATEST = 8
+VERBS = {
+    Job.State.RUNNING: ("pause", "cancel"),
+    Job.State.HOLDING: ("pause", "cancel"),
+    Job.State.PAUSED: ("resume", "cancel"),
+    Job.State.PENDING: ("cancel",),
+}
+
+
+@signed_in
+@require_GET
+def replay_page(request: PersonRequest, job_id: int) -> HttpResponse:
+    now = db_now()
+    rows = Replay.objects.select_related("job", "stream")
+    replay = rows.filter(pk=job_id).first() if job_id < 2**63 else None
+    if replay is None:
+        raise Http404
+    return live.page(request, "replay", _context(request, replay, now))
+
+
+def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str, Any]:
+    job = replay.job
+    counts = {**replays.NOTHING, **replay.counts}
+    departures = Departure.objects.without_payload().filter(job=job).order_by("-id")
+    may_write = actor_of(request).may(leaving.SCOPE)
+    return {
+        "now": now,
+        "replay": replay,
+        "job": job,
+        "stream": replay.stream,
+        "counts": counts,
+        "why": [(name, number) for name, number in counts["why"].items() if number],
+        "rate": _rate(job, now),
+        "left": _left(job, now),
+        "is_stuck": watch.is_stuck(job, now),
+        "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
+        "narrowed_by": [(WORDS.get(name, name), said) for name, said in replay.chosen.items()],
+        "waits_for": [(one, names.parts(one)) for one in replay.waits_for],
+        "latest": list(departures[:LATEST]),
+    }
+
+
+def _rate(job: Job, now: datetime) -> float | None:
+    """Letters a second since it began; what it stood still is in it."""
+    if job.started_at is None or not job.done:
+        return None
+    seconds = ((job.finished_at or job.checkpoint_at or now) - job.started_at).total_seconds()
+    return job.done / seconds if seconds > 0 else None
+
+
+def _left(job: Job, now: datetime) -> timedelta | None:
+    """How long it may still take, going on as it did."""
+    rate = _rate(job, now)
+    if job.state != Job.State.RUNNING or not rate or job.total <= job.done:
+        return None
+    return timedelta(seconds=(job.total - job.done) / rate)

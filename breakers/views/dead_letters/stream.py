@@ -1,0 +1,133 @@
+"""The page of one stream: its letters by group and one by one, the archive, and the gaps."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.views.decorators.http import require_GET
+
+from breakers.dead_letters import archive, groups, indexing, streams
+from breakers.dead_letters.servers import ServerAway, ServerRefused
+from breakers.models.dead_letters import Departure, Gap, LetterStream, Replay
+from breakers.views.dead_letters import addresses, live, messages
+from breakers.views.dead_letters.inbox import watched
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.errors import NotFound
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.jobs.models import Job
+
+TABS = ("groups", "messages", "archive", "gaps")
+GROUPS_SHOWN = 50
+PAGE_SIZE = 50
+INDEXING_SECONDS = 0.05
+"""What a page gives to reading on; the rest is done by the sampling that runs all the time."""
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A letter that left through us; `may_restore` if it can still be put back."""
+
+    departure: Departure
+    is_edited: bool
+    may_restore: bool
+
+
+@signed_in
+@require_GET
+def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
+    now = db_now()
+    stream = find(server, name, now)
+    if stream.source == LetterStream.Source.OUTBOX:
+        return HttpResponseRedirect(addresses.of_stream(stream))
+    asked = request.GET.get("tab", "")
+    tab = asked if asked in TABS else TABS[0]
+    context = {
+        "now": now,
+        "stream": stream,
+        "tab": tab,
+        "growth": streams.growth([stream], now).get(stream.pk) if stream.sampled_at else None,
+        "may_write": actor_of(request).may("dlq:write"),
+        "gaps_total": stream.vanished_total,
+        **_replays(stream),
+        **watched(),
+        **_TABS[tab](request, stream, now),
+    }
+    return live.page(request, "stream", context)
+
+
+def find(server: str, name: str, now: datetime) -> LetterStream:
+    """The stream; a server that is away hides only what nobody has seen yet."""
+    try:
+        return streams.find(server, name, now)
+    except (NotFound, ServerAway, ServerRefused) as error:
+        raise Http404 from error
+
+
+def _groups(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+    complete, trouble = True, ""
+    try:
+        complete = indexing.catch_up(stream, now, seconds=INDEXING_SECONDS)
+    except (ServerAway, ServerRefused) as error:
+        trouble = error.detail
+    found = groups.of(stream)
+    return {
+        "groups": found[:GROUPS_SHOWN],
+        "groups_total": len(found),
+        "largest": max((one.count for one in found), default=0),
+        "complete": complete,
+        "trouble": trouble,
+    }
+
+
+def _messages(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+    return messages.context(request, stream, now)
+
+
+def _archive(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+    rows = Departure.objects.without_payload().filter(stream=stream).order_by("-id")
+    rows = rows.annotate(is_edited=Q(edited__isnull=False))
+    before = request.GET.get("before", "")
+    if before.isascii() and before.isdigit() and len(before) < 19:
+        rows = rows.filter(pk__lt=int(before))
+    else:
+        before = ""
+    wanted = request.GET.get("action", "")
+    wanted = wanted if wanted in Departure.Action.values else ""
+    if wanted:
+        rows = rows.filter(action=wanted)
+    found = list(rows[: PAGE_SIZE + 1])
+    return {
+        "archived": [
+            Archived(one, getattr(one, "is_edited", False), may_restore(one, now))
+            for one in found[:PAGE_SIZE]
+        ],
+        "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        "newest": not before,
+        "wanted_action": wanted,
+        "actions": Departure.Action.values,
+    }
+
+
+def may_restore(departure: Departure, now: datetime) -> bool:
+    """Whether it can be put back: what was retried is in its origin again."""
+    is_gone = departure.state == Departure.State.GONE
+    was_retry = departure.action == Departure.Action.RETRY
+    dropped = departure.state == Departure.State.DONE and not was_retry
+    return (is_gone or dropped) and not archive.is_outdated(departure, now)
+
+
+def _gaps(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:
+    rows = Gap.objects.filter(stream=stream).order_by("-noticed_at", "-pk")
+    found = list(rows[: PAGE_SIZE + 1])
+    return {"gaps": found[:PAGE_SIZE], "more_gaps": len(found) > PAGE_SIZE}
+
+
+def _replays(stream: LetterStream) -> dict[str, Any]:
+    rows = Replay.objects.filter(stream=stream, job__state__in=Job.LIVE)
+    return {"replays": list(rows.select_related("job", "stream").order_by("-job_id")[:5])}
+
+
+_TABS = {"groups": _groups, "messages": _messages, "archive": _archive, "gaps": _gaps}

@@ -1,0 +1,27 @@
+"""Dead letters: messages of a Redis stream that failed for good, kept where people find them.
+
+A :class:`Consumer` reads a stream in a consumer group, tries a message a few times and then puts
+it among the dead letters; :func:`dead_letter` does the last step alone, for a consumer of your own.
+Both exist for asyncio as well. The client of Redis is yours (redis-py, any settings).
+"""
+
+from switchgear.dlq.aio import AsyncConsumer, dead_letter_async
+from switchgear.dlq.consumer import Consumer, dead_letter
+from switchgear.dlq.letters import Outcome, Result
+from switchgear.dlq.messages import Message
+from switchgear.dlq.names import Names
+from switchgear.dlq.settings import Counts, Settings, WorkersDied
+
+__all__ = [
+    "AsyncConsumer",
+    "Consumer",
+    "Counts",
+    "Message",
+    "Names",
+    "Outcome",
+    "Result",
+    "Settings",
+    "WorkersDied",
+    "dead_letter",
+    "dead_letter_async",
+]

@@ -1,0 +1,231 @@
+"""The consumer for asyncio: what `consumer` does with threads, with tasks."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from switchgear.dlq import exchanges, letters
+from switchgear.dlq.consumer import TRIES, log
+from switchgear.dlq.exchanges import AsyncClient, Exchange, hold_async
+from switchgear.dlq.letters import Fields, Outcome, Result
+from switchgear.dlq.messages import Message
+from switchgear.dlq.names import Names
+from switchgear.dlq.settings import InHand, Settings, WorkersDied, jittered
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True, eq=False)
+class AsyncConsumer(Settings):
+    """:class:`Consumer` for asyncio: the handler is awaited, one message after the other. Several
+    may share a client; give each a task of its own. A task that is cancelled releases what it had.
+    """
+
+    redis: AsyncClient
+    handler: Callable[[Message], Awaitable[object]]
+    _in_hand: InHand = field(init=False, repr=False)
+    _has_group: bool = field(default=False, init=False, repr=False)
+    _reclaim_at: float = field(default=0.0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._in_hand = InHand(self.held_seconds)
+        self._one_slot = exchanges.share_slot(self.redis, self.stream, self.dead_stream)
+        self._wait = exchanges.longest_wait(self.redis, self.wait_seconds)
+
+    async def run(self) -> None:
+        """Work until `stop()`."""
+        failures = 0
+        async with self._keeping():
+            while not self.is_stopped:
+                try:
+                    await self._turn(self._wait)
+                    failures = 0
+                except Exception as error:  # The loop that everything else relies on.
+                    failures += 1
+                    self._troubled(error)
+                    await self._pause(jittered(failures, 0.5))
+
+    async def step(self, wait_seconds: float = 0.0) -> int:
+        """One turn: a message that was left behind, if any, and a batch of new ones. Gives how many
+        there were. Raises what the client raises."""
+        async with self._keeping():
+            return await self._turn(wait_seconds)
+
+    async def _turn(self, wait_seconds: float) -> int:
+        try:
+            await self._have_group()
+            left = await self._left_behind()
+            new = await self._ask(exchanges.new_messages(self, 0 if left else wait_seconds))
+        except Exception as error:
+            if not exchanges.says(error, "NOGROUP"):
+                raise
+            self._has_group = False  # Somebody emptied Redis.
+            return 0
+        messages = [*left, *new]
+        self._in_hand.take([one.id for one in messages], time.monotonic())
+        for message in messages:
+            if self.is_stopped:
+                break
+            await self._see_to(message)
+        return len(messages)
+
+    async def _see_to(self, message: Message) -> None:
+        try:
+            is_done = await self._settle(message)
+        except Exception as error:  # One message's trouble: it comes again when it is idle.
+            self._troubled(error)
+            is_done = True
+        if is_done:
+            self._in_hand.drop(message.id)
+
+    async def _settle(self, message: Message) -> bool:
+        """Come to an end with it; False if we were stopped before."""
+        if message.deliveries > self.most_deliveries:
+            died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
+            return await self._bury(message, died, message.deliveries - 1)
+        for attempt in range(1, self.attempts + 1):
+            try:
+                await self.handler(replace(message, attempt=attempt))
+            except Exception as error:
+                self.counts.failed_attempts += 1
+                if attempt == self.attempts or isinstance(error, self.permanent):
+                    return await self._bury(message, error, attempt)
+            except SystemExit:  # It ended its worker, so it stays delivered: that is counted.
+                self._in_hand.drop(message.id)
+                raise
+            else:
+                await self._insist(lambda: exchanges.acknowledge(message))
+                self.counts.handled += 1
+                return True
+            if not await self._pause(jittered(attempt, self.backoff_seconds)):
+                return False
+        return False
+
+    async def _bury(self, message: Message, error: BaseException, attempts: int) -> bool:
+        letter = letters.of_message(
+            message,
+            dead_stream=self.dead_stream,
+            consumer=self.consumer,
+            error=error,
+            attempts=attempts,
+        )
+        buried = await self._insist(lambda: letter.bury(one_slot=self._one_slot))
+        if buried.outcome is Outcome.DEAD:
+            self.counts.dead_lettered += 1
+            told = (message.id, message.stream, self.dead_stream, buried.new_id)
+            log.warning("%s of %s is a dead letter: %s %s (%s)", *told, letters.type_of(error))
+        else:
+            self.counts.taken += 1
+        return True
+
+    async def _left_behind(self) -> list[Message]:
+        if time.monotonic() < self._reclaim_at:
+            return []
+        found = await self._ask(exchanges.reclaimed(self))
+        if not found:
+            self._reclaim_at = time.monotonic() + self.idle_seconds / 10
+        return found
+
+    async def _have_group(self) -> None:
+        if self._has_group:
+            return
+        try:
+            await self._ask(exchanges.make_group(self))
+        except Exception as error:
+            if not exchanges.says(error, "BUSYGROUP"):
+                raise
+        self._has_group = True
+
+    async def _ask(self, exchange: Exchange[T]) -> T:
+        return await hold_async(self.redis, exchange)
+
+    async def _insist(self, make: Callable[[], Exchange[T]]) -> T:
+        """Ask until there is an answer: what was handled shall not be handled again because Redis
+        was away for a moment. What it refuses, or nobody answers once we are stopped, is left."""
+        failures = 0
+        while True:
+            try:
+                return await self._ask(make())
+            except Exception as error:
+                failures += 1
+                if failures >= TRIES and (self.is_stopped or exchanges.is_refusal(error)):
+                    raise
+                self._troubled(error)
+                if not await self._pause(jittered(failures, 0.5)):
+                    await asyncio.sleep(0.1)
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait, but not for long once we are stopped; False if we are."""
+        until = time.monotonic() + seconds
+        while not self.is_stopped:
+            left = until - time.monotonic()
+            if left <= 0:
+                return True
+            await asyncio.sleep(min(left, 0.1))
+        return False
+
+    @contextlib.asynccontextmanager
+    async def _keeping(self) -> AsyncIterator[None]:
+        """While we work: what is in hand is held. Afterwards: what is left of it is released."""
+        keeper = asyncio.create_task(self._keep())
+        try:
+            yield
+        finally:
+            keeper.cancel()
+            await asyncio.shield(self._release())
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(min(30.0, self.idle_seconds / 4))
+            ids = self._in_hand.held(time.monotonic())
+            if ids:
+                with contextlib.suppress(Exception):  # Asked again soon; the idle time has room.
+                    await self._ask(exchanges.keep(self, ids))
+
+    async def _release(self) -> None:
+        ids = self._in_hand.drop_all()
+        if not ids and not self.is_stopped:
+            return
+        with contextlib.suppress(Exception):  # They come again when they are idle.
+            await self._ask(exchanges.release(self, ids))
+
+    def _troubled(self, error: BaseException) -> None:
+        log.warning("%s: %s: %s", self.stream, letters.type_of(error), error)
+
+
+async def dead_letter_async(
+    redis: AsyncClient,
+    *,
+    stream: str,
+    error: BaseException | str,
+    attempts: int,
+    group: str = "",
+    consumer: str = "",
+    entry_id: str = "",
+    fields: Fields | None = None,
+    names: Names | None = None,
+    dead_stream: str = "",
+    error_type: str = "",
+    failed_at: datetime | None = None,
+) -> Result:
+    """:func:`dead_letter` for asyncio."""
+    letter = letters.given(
+        stream=stream,
+        dead_stream=dead_stream,
+        names=names,
+        group=group,
+        consumer=consumer,
+        entry_id=entry_id,
+        fields=fields,
+        error=error,
+        error_type=error_type,
+        attempts=attempts,
+        failed_at=failed_at,
+    )
+    one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)
+    return await hold_async(redis, letter.bury(one_slot=one_slot))

@@ -1,0 +1,246 @@
+"""A consumer for threads: reads, tries, acknowledges, and gives up into the dead letters."""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from switchgear.dlq import exchanges, letters
+from switchgear.dlq.exchanges import Client, Exchange, hold
+from switchgear.dlq.letters import Fields, Outcome, Result
+from switchgear.dlq.messages import Message
+from switchgear.dlq.names import Names
+from switchgear.dlq.settings import InHand, Settings, WorkersDied, jittered
+
+T = TypeVar("T")
+TRIES = 3
+"""How often Redis is asked again for what it refused, before the message is left for later."""
+log = logging.getLogger("switchgear.dlq")
+
+
+@dataclass(kw_only=True, eq=False)
+class Consumer(Settings):
+    """Has `handler` see every message of a stream, until it is stopped.
+
+    The handler returns: the message is acknowledged. It raises: it is tried again, and after the
+    last attempt the message is a dead letter. A message may be handled twice (its worker died after
+    handling and before acknowledging), so make the handler idempotent; it becomes a dead letter
+    once. Trouble with Redis is waited for and logged, never raised.
+    """
+
+    redis: Client
+    handler: Callable[[Message], object]
+    _in_hand: InHand = field(init=False, repr=False)
+    _has_group: bool = field(default=False, init=False, repr=False)
+    _reclaim_at: float = field(default=0.0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._in_hand = InHand(self.held_seconds)
+        self._one_slot = exchanges.share_slot(self.redis, self.stream, self.dead_stream)
+        self._wait = exchanges.longest_wait(self.redis, self.wait_seconds)
+
+    def run(self) -> None:
+        """Work until `stop()`."""
+        failures = 0
+        with self._keeping():
+            while not self.is_stopped:
+                try:
+                    self._turn(self._wait)
+                    failures = 0
+                except Exception as error:  # The loop that everything else relies on.
+                    failures += 1
+                    self._troubled(error)
+                    self._pause(jittered(failures, 0.5))
+
+    def step(self, wait_seconds: float = 0.0) -> int:
+        """One turn: a message that was left behind, if any, and a batch of new ones. Gives how many
+        there were. Raises what the client raises."""
+        with self._keeping():
+            return self._turn(wait_seconds)
+
+    def _turn(self, wait_seconds: float) -> int:
+        try:
+            self._have_group()
+            left = self._left_behind()
+            new = self._ask(exchanges.new_messages(self, 0 if left else wait_seconds))
+        except Exception as error:
+            if not exchanges.says(error, "NOGROUP"):
+                raise
+            self._has_group = False  # Somebody emptied Redis.
+            return 0
+        messages = [*left, *new]
+        self._in_hand.take([one.id for one in messages], time.monotonic())
+        for message in messages:
+            if self.is_stopped:
+                break
+            self._see_to(message)
+        return len(messages)
+
+    def _see_to(self, message: Message) -> None:
+        try:
+            is_done = self._settle(message)
+        except Exception as error:  # One message's trouble: it comes again when it is idle.
+            self._troubled(error)
+            is_done = True
+        if is_done:
+            self._in_hand.drop(message.id)
+
+    def _settle(self, message: Message) -> bool:
+        """Come to an end with it; False if we were stopped before."""
+        if message.deliveries > self.most_deliveries:
+            died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
+            return self._bury(message, died, message.deliveries - 1)
+        for attempt in range(1, self.attempts + 1):
+            try:
+                self.handler(replace(message, attempt=attempt))
+            except Exception as error:
+                self.counts.failed_attempts += 1
+                if attempt == self.attempts or isinstance(error, self.permanent):
+                    return self._bury(message, error, attempt)
+            except SystemExit:  # It ended its worker, so it stays delivered: that is counted.
+                self._in_hand.drop(message.id)
+                raise
+            else:
+                self._insist(lambda: exchanges.acknowledge(message))
+                self.counts.handled += 1
+                return True
+            if not self._pause(jittered(attempt, self.backoff_seconds)):
+                return False
+        return False
+
+    def _bury(self, message: Message, error: BaseException, attempts: int) -> bool:
+        letter = letters.of_message(
+            message,
+            dead_stream=self.dead_stream,
+            consumer=self.consumer,
+            error=error,
+            attempts=attempts,
+        )
+        buried = self._insist(lambda: letter.bury(one_slot=self._one_slot))
+        if buried.outcome is Outcome.DEAD:
+            self.counts.dead_lettered += 1
+            told = (message.id, message.stream, self.dead_stream, buried.new_id)
+            log.warning("%s of %s is a dead letter: %s %s (%s)", *told, letters.type_of(error))
+        else:
+            self.counts.taken += 1
+        return True
+
+    def _left_behind(self) -> list[Message]:
+        if time.monotonic() < self._reclaim_at:
+            return []
+        found = self._ask(exchanges.reclaimed(self))
+        if not found:
+            self._reclaim_at = time.monotonic() + self.idle_seconds / 10
+        return found
+
+    def _have_group(self) -> None:
+        if self._has_group:
+            return
+        try:
+            self._ask(exchanges.make_group(self))
+        except Exception as error:
+            if not exchanges.says(error, "BUSYGROUP"):
+                raise
+        self._has_group = True
+
+    def _ask(self, exchange: Exchange[T]) -> T:
+        return hold(self.redis, exchange)
+
+    def _insist(self, make: Callable[[], Exchange[T]]) -> T:
+        """Ask until there is an answer: what was handled shall not be handled again because Redis
+        was away for a moment. What it refuses, or nobody answers once we are stopped, is left."""
+        failures = 0
+        while True:
+            try:
+                return self._ask(make())
+            except Exception as error:
+                failures += 1
+                if failures >= TRIES and (self.is_stopped or exchanges.is_refusal(error)):
+                    raise
+                self._troubled(error)
+                if not self._pause(jittered(failures, 0.5)):
+                    time.sleep(0.1)
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait, but not for long once we are stopped; False if we are."""
+        until = time.monotonic() + seconds
+        while not self.is_stopped:
+            left = until - time.monotonic()
+            if left <= 0:
+                return True
+            time.sleep(min(left, 0.1))
+        return False
+
+    @contextlib.contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """While we work: what is in hand is held. Afterwards: what is left of it is released."""
+        ended = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(ended,), daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeper.join(timeout=5)
+            self._release()
+
+    def _keep(self, ended: threading.Event) -> None:
+        while not ended.wait(min(30.0, self.idle_seconds / 4)):
+            ids = self._in_hand.held(time.monotonic())
+            if ids:
+                with contextlib.suppress(Exception):  # Asked again soon; the idle time has room.
+                    self._ask(exchanges.keep(self, ids))
+
+    def _release(self) -> None:
+        ids = self._in_hand.drop_all()
+        if not ids and not self.is_stopped:
+            return
+        with contextlib.suppress(Exception):  # They come again when they are idle.
+            self._ask(exchanges.release(self, ids))
+
+    def _troubled(self, error: BaseException) -> None:
+        log.warning("%s: %s: %s", self.stream, letters.type_of(error), error)
+
+
+def dead_letter(
+    redis: Client,
+    *,
+    stream: str,
+    error: BaseException | str,
+    attempts: int,
+    group: str = "",
+    consumer: str = "",
+    entry_id: str = "",
+    fields: Fields | None = None,
+    names: Names | None = None,
+    dead_stream: str = "",
+    error_type: str = "",
+    failed_at: datetime | None = None,
+) -> Result:
+    """Put one message among the dead letters and acknowledge it to its group, in one step.
+
+    It takes the message's content from the stream; `fields` are for one that is not there any more,
+    or that came out of no group. Say `consumer` to do it only while the message is still yours.
+    Repeating it is harmless: the outcome is `SETTLED` then. Raises what the client raises, and
+    :class:`ValueError` or :class:`TypeError` for what can't be: nothing was done.
+    """
+    letter = letters.given(
+        stream=stream,
+        dead_stream=dead_stream,
+        names=names,
+        group=group,
+        consumer=consumer,
+        entry_id=entry_id,
+        fields=fields,
+        error=error,
+        error_type=error_type,
+        attempts=attempts,
+        failed_at=failed_at,
+    )
+    one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)
+    return hold(redis, letter.bury(one_slot=one_slot))
