@@ -14,6 +14,7 @@ import orjson
 
 from breakers.dead_letters import fingerprints, ids
 from breakers.dead_letters.entries import Entry, text
+from breakers.dead_letters.redaction import configured_redaction
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
 
@@ -29,7 +30,8 @@ TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
 class Chosen:
     """Letters that pass all of what is given.
 
-    `error` is a part of the error, in any case; `error_type` all of it. `q` is a part of any name
+    `error` is a part of the error or of its type, in any case, or a fingerprint; `error_type` is
+    all of the type. `q` is a part of any name
     or value, in any case. `field` is a field's name, or a dotted path that goes on into its JSON
     (`payload.order.items.0.sku`): it has to be there, with this `value` if one is given. `after` is
     the earliest time of failing that is meant, `before` the first that is not.
@@ -94,23 +96,31 @@ class Chosen:
         return not dataclasses.replace(self, q="", field="", value=None).is_everything
 
     def matches(self, entry: Entry) -> bool:
-        """Whether this letter is meant; of one that was read in part, as far as it was read."""
-        return (
-            self._failed_so(entry)
-            and self._failed_then(entry)
-            and (not self.q or _says(entry, self.q))
-            and (not self.field or has(entry, self.field, self.value))
+        """Whether this letter is meant; of one that was read in part, as far as it was read.
+
+        What is hidden counts as hidden: else one could find out what it is by asking for it.
+        """
+        if not (self._failed_so(entry) and self._failed_then(entry) and self._says(entry)):
+            return False
+        return not self.needs_payload or self._says(configured_redaction().entry(entry))
+
+    def _says(self, entry: Entry) -> bool:
+        return (not self.q or _says(entry, self.q)) and (
+            not self.field or has(entry, self.field, self.value)
         )
 
     def _failed_so(self, entry: Entry) -> bool:
         error_type = entry.error_type[: fingerprints.LONGEST_TYPE]
         if self.error_type and error_type != self.error_type:
             return False
-        if self.error and self.error.lower() not in entry.error[: fingerprints.LONGEST].lower():
+        digest = fingerprints.of(error_type, entry.error).digest
+        if self.fingerprint and digest != self.fingerprint:
             return False
-        if not self.fingerprint:
+        if not self.error or digest == self.error:
             return True
-        return fingerprints.of(error_type, entry.error).digest == self.fingerprint
+        error = configured_redaction().error(entry)[: fingerprints.LONGEST]
+        wanted = self.error.lower()
+        return wanted in error_type.lower() or wanted in error.lower()
 
     def _failed_then(self, entry: Entry) -> bool:
         if self.before is None and self.after is None:

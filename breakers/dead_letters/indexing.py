@@ -12,7 +12,16 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from breakers.dead_letters import entries, fingerprints, gaps, ids, samples, servers, standing
+from breakers.dead_letters import (
+    entries,
+    fingerprints,
+    gaps,
+    ids,
+    redaction,
+    samples,
+    servers,
+    standing,
+)
 from breakers.dead_letters.entries import Entry
 from breakers.dead_letters.samples import Sample
 from breakers.dead_letters.servers import Call
@@ -130,8 +139,9 @@ def _batches(stream: LetterStream, now: datetime) -> Iterator[_Batch]:
 def _seen(given: Any, now: datetime) -> Seen:
     entry_id, size_bytes, flat = given
     entry = Entry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
-    error, error_type = entry.error, entry.error_type[: fingerprints.LONGEST_TYPE]
-    found = fingerprints.of(error_type, error)
+    error_type = entry.error_type[: fingerprints.LONGEST_TYPE]
+    # What is hidden is not kept here either, nor told by what is.
+    error = redaction.configured_redaction().error(entry)
     position = entry.position
     added_at = ids.added_at(position)
     failed_at = entry.failed_at
@@ -139,9 +149,9 @@ def _seen(given: Any, now: datetime) -> Seen:
         failed_at = added_at or now
     return Seen(
         position=position,
-        fingerprint=found.digest,
+        fingerprint=fingerprints.of(error_type, entry.error).digest,
         error_type=error_type,
-        pattern=found.pattern,
+        pattern=fingerprints.of(error_type, error).pattern,
         error=error[: fingerprints.LONGEST],
         consumer_group=entry.group[:200],
         attempts=entry.attempts,

@@ -15,6 +15,7 @@ from django.db.models.functions import Greatest
 from breakers.dead_letters import fingerprints, packing
 from breakers.dead_letters.carrying import Outcome, carry_out, delivery_of
 from breakers.dead_letters.entries import Entry, Pairs
+from breakers.dead_letters.redaction import configured_redaction
 from breakers.models.dead_letters import (
     LONGEST_ERROR,
     POSITION,
@@ -152,7 +153,7 @@ def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
         "edited": None if edited is None else packing.pack(edited),
         "size_bytes": entry.size_bytes,
         "error_type": entry.error_type[:LONGEST_TYPE],
-        "error": entry.error[:LONGEST_ERROR],
+        "error": configured_redaction().error(entry)[:LONGEST_ERROR],
         "fingerprint": fingerprints.of(entry.error_type, entry.error).digest,
         "retry_of": _position_or_none(entry.retry_of),
     }

@@ -5,13 +5,15 @@ inside JSON, Python's way of writing a dictionary and what has one wrong byte in
 and have secrets all the same. What is not hidden stays as it was, byte for byte.
 """
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.entries import Entry, text
+from breakers.dead_letters.entries import ERROR, Entry, text
+from breakers.dead_letters.sources import hides
 
 REDACTED = "[redacted]"
 _HIDDEN = REDACTED.encode()
@@ -46,6 +48,10 @@ class Redaction:
             for size, (_, old), (_, new) in zip(true, entry.pairs, pairs, strict=True)
         )
         return replace(entry, pairs=pairs, sizes=sizes)
+
+    def error(self, entry: Entry) -> str:
+        """What went wrong, by the entry itself."""
+        return text(self.within(entry.value(ERROR) or b""))
 
     def value(self, name: bytes, value: bytes) -> bytes:
         """The value of a field of this name."""
@@ -95,7 +101,13 @@ class Redaction:
 
 def configured_redaction() -> Redaction:
     """As this installation hides."""
-    return Redaction(configured.sources().hides)
+    return _hiding(tuple(configured.sources().hidden_keys))
+
+
+@functools.lru_cache(maxsize=4)
+def _hiding(keys: tuple[str, ...]) -> Redaction:
+    """Kept, with what it has learned of keys."""
+    return Redaction(functools.partial(hides, keys))
 
 
 def _plain(key: bytes) -> bytes:

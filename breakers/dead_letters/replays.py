@@ -133,6 +133,7 @@ def _begin(
         reason=reason,
         actor=actor,
         now=now,
+        total=_meant(wish),
     )
     if job is None:
         raise Conflict("This job has begun already.")
@@ -161,6 +162,11 @@ def _begin(
     return job
 
 
+def _meant(wish: Wish) -> int:
+    """How many there may be, as far as the index knows by now."""
+    return selecting.indexed(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
+
+
 def _refuse_twice(wish: Wish) -> None:
     """Somebody who asks for the same again hardly means it; the stream is locked."""
     chosen = wish.chosen.as_dict()
@@ -173,7 +179,7 @@ def _refuse_twice(wish: Wish) -> None:
 
 def _ask_for_approval(wish: Wish, reason: str, actor: Actor, now: datetime) -> Approval:
     stream, chosen = wish.stream, wish.chosen
-    meant = selecting.indexed(stream, chosen).filter(position__lte=wish.until).count()
+    meant = _meant(wish)
     some = f"Up to {meant:,}" if chosen.needs_payload else f"About {meant:,}"
     summary = f"Purge {stream}: {some.lower()} dead letters, kept in the archive for 30 days"
     return approvals.request(

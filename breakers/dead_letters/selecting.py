@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from breakers.dead_letters import ids, reading
 from breakers.dead_letters.entries import Entry
@@ -37,7 +37,10 @@ def indexed(stream: LetterStream, chosen: Chosen) -> QuerySet[Letter]:
             found.filter(group=groups[0]) if len(groups) == 1 else found.filter(group__in=groups)
         )
     if chosen.error:
-        found = found.filter(error__icontains=chosen.error)
+        wanted = chosen.error
+        alike = Q(error_type__icontains=wanted) | Q(fingerprint=wanted)
+        named = LetterGroup.objects.filter(alike, stream=stream).values_list("pk", flat=True)
+        found = found.filter(Q(error__icontains=wanted) | Q(group__in=list(named)))
     if chosen.after is not None:
         found = found.filter(failed_at__gte=chosen.after)
     if chosen.before is not None:

@@ -59,7 +59,8 @@ class Sources:
         found = (pattern.origin_of(name) for pattern in self.patterns)
         return next((origin for origin in found if origin is not None), None)
 
-    def hides(self, key: str) -> bool:
-        """Whether the value under this key is for those only who may reveal it."""
-        lowered = key.lower()
-        return any(fnmatch.fnmatchcase(lowered, glob) for glob in self.hidden_keys)
+
+def hides(hidden_keys: Sequence[str], key: str) -> bool:
+    """Whether the value under this key is for those only who may reveal it."""
+    lowered = key.lower()
+    return any(fnmatch.fnmatchcase(lowered, glob) for glob in hidden_keys)

@@ -31,6 +31,7 @@ from breakers.dead_letters import (
     missing,
     reading,
     resources,
+    servers,
     showing,
     streams,
 )
@@ -68,6 +69,8 @@ class Inbox(ApiView):
         with an alarm first, then the deepest."""
         given = self.filters.of(request.query_params)
         now = db_now()
+        if "server" in given:
+            servers.of(given["server"])
         rows = [row for row in streams.listed(now) if given.get("server", row.server) == row.server]
         return Response(resources.streams(rows, streams.growth(rows, now)))
 

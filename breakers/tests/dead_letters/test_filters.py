@@ -37,6 +37,9 @@ LETTER = entry(
     [
         {},
         {"error": "IS LOCKED"},
+        {"error": "lock"},
+        {"error": "LOCKED"},
+        {"error": fingerprints.of("Locked", "order 5 is locked").digest},
         {"error_type": "Locked"},
         {"fingerprint": fingerprints.of("Locked", "order 99 is locked").digest},
         {"q": "a-1"},
@@ -171,3 +174,40 @@ def test_any_bytes_are_looked_through_without_an_error(pairs, wanted):
     Chosen(q=wanted).matches(letter)
     Chosen(field=wanted, value=wanted).matches(letter)
     Chosen(error=wanted).matches(letter)
+
+
+HIDING = entry(
+    (b"payload", b'{"user": "ada", "password": "hunter2"}'),
+    (b"token", b"t0ken-of-mine"),
+    (b"escaped", b'{"pass\\u0077ord": "hunter3"}'),
+    (b"dlq_error", b"refused: password=hunter4"),
+)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"q": "hunter2"},
+        {"q": "hunter3"},
+        {"q": "t0ken"},
+        {"field": "payload.password=hunter2"},
+        {"field": "payload.password", "value": "hunter2"},
+        {"field": "token", "value": "t0ken-of-mine"},
+        {"field": "escaped.password", "value": "hunter3"},
+    ],
+)
+def test_what_is_hidden_is_not_found_by_asking_for_it(asked):
+    assert not Chosen.of(asked).matches(HIDING)
+
+
+def test_what_is_hidden_in_an_error_is_not_found_by_asking_for_it():
+    refused = Entry("1-0", ((b"dlq_error", b"refused: password=hunter4"),))
+
+    assert Chosen.of({"error": "refused"}).matches(refused)
+    assert not Chosen.of({"error": "hunter4"}).matches(refused)
+
+
+def test_beside_what_is_hidden_all_is_found():
+    assert Chosen.of({"q": "ada"}).matches(HIDING)
+    assert Chosen.of({"field": "payload.password"}).matches(HIDING)
+    assert Chosen.of({"field": "payload.user", "value": "ada"}).matches(HIDING)

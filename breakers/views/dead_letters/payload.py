@@ -22,8 +22,6 @@ OURS = METADATA | {RETRY_OF, RETRY_COUNT}
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
 
 
 @dataclass(frozen=True)
