@@ -58,7 +58,7 @@ class Letters:
 
 def fill(count: int) -> None:
     """Put the letters there: a payload of nested JSON each, three errors in turn."""
-    from breakers.dead_letters import servers
+    from breakers.dead_letters.places import servers
 
     client = servers.of("default").client
     for start in range(0, count, AT_ONCE):
@@ -69,7 +69,7 @@ def fill(count: int) -> None:
 
 
 def clear() -> None:
-    from breakers.dead_letters import servers
+    from breakers.dead_letters.places import servers
 
     servers.of("default").client.delete(NAME)
 
@@ -112,7 +112,7 @@ def _fields(n: int) -> Mapping[str, str]:
 
 def _read_all() -> tuple[float, float]:
     """Read into the index what the first question left: wall and CPU seconds for all of it."""
-    from breakers.dead_letters import indexing, streams
+    from breakers.dead_letters.finding import indexing, streams
     from breakers.models import Letter
     from controlplane.core.clock import db_now
 
@@ -152,7 +152,7 @@ def _all(server: Server, token: str, person: console.Browser) -> Iterator[Asked]
 
 def _deep(server: Server, token: str, messages: str) -> str:
     """The id of a letter in the middle of the stream."""
-    from breakers.dead_letters import ids
+    from breakers.dead_letters.letters import ids
     from breakers.models import Letter
 
     _api(server, token, messages)

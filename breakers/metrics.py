@@ -9,7 +9,8 @@ from django.db.models import Count
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from breakers.alarms import rules
-from breakers.dead_letters import sources, streams
+from breakers.dead_letters import sources
+from breakers.dead_letters.finding import streams
 from breakers.models import Alarm, Override, Probe
 from breakers.models.dead_letters import LetterServer, LetterStream
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN

@@ -4,7 +4,9 @@ from datetime import datetime
 
 from breakers import conditions, gates
 from breakers.alarms import services as alarms
-from breakers.dead_letters import forgetting, retention, sampling, settling
+from breakers.dead_letters import settling
+from breakers.dead_letters.departures import retention
+from breakers.dead_letters.finding import forgetting, sampling
 from breakers.outages import services as outages
 from breakers.probes import services as probes
 from breakers.services import overrides, reported

@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 
 from django.db.models import Min, Q
 
-from breakers.dead_letters import alarms, configured, replays, streams
+from breakers.dead_letters import configured
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.finding import alarms, streams
 from breakers.models.dead_letters import Departure, LetterServer, LetterStream
 from controlplane.core.durations import readable
 from controlplane.core.jobs.models import Job

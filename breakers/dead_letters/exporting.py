@@ -6,10 +6,11 @@ from typing import Any
 
 import orjson
 
-from breakers.dead_letters import fingerprints, ids, listing, showing
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.filters import Chosen
-from breakers.dead_letters.redaction import Redaction
+from breakers.dead_letters import listing
+from breakers.dead_letters.letters import fingerprints, ids, showing
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.redaction import Redaction
 from breakers.models.dead_letters import LetterStream
 from controlplane.core.audit.export import FORMULA_STARTS
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from breakers.dead_letters import differences, ids, packing
-from breakers.dead_letters.differences import Change
-from breakers.dead_letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, Pairs
-from breakers.dead_letters.redaction import Redaction
+from breakers.dead_letters.letters import differences, ids, packing
+from breakers.dead_letters.letters.differences import Change
+from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, Pairs
+from breakers.dead_letters.letters.redaction import Redaction
 from breakers.models import Departure, LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import NotFound

@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from breakers.dead_letters import ids, reading, selecting
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.filters import Chosen
-from breakers.dead_letters.reading import Limits
+from breakers.dead_letters.bulk import selecting
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.places import reading
+from breakers.dead_letters.places.reading import Limits
 from breakers.models import LetterStream
 from controlplane.core.errors import InvalidInput, NotFound
 

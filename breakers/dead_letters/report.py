@@ -6,8 +6,8 @@ from datetime import datetime
 
 from django.db.models import Count, Max, Q, Sum
 
-from breakers.dead_letters import alarms, streams, weekly
-from breakers.dead_letters.weekly import Failed
+from breakers.dead_letters.finding import alarms, streams, weekly
+from breakers.dead_letters.finding.weekly import Failed
 from breakers.models.dead_letters import Departure, DepthMinute, Gap, LetterStream
 from controlplane.core.sections import Chart, ReportRow, ReportSection
 

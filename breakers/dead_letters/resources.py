@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from breakers.dead_letters import archive, history, ids, packing, showing
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.groups import Group
-from breakers.dead_letters.redaction import Redaction
-from breakers.dead_letters.showing import Measure
+from breakers.dead_letters import history
+from breakers.dead_letters.departures import archive
+from breakers.dead_letters.finding.groups import Group
+from breakers.dead_letters.letters import ids, packing, showing
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.redaction import Redaction
+from breakers.dead_letters.letters.showing import Measure
 from breakers.models.dead_letters import Departure, LetterStream
 from controlplane.core.canonical import timestamp
 

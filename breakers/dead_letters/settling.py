@@ -12,9 +12,13 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import transaction
 
-from breakers.dead_letters import ids, leaving, reading, restoring, tally, targets, telling
-from breakers.dead_letters.carrying import LOOK, Outcome
-from breakers.dead_letters.servers import ServerAway, ServerRefused
+from breakers.dead_letters import targets
+from breakers.dead_letters.bulk import tally
+from breakers.dead_letters.departures import leaving, restoring, telling
+from breakers.dead_letters.departures.carrying import LOOK, Outcome
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.places import reading
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import Departure, LetterStream
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit

@@ -6,7 +6,9 @@ from typing import Any
 
 from django.db.models import Q
 
-from breakers.dead_letters import configured, replays, resources, streams
+from breakers.dead_letters import configured, resources
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.finding import streams
 from breakers.models.dead_letters import LetterServer, LetterStream
 from controlplane.core.canonical import timestamp
 from controlplane.core.jobs.models import Job

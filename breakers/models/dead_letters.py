@@ -184,7 +184,7 @@ class DepthMinute(models.Model):
 
 class Replay(models.Model):
     """What a bulk job does: `action` with every letter of `stream` up to `until` that passes
-    `chosen` (see `breakers.dead_letters.filters`).
+    `chosen` (see `breakers.dead_letters.letters.filters`).
 
     `position` is how far it has come. `counts` are exact while nobody works on it: `done`, `gone`,
     `skipped` and why. `waits_for` are the dependencies whose open breaker holds it.
@@ -226,8 +226,8 @@ class Departure(models.Model):
 
     It is written, and committed, before Redis is asked; whoever finds it `intended` later carries
     it out, which is safe to repeat. `fields` are the entry's names and values in order, `edited`
-    those that went to the origin instead (see `breakers.dead_letters.packing`). `new_id` is the
-    entry's id in the origin, or in the dead letters once it was restored. `gone`: somebody else
+    those that went to the origin instead (see `breakers.dead_letters.letters.packing`). `new_id` is
+    the entry's id in the origin, or in the dead letters once it was restored. `gone`: somebody else
     had taken it away by then.
     """
 

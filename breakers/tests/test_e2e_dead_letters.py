@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from breakers.dead_letters import indexing
+from breakers.dead_letters.finding import indexing
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person

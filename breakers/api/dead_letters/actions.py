@@ -14,8 +14,9 @@ from breakers.api.dead_letters.shapes import (
     RetriedShape,
     RevealedShape,
 )
-from breakers.dead_letters import acting, revealing, showing
-from breakers.dead_letters.redaction import configured_redaction
+from breakers.dead_letters.departures import acting, revealing
+from breakers.dead_letters.letters import showing
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.models.dead_letters import LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput

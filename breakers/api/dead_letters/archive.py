@@ -12,8 +12,10 @@ from rest_framework.response import Response
 from breakers.api.dead_letters.bodies import ArchiveFilters, ReasonBody
 from breakers.api.dead_letters.messages import READ, WRITE
 from breakers.api.dead_letters.shapes import DepartureShape, RestoredShape, WholeDepartureShape
-from breakers.dead_letters import archive, ids, resources, restoring
-from breakers.dead_letters.redaction import configured_redaction
+from breakers.dead_letters import resources
+from breakers.dead_letters.departures import archive, restoring
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.sources import DEFAULT
 from breakers.models.dead_letters import Departure
 from controlplane.core.actors import Actor

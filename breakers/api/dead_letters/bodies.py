@@ -91,7 +91,7 @@ class JobFilters(Filters):
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class Fields(serializers.JSONField):
-    """Names and values; checked by `breakers.dead_letters.edits`."""
+    """Names and values; checked by `breakers.dead_letters.letters.edits`."""
 
 
 @extend_schema_field(
@@ -103,7 +103,7 @@ class Fields(serializers.JSONField):
     }
 )
 class Choice(serializers.JSONField):
-    """Checked by `breakers.dead_letters.filters`."""
+    """Checked by `breakers.dead_letters.letters.filters`."""
 
 
 class ReasonBody(MutationBody):

@@ -12,9 +12,11 @@ from rest_framework.request import Request
 
 from breakers.api.dead_letters.bodies import ChoiceFilters, ExportFilters
 from breakers.api.dead_letters.messages import DeadLetterView, of_letters
-from breakers.dead_letters import exporting, indexing, listing, samples
-from breakers.dead_letters.filters import Chosen
-from breakers.dead_letters.redaction import configured_redaction
+from breakers.dead_letters import exporting, listing
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.redaction import configured_redaction
+from breakers.dead_letters.places import samples
 from controlplane.core.clock import db_now
 
 SENT_AT_ONCE = 64 * 1024  # bytes, and one letter at least

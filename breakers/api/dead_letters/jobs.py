@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from breakers.api.dead_letters.bodies import JobBody, JobFilters, ReplayVerbBody, ServerFilter
 from breakers.api.dead_letters.messages import READ, WRITE, of_letters
 from breakers.api.dead_letters.shapes import SERVER, PlanShape, PurgeAskedShape, ReplayShape
-from breakers.dead_letters import planning, replays
-from breakers.dead_letters.filters import Chosen
+from breakers.dead_letters.bulk import planning, replays
+from breakers.dead_letters.letters.filters import Chosen
 from breakers.models.dead_letters import LetterStream
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import approval_resource

@@ -21,24 +21,15 @@ from breakers.api.dead_letters.shapes import (
     PageShape,
     StreamShape,
 )
-from breakers.dead_letters import (
-    fingerprints,
-    groups,
-    history,
-    ids,
-    indexing,
-    listing,
-    missing,
-    reading,
-    resources,
-    servers,
-    showing,
-    streams,
-)
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.filters import Chosen
-from breakers.dead_letters.redaction import Redaction, configured_redaction
-from breakers.dead_letters.showing import Measure
+from breakers.dead_letters import history, listing, resources
+from breakers.dead_letters.departures import missing
+from breakers.dead_letters.finding import groups, indexing, streams
+from breakers.dead_letters.letters import fingerprints, ids, showing
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
+from breakers.dead_letters.letters.showing import Measure
+from breakers.dead_letters.places import reading, servers
 from breakers.models.dead_letters import LetterStream
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound

@@ -74,7 +74,7 @@ VALUE: dict[str, Any] = {
     }
 )
 class FieldsShape(serializers.JSONField):
-    """As `breakers.dead_letters.showing` shows them."""
+    """As `breakers.dead_letters.letters.showing` shows them."""
 
 
 class LetterShape(serializers.Serializer[Any]):

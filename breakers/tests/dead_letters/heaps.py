@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from breakers.dead_letters import servers, streams
+from breakers.dead_letters.finding import streams
+from breakers.dead_letters.places import servers
 from breakers.models.dead_letters import LetterStream
 from breakers.tests.fleet import NOW
 

@@ -5,7 +5,9 @@ import json
 import pytest
 from django.db import transaction
 
-from breakers.dead_letters import acting, indexing, packing
+from breakers.dead_letters.departures import acting
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters import packing
 from breakers.models.dead_letters import Departure, LetterStream
 from breakers.tests.dead_letters.departing import (
     KIM,

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters import sampling
+from breakers.dead_letters.finding import sampling
 from breakers.models.dead_letters import LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, reachable, told

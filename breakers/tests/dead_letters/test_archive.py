@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters import acting, archive, restoring, revealing, settling
+from breakers.dead_letters import settling
+from breakers.dead_letters.departures import acting, archive, restoring, revealing
 from breakers.models.dead_letters import Departure, LetterStream
 from breakers.tests.dead_letters.departing import (
     KIM,

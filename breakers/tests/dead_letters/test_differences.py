@@ -2,9 +2,9 @@
 
 import fnmatch
 
-from breakers.dead_letters import differences
-from breakers.dead_letters.differences import Change
-from breakers.dead_letters.redaction import Redaction
+from breakers.dead_letters.letters import differences
+from breakers.dead_letters.letters.differences import Change
+from breakers.dead_letters.letters.redaction import Redaction
 
 REDACTION = Redaction(lambda key: fnmatch.fnmatchcase(key, "*secret*"))
 

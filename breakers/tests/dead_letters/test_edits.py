@@ -2,8 +2,8 @@
 
 import pytest
 
-from breakers.dead_letters import edits
-from breakers.dead_letters.entries import Entry
+from breakers.dead_letters.letters import edits
+from breakers.dead_letters.letters.entries import Entry
 from controlplane.core.errors import InvalidInput
 
 BINARY = b"\xff\x00\xfe"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.dead_letters import fingerprints
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.filters import Chosen
+from breakers.dead_letters.letters import fingerprints
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.filters import Chosen
 from controlplane.core.errors import InvalidInput
 
 AT = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)

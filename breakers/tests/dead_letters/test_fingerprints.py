@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakers.dead_letters import fingerprints
+from breakers.dead_letters.letters import fingerprints
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters import forgetting
+from breakers.dead_letters.finding import forgetting
 from breakers.models.dead_letters import (
     DepthMinute,
     Gap,

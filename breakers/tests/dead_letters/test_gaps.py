@@ -2,7 +2,8 @@
 
 import pytest
 
-from breakers.dead_letters import ids, indexing
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters import ids
 from breakers.models.dead_letters import Departure, Gap, Letter
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from breakers.dead_letters import groups, indexing, weekly
+from breakers.dead_letters.finding import groups, indexing, weekly
 from breakers.models.dead_letters import Departure, GroupDay, Letter
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, NOW, SECOND

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.db.models import Sum
 
-from breakers.dead_letters import indexing, streams
+from breakers.dead_letters.finding import indexing, streams
 from breakers.models.dead_letters import GroupDay, Letter
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW

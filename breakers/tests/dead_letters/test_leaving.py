@@ -5,8 +5,11 @@ import json
 import pytest
 from django.db import transaction
 
-from breakers.dead_letters import carrying, indexing, leaving, packing, settling
-from breakers.dead_letters.entries import Entry
+from breakers.dead_letters import settling
+from breakers.dead_letters.departures import carrying, leaving
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters import packing
+from breakers.dead_letters.letters.entries import Entry
 from breakers.models.dead_letters import Departure, Gap, Letter
 from breakers.tests.dead_letters.departing import (
     KIM,

@@ -13,7 +13,8 @@ import pytest
 from django.conf import settings as given
 from django.db import connection
 
-from breakers.dead_letters import ids, settling
+from breakers.dead_letters import settling
+from breakers.dead_letters.letters import ids
 from breakers.models.dead_letters import Departure, Letter
 from breakers.tests.dead_letters.departing import audited, dead, origin
 from breakers.tests.dead_letters.heaps import heap

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 import redis
 
-from breakers.dead_letters import acting, restoring, servers, settling
+from breakers.dead_letters import settling
+from breakers.dead_letters.departures import acting, restoring
+from breakers.dead_letters.places import servers
 from breakers.models.dead_letters import Departure, LetterStream
 from breakers.tests.dead_letters.departing import KIM, REASON, audited, departures
 from breakers.tests.dead_letters.own_redis import own_redis, way_to

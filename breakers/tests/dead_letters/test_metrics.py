@@ -3,7 +3,7 @@
 import pytest
 
 from breakers import metrics
-from breakers.dead_letters import sampling
+from breakers.dead_letters.finding import sampling
 from breakers.models.dead_letters import LetterServer, LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW

@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
-from breakers.dead_letters import reading, servers
-from breakers.dead_letters.reading import Limits
+from breakers.dead_letters.places import reading, servers
+from breakers.dead_letters.places.reading import Limits
 
 LARGEST = "18446744073709551615-18446744073709551615"
 IDS = ("0-1", "1-1", "5-0", LARGEST)

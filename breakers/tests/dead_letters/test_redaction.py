@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.redaction import REDACTED, Redaction
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.redaction import REDACTED, Redaction
 
 GLOBS = ("*password*", "*secret*", "*token*", "pin")
 REDACTION = Redaction(lambda key: any(fnmatch.fnmatchcase(key.lower(), glob) for glob in GLOBS))

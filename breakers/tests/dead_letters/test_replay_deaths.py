@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from breakers.dead_letters import replays
-from breakers.dead_letters.filters import Chosen
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.letters.filters import Chosen
 from breakers.models import Departure, Letter, Replay
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW, SECOND

@@ -3,8 +3,9 @@
 import pytest
 
 from breakers import gates as answering
-from breakers.dead_letters import indexing, planning, replays
-from breakers.dead_letters.filters import Chosen
+from breakers.dead_letters.bulk import planning, replays
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters.filters import Chosen
 from breakers.models import Channel, Departure, LetterStream, Replay
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, reports

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters import acting, indexing, retention
+from breakers.dead_letters.departures import acting, retention
+from breakers.dead_letters.finding import indexing
 from breakers.models.dead_letters import Departure, LetterStream, Replay
 from breakers.tests.dead_letters.departing import KIM, REASON, audited, dead, declare, departures
 from breakers.tests.dead_letters.heaps import heap

@@ -2,7 +2,8 @@
 
 import pytest
 
-from breakers.dead_letters import acting, reading, servers
+from breakers.dead_letters.departures import acting
+from breakers.dead_letters.places import reading, servers
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW, SECOND
 from controlplane.core.actors import system

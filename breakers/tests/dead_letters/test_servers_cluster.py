@@ -10,7 +10,9 @@ from uuid import uuid4
 import pytest
 import redis
 
-from breakers.dead_letters import acting, groups, leaving, reading, restoring, sampling, streams
+from breakers.dead_letters.departures import acting, leaving, restoring
+from breakers.dead_letters.finding import groups, sampling, streams
+from breakers.dead_letters.places import reading
 from breakers.models.dead_letters import Departure, LetterServer
 from breakers.tests.dead_letters.own_redis import own_redis
 from breakers.tests.fleet import NOW, SECOND

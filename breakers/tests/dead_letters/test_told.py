@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from breakers import topics
-from breakers.dead_letters import sampling, told
+from breakers.dead_letters import told
+from breakers.dead_letters.finding import sampling
 from breakers.models.dead_letters import LetterServer
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import NOW

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from breakers.dead_letters import acting, indexing
+from breakers.dead_letters.departures import acting
+from breakers.dead_letters.finding import indexing
 from breakers.models.dead_letters import Gap, LetterServer, LetterStream
 from breakers.tests.dead_letters.departing import KIM, REASON
 from breakers.tests.dead_letters.heaps import heap

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from breakers.dead_letters import packing
+from breakers.dead_letters.letters import packing
 from breakers.models.dead_letters import Departure, LetterStream, Replay
 from breakers.tests.dead_letters.departing import REASON
 from breakers.tests.dead_letters.heaps import heap

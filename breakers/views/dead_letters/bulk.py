@@ -9,9 +9,11 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters import fingerprints, holding, leaving, planning, replays
-from breakers.dead_letters.filters import Chosen
-from breakers.dead_letters.servers import ServerAway, ServerRefused
+from breakers.dead_letters.bulk import holding, planning, replays
+from breakers.dead_letters.departures import leaving
+from breakers.dead_letters.letters import fingerprints
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import LetterGroup, LetterStream
 from breakers.views.dead_letters import addresses, messages
 from breakers.views.dead_letters.changes import moved_on, refused, troubled

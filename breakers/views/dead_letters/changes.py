@@ -12,7 +12,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
-from breakers.dead_letters import acting, holding, ids, leaving, restoring, revealing
+from breakers.dead_letters.bulk import holding
+from breakers.dead_letters.departures import acting, leaving, restoring, revealing
+from breakers.dead_letters.letters import ids
 from breakers.models import Dependency
 from breakers.models.dead_letters import Departure, LetterStream
 from breakers.states import standing

@@ -14,9 +14,10 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from breakers.dead_letters import acting, leaving, redaction, revealing, showing
-from breakers.dead_letters.entries import Entry, text
-from breakers.dead_letters.reading import Limits
+from breakers.dead_letters.departures import acting, leaving, revealing
+from breakers.dead_letters.letters import redaction, showing
+from breakers.dead_letters.letters.entries import Entry, text
+from breakers.dead_letters.places.reading import Limits
 from breakers.models.dead_letters import LetterStream
 from breakers.views.dead_letters import letter, payload
 from breakers.views.dead_letters.changes import moved_on, page_of, refused, troubled

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from breakers.dead_letters import replays
+from breakers.dead_letters.bulk import replays
 from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 

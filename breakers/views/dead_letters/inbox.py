@@ -9,9 +9,10 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from breakers.dead_letters import configured, streams, weekly
-from breakers.dead_letters.replays import KIND
-from breakers.dead_letters.weekly import Failed
+from breakers.dead_letters import configured
+from breakers.dead_letters.bulk.replays import KIND
+from breakers.dead_letters.finding import streams, weekly
+from breakers.dead_letters.finding.weekly import Failed
 from breakers.models.dead_letters import LetterServer, LetterStream, Replay
 from breakers.views.dead_letters import live
 from controlplane.core.browser import PersonRequest, signed_in

@@ -7,7 +7,8 @@ from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_GET
 
 from breakers import names
-from breakers.dead_letters import leaving, replays
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.departures import leaving
 from breakers.models.dead_letters import Departure, Replay
 from breakers.views.dead_letters import live
 from breakers.views.dead_letters.bulk import WORDS

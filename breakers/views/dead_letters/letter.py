@@ -10,19 +10,13 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from breakers.dead_letters import (
-    fingerprints,
-    history,
-    ids,
-    leaving,
-    packing,
-    reading,
-    redaction,
-    showing,
-)
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.reading import Limits
-from breakers.dead_letters.servers import ServerAway, ServerRefused
+from breakers.dead_letters import history
+from breakers.dead_letters.departures import leaving
+from breakers.dead_letters.letters import fingerprints, ids, packing, redaction, showing
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.places import reading
+from breakers.dead_letters.places.reading import Limits
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import Departure, LetterStream
 from breakers.views.dead_letters import payload
 from breakers.views.dead_letters.stream import find, may_restore

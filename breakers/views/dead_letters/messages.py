@@ -8,10 +8,12 @@ from urllib.parse import urlencode
 
 from django.utils import timezone
 
-from breakers.dead_letters import indexing, listing, redaction
-from breakers.dead_letters.entries import Entry
-from breakers.dead_letters.filters import MOMENTS, TEXTS, Chosen
-from breakers.dead_letters.servers import ServerAway, ServerRefused
+from breakers.dead_letters import listing
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters import redaction
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.filters import MOMENTS, TEXTS, Chosen
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import LetterGroup, LetterStream
 from breakers.views.dead_letters import addresses, payload
 from controlplane.core.browser import PersonRequest

@@ -8,8 +8,9 @@ from django.db.models import Q
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_GET
 
-from breakers.dead_letters import archive, groups, indexing, streams
-from breakers.dead_letters.servers import ServerAway, ServerRefused
+from breakers.dead_letters.departures import archive
+from breakers.dead_letters.finding import groups, indexing, streams
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import Departure, Gap, LetterStream, Replay
 from breakers.views.dead_letters import addresses, live, messages
 from breakers.views.dead_letters.inbox import watched

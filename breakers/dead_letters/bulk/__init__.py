@@ -1,0 +1,1 @@
+"""Many letters at once, by durable jobs."""

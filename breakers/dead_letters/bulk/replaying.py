@@ -1,0 +1,268 @@
+"""A few seconds of a bulk job: its own open intents first, then the next letters, some at a time.
+
+Letters are declared, carried out, settled and only then passed over. Whoever dies at any line
+leaves at most one batch of intents, which the next worker carries out before it goes on; what was
+passed over is never looked at again.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import cast
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from breakers.dead_letters.bulk import holding, planning, selecting, tally
+from breakers.dead_letters.bulk.pace import Pace
+from breakers.dead_letters.bulk.selecting import AT_ONCE, Looked
+from breakers.dead_letters.bulk.tally import Chunk, Tally, recount
+from breakers.dead_letters.departures import leaving
+from breakers.dead_letters.departures.leaving import Outcome
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.models import Departure, Replay
+from controlplane.core import canonical
+from controlplane.core.actors import Actor, ActorType
+from controlplane.core.jobs.claims import LeaseLost, Turn
+from controlplane.core.jobs.kinds import Probe, no_probe
+from controlplane.core.jobs.models import Job, JobStep
+from controlplane.core.live import notes
+
+SLICE_SECONDS = 3.0
+SHORT_SLICE_SECONDS = 1.0
+"""Of a job that is not alone: it does not wait either, so that few threads are taken."""
+TOLD_EVERY_SECONDS = 1.0
+
+
+class Held(Exception):
+    """Nothing leaves for now; the text says why."""
+
+
+@dataclass
+class Slice:
+    """One worker's turn at a replay. `counts` are as they would be written now."""
+
+    turn: Turn
+    step: JobStep
+    replay: Replay
+    began: datetime
+    probe: Probe
+    is_alone: bool
+    pace: Pace
+    chosen: Chosen
+    told_at: float = 0.0
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def now(self) -> datetime:
+        return self.began + timedelta(seconds=time.monotonic() - self._started)
+
+    @property
+    def seconds_left(self) -> float:
+        most = SLICE_SECONDS if self.is_alone else SHORT_SLICE_SECONDS
+        return most - (time.monotonic() - self._started)
+
+
+def begin(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Slice:
+    """A slice of the job of this turn, which goes on where the last one ended."""
+    replay = Replay.objects.select_related("stream").get(pk=turn.job.pk)
+    replay.job = turn.job
+    due = (turn.job.checkpoint or {}).get("due", 0.0)
+    if turn.job.state == Job.State.HOLDING:
+        due = now.timestamp()  # Nothing is made up for.
+    at_work = Job.objects.filter(kind=turn.job.kind, lease_until__gt=now, finished_at=None)
+    others = at_work.exclude(pk=turn.job.pk)
+    return Slice(
+        turn=turn,
+        step=step,
+        replay=replay,
+        began=now,
+        probe=probe,
+        is_alone=not others.exists(),
+        pace=Pace(replay.rate_per_second, due or now.timestamp()),
+        chosen=Chosen.of(replay.chosen),
+    )
+
+
+def behind(job: Job) -> Actor:
+    """Whoever asked for the job: what leaves by it leaves by them."""
+    kind, _, name = job.created_by.partition(":")
+    return Actor(type=cast(ActorType, kind), name=name, user_id=job.creator_id)
+
+
+def go_on(work: Slice) -> bool:
+    """Let letters leave until the time is over; True if all that are meant were looked at.
+
+    Raises :class:`Held`, :class:`LeaseLost` and :class:`servers.ServerAway`.
+    """
+    settle_own(work.replay, work.now, work.probe)
+    if why := holding.why(work.replay, work.now):
+        raise Held(why)
+    if work.turn.job.state == Job.State.HOLDING:
+        work.turn.change(state=Job.State.RUNNING, hold_reason="")
+    if not _is_indexed(work):
+        return False
+    looked_for_holds = work.now
+    while work.seconds_left > 0:
+        if work.now - looked_for_holds > timedelta(seconds=1):
+            looked_for_holds = work.now
+            if why := holding.why(work.replay, work.now):
+                raise Held(why)
+        work.turn.heartbeat(work.now)
+        replay = work.replay
+        looked = selecting.look(
+            replay.stream, work.chosen, after=replay.position, until=replay.until
+        )
+        work.probe("replay.looked")
+        for chunk in _chunks(work, looked):
+            if not _wait(work, chunk):
+                return False
+            _leave(work, chunk)
+        if not looked.more:
+            return True
+    return False
+
+
+def settle_own(replay: Replay, now: datetime, probe: Probe = no_probe) -> None:
+    """Carry out what a worker that died had declared, so that its counts are what the archive says.
+
+    Raises :class:`Held` and :class:`servers.ServerAway`; what was not settled stays declared.
+    """
+    own = Departure.objects.filter(job=replay.job_id, state=Departure.State.INTENDED)
+    for departures in _batches(own):
+        outcomes = leaving.carry_out(replay.stream, departures)
+        with transaction.atomic():
+            leaving.settle(replay.stream, departures, outcomes, now)
+        probe("replay.resumed")
+        _refuse(outcomes)
+    replay.counts = tally.archived(replay)
+
+
+def _is_indexed(work: Slice) -> bool:
+    """Whether the index knows all that is meant; it is read on, and how many there are counted."""
+    replay = work.replay
+    is_new = not work.turn.job.checkpoint
+    if (work.chosen.uses_index or is_new) and replay.stream.indexed_to < replay.until:
+        indexing.catch_up(replay.stream, work.now, seconds=SHORT_SLICE_SECONDS)
+        replay.stream.refresh_from_db()
+        if replay.stream.indexed_to < replay.until:
+            return False
+    if is_new:
+        meant = selecting.indexed(replay.stream, work.chosen)
+        _checkpoint(work, total=meant.filter(position__lte=replay.until).count())
+    return True
+
+
+def _chunks(work: Slice, looked: Looked) -> Iterator[Chunk]:
+    """Cut into what leaves together, at the pace that was asked for."""
+    most, chunk = work.pace.at_once(AT_ONCE), Chunk()
+    for entry in looked.entries:
+        why = _why_not(work, entry)
+        if why == "" and len(chunk.entries) == most:
+            yield chunk
+            chunk = Chunk()
+        chunk.add(entry, why)
+    chunk.not_meant += looked.count - len(looked.entries)  # They are not there any more.
+    chunk.position = looked.position
+    yield chunk
+
+
+def _why_not(work: Slice, entry: Entry) -> str | None:
+    """Why it stays; empty if it leaves, None if it is not meant."""
+    if not work.chosen.matches(entry):
+        return None
+    return planning.why_not(entry, work.replay.action, work.replay.most_retries)
+
+
+def _wait(work: Slice, chunk: Chunk) -> bool:
+    """Keep the pace; False if that is beyond this turn."""
+    if not chunk.entries:
+        return True
+    seconds = work.pace.wait(work.now.timestamp(), AT_ONCE)
+    if not seconds:
+        return True
+    if not work.is_alone or seconds > work.seconds_left:
+        return False
+    time.sleep(seconds)
+    return True
+
+
+def _leave(work: Slice, chunk: Chunk) -> None:
+    counts = Tally.of(work.replay.counts)
+    counts.pass_over(chunk)
+    if chunk.entries:
+        work.turn.heartbeat(work.now)
+        departures = _declare(work, chunk)
+        work.probe("replay.declared")
+        outcomes = leaving.carry_out(work.replay.stream, departures)
+        work.probe("replay.carried_out")
+        with transaction.atomic():
+            settled = leaving.settle(work.replay.stream, departures, outcomes, work.now)
+        work.probe("replay.settled")
+        _refuse(outcomes)
+        work.pace.left(len(departures), work.now.timestamp())
+        counts.settle(settled, others=len(chunk.entries) - len(departures))
+    work.replay.counts, work.replay.position = counts.as_dict(), chunk.position
+    _checkpoint(work)
+    work.probe("replay.passed_over")
+
+
+def _declare(work: Slice, chunk: Chunk) -> list[Departure]:
+    job = work.turn.job
+    return leaving.declare(
+        stream=work.replay.stream,
+        entries=chunk.entries,
+        action=work.replay.action,
+        actor=behind(job),
+        reason=job.reason,
+        job=job,
+        now=work.now,
+    )
+
+
+def _refuse(outcomes: Mapping[int, Outcome]) -> None:
+    """What the server refuses now it may take later: nothing was passed over, and it is tried
+    again."""
+    refused = [one.why for one in outcomes.values() if one.kind == "refused"]
+    if refused:
+        raise Held(refused[0])
+
+
+def _checkpoint(work: Slice, total: int | None = None) -> None:
+    """Write down how far it has come. A person who intervened meanwhile gets exact counts."""
+    turn, replay, now = work.turn, work.replay, work.now
+    looked_at = replay.counts["looked_at"]
+    data = {"due": round(work.pace.due, 3)}
+    try:
+        with turn.together():
+            turn.checkpoint(
+                data,
+                done=looked_at,
+                total=max(total if total is not None else turn.job.total, looked_at),
+                now=now,
+                size=len(canonical.dumps(data)),
+            )
+            replay.save(update_fields=["position", "counts"])
+            if work.step.attempts > 1:  # Whoever got further did not die of this step.
+                work.step.attempts = 1
+                work.step.save(update_fields=["attempts"])
+            _tell(work)
+    except LeaseLost:
+        recount(replay.pk)
+        raise
+
+
+def _tell(work: Slice) -> None:
+    if time.monotonic() - work.told_at >= TOLD_EVERY_SECONDS:
+        work.told_at = time.monotonic()
+        notes.changed("dlq", f"job:{work.replay.pk}")
+
+
+def _batches(departures: QuerySet[Departure]) -> Iterator[list[Departure]]:
+    """Open intents, a few megabytes at a time: one worker leaves one batch at most, but payloads
+    are large."""
+    for pk in list(departures.order_by("position").values_list("pk", flat=True)):
+        yield list(departures.filter(pk=pk))

@@ -1,0 +1,240 @@
+"""Asking for bulk jobs over dead letters: retry, discard or purge all that are meant."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from breakers.dead_letters import targets
+from breakers.dead_letters.bulk import holding, selecting
+from breakers.dead_letters.bulk.tally import Tally
+from breakers.dead_letters.departures import leaving
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.places import samples
+from breakers.models import LetterStream, Replay
+from controlplane.core import reasons
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.jobs import control
+from controlplane.core.jobs.models import Job
+from controlplane.core.jobs.resources import job_resource
+from controlplane.core.live import notes
+
+KIND = "dead_letters"
+SCOPE = leaving.SCOPE
+RETRY, DISCARD, PURGE = ACTIONS = ("retry", "discard", "purge")
+STEPS = (control.PlannedStep("replay"), control.PlannedStep("record"))
+RATE_PER_SECOND = 50.0
+SLOWEST, FASTEST = 0.1, 1000.0
+MOST_RETRIES = 3
+LARGEST_MOST_RETRIES = 1000
+LONGEST_SUMMARY = 300
+NOTHING = Tally().as_dict()
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A bulk job as it was asked for: `until` is the last position that is meant."""
+
+    stream: LetterStream
+    action: str
+    chosen: Chosen
+    until: str
+    rate_per_second: float
+    most_retries: int
+    waits_for: list[str] = field(default_factory=list)
+
+
+def ask(
+    *,
+    stream: LetterStream,
+    action: str,
+    chosen: Chosen,
+    rate_per_second: float = RATE_PER_SECOND,
+    most_retries: int = MOST_RETRIES,
+    waits_for: Sequence[str] | None = None,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> Job | Approval:
+    """Begin the job; a purge is asked of a second person instead, and begins when it is approved.
+
+    What lies there now is meant, not what comes later. `waits_for` are the dependencies whose open
+    breaker holds a retry, by default those whose consumers read the origin. Raises
+    :class:`InvalidInput`, :class:`Conflict`, :class:`Forbidden`, :class:`servers.ServerAway`.
+    """
+    actor.require(SCOPE)
+    check(stream, action, rate_per_second, most_retries)
+    reason = leaving.checked_reason(reason)
+    if action != RETRY:
+        waiting: list[str] = []
+    elif waits_for is None:
+        waiting = holding.by_registry(stream)
+    else:
+        waiting = holding.checked(waits_for)
+    last = samples.one(stream.server, stream.name).last
+    if not last:
+        raise Conflict(f"There are no dead letters in {stream}.", depth=0)
+    wish = Wish(stream, action, chosen, last, rate_per_second, most_retries, waiting)
+    with transaction.atomic():
+        if action == PURGE:
+            return _ask_for_approval(wish, reason, actor, now)
+        return _begin(wish, reason, actor, now)
+
+
+def check(stream: LetterStream, action: str, rate_per_second: float, most_retries: int) -> None:
+    """Raises :class:`InvalidInput` for what no job can do."""
+    errors: dict[str, list[str]] = {}
+    if stream.source == LetterStream.Source.OUTBOX:
+        errors["stream"] = ["Failed messages of the outbox are retried and discarded one by one."]
+    if action not in ACTIONS:
+        errors["action"] = [f"Must be one of {', '.join(ACTIONS)}."]
+    if not SLOWEST <= rate_per_second <= FASTEST:
+        errors["rate_per_second"] = [f"Must be from {SLOWEST:g} to {FASTEST:g}."]
+    if not 1 <= most_retries <= LARGEST_MOST_RETRIES:
+        errors["most_retries"] = [f"Must be from 1 to {LARGEST_MOST_RETRIES:,}."]
+    if errors:
+        raise InvalidInput(errors)
+
+
+def resource(job: Job, now: datetime) -> dict[str, Any]:
+    """A job as the contract shows it, with what is special about one over dead letters; its
+    progress counts the letters that were looked at.
+
+    Without a query of its own if `replay__stream` is selected and `steps` are fetched.
+    """
+    replay: Replay = getattr(job, "replay")  # noqa: B009 - the checker knows it only at times
+    return {
+        **job_resource(job, now),
+        "stream": replay.stream.name,
+        "server": replay.stream.server,
+        "action": replay.action,
+        "filter": replay.chosen,
+        "until": ids.entry_id(replay.until),
+        "counts": {**NOTHING, **replay.counts},
+        "rate_per_second": replay.rate_per_second,
+        "most_retries": replay.most_retries,
+        "waits_for": replay.waits_for,
+        "approval": replay.approval_id,
+    }
+
+
+def _begin(
+    wish: Wish, reason: str, actor: Actor, now: datetime, approval: Approval | None = None
+) -> Job:
+    stream = LetterStream.objects.select_for_update().get(pk=wish.stream.pk)
+    _refuse_twice(wish)
+    job = control.begin(
+        kind=KIND,
+        subject=targets.of(stream),
+        steps=STEPS,
+        reason=reason,
+        actor=actor,
+        now=now,
+        total=_meant(wish),
+    )
+    if job is None:
+        raise Conflict("This job has begun already.")
+    replay = Replay.objects.create(
+        job=job,
+        stream=stream,
+        action=wish.action,
+        chosen=wish.chosen.as_dict(),
+        until=wish.until,
+        rate_per_second=wish.rate_per_second,
+        most_retries=wish.most_retries,
+        waits_for=wish.waits_for,
+        counts=NOTHING,
+        approval_id=approval.pk if approval else None,
+    )
+    holding.begin(replay, now)
+    notes.changed("dlq", f"job:{job.pk}")
+    audit.record(
+        actor=actor,
+        action="dead_letters.replay_asked",
+        target=job.subject,
+        reason=reason,
+        after=_asked(replay),
+        now=now,
+    )
+    return job
+
+
+def _meant(wish: Wish) -> int:
+    """How many there may be, as far as the index knows by now."""
+    return selecting.indexed(wish.stream, wish.chosen).filter(position__lte=wish.until).count()
+
+
+def _refuse_twice(wish: Wish) -> None:
+    """Somebody who asks for the same again hardly means it; the stream is locked."""
+    chosen = wish.chosen.as_dict()
+    same = Replay.objects.filter(
+        stream=wish.stream, action=wish.action, chosen=chosen, job__state__in=Job.LIVE
+    )
+    if (under_way := same.values_list("pk", flat=True).first()) is not None:
+        raise Conflict(f"Job {under_way} is doing the same.", job=under_way)
+
+
+def _ask_for_approval(wish: Wish, reason: str, actor: Actor, now: datetime) -> Approval:
+    stream, chosen = wish.stream, wish.chosen
+    meant = _meant(wish)
+    some = f"Up to {meant:,}" if chosen.needs_payload else f"About {meant:,}"
+    summary = f"Purge {stream}: {some.lower()} dead letters, kept in the archive for 30 days"
+    return approvals.request(
+        kind=Approval.Kind.PURGE,
+        target=targets.of(stream),
+        summary=summary[:LONGEST_SUMMARY],
+        diff={
+            "server": stream.server,
+            "stream": stream.name,
+            "filter": chosen.as_dict(),
+            "until": ids.entry_id(wish.until),
+            "rate_per_second": wish.rate_per_second,
+            "letters": meant,
+        },
+        reason=reason,
+        actor=actor,
+        now=now,
+    )
+
+
+def _no_lock() -> None:
+    """The stream's row is locked after the approval's."""
+
+
+def _problems(reason: str) -> list[str]:
+    return reasons.unreadable(reason, called="reason")
+
+
+@approvals.carries_out(Approval.Kind.PURGE, lock_first=_no_lock, check_reason=_problems)
+def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
+    asked = approval.diff
+    stream = LetterStream.objects.get(server=asked["server"], name=asked["stream"])
+    wish = Wish(
+        stream=stream,
+        action=PURGE,
+        chosen=Chosen.of(asked["filter"]),
+        until=ids.position(asked["until"]),
+        rate_per_second=asked["rate_per_second"],
+        most_retries=MOST_RETRIES,
+    )
+    _begin(wish, approval.reason, actor, now, approval)
+
+
+def _asked(replay: Replay) -> dict[str, Any]:
+    return {
+        "job": replay.pk,
+        "action": replay.action,
+        "filter": replay.chosen,
+        "until": ids.entry_id(replay.until),
+        "rate_per_second": replay.rate_per_second,
+        "most_retries": replay.most_retries,
+        "waits_for": replay.waits_for,
+        **({"approval": replay.approval_id} if replay.approval_id else {}),
+    }

@@ -1,0 +1,116 @@
+"""The letters that may be meant, some at a time: by the index where it helps, else by walking."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from breakers.dead_letters.departures.leaving import MOST_BYTES, MOST_FIELDS
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.places import reading
+from breakers.dead_letters.places.reading import BUDGET, Limits
+from breakers.models import Letter, LetterGroup, LetterStream
+
+AT_ONCE = 50
+LIMITS = Limits(value_bytes=MOST_BYTES + 1, fields=MOST_FIELDS + 1, entries=AT_ONCE)
+"""What leaves is read whole; of what is too large for that, enough to tell."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """`entries` that may be meant, the oldest first. Everything up to `position` was looked at,
+    `count` letters; `more`: there may be others behind it."""
+
+    entries: list[Entry]
+    position: str
+    count: int
+    more: bool
+
+
+def indexed(stream: LetterStream, chosen: Chosen) -> QuerySet[Letter]:
+    """The letters that may be meant, by what the index knows; no order."""
+    found = Letter.objects.filter(stream=stream)
+    if chosen.fingerprint or chosen.error_type:
+        groups = _groups(stream, chosen)
+        found = (
+            found.filter(group=groups[0]) if len(groups) == 1 else found.filter(group__in=groups)
+        )
+    if chosen.error:
+        wanted = chosen.error
+        alike = Q(error_type__icontains=wanted) | Q(fingerprint=wanted)
+        named = LetterGroup.objects.filter(alike, stream=stream).values_list("pk", flat=True)
+        found = found.filter(Q(error__icontains=wanted) | Q(group__in=list(named)))
+    if chosen.after is not None:
+        found = found.filter(failed_at__gte=chosen.after)
+    if chosen.before is not None:
+        found = found.filter(failed_at__lt=chosen.before)
+    return found
+
+
+def _groups(stream: LetterStream, chosen: Chosen) -> list[int]:
+    """Looked up first: of a single group the letters are in order in its own index."""
+    groups = LetterGroup.objects.filter(stream=stream)
+    if chosen.fingerprint:
+        groups = groups.filter(fingerprint=chosen.fingerprint)
+    if chosen.error_type:
+        groups = groups.filter(error_type=chosen.error_type)
+    return list(groups.values_list("pk", flat=True))
+
+
+def ids_by_index(
+    stream: LetterStream,
+    chosen: Chosen,
+    *,
+    after: str = "",
+    newest_first: bool = False,
+    most: int = AT_ONCE,
+) -> list[str]:
+    """Ids of up to `most` entries that may be meant, behind the position `after` in the order
+    asked for. Whether one is, and is still there, only the entry tells."""
+    found = indexed(stream, chosen)
+    if after:
+        behind = "position__lt" if newest_first else "position__gt"
+        found = found.filter(**{behind: after})
+    ordered = found.order_by("-position" if newest_first else "position")
+    return [ids.entry_id(one) for one in ordered.values_list("position", flat=True)[:most]]
+
+
+def look(stream: LetterStream, chosen: Chosen, *, after: str, until: str) -> Looked:
+    """The next of them behind the position `after`, up to `until`, read whole: 50 and a few
+    megabytes at most. Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    """
+    if chosen.uses_index:
+        return _by_index(stream, chosen, after, until)
+    begin, end = (ids.entry_id(one) if one else "" for one in (after, until))
+    page = reading.page(stream.server, stream.name, after=begin, last=end or "+", limits=LIMITS)
+    at = page.entries[-1].position if page.entries else until
+    return Looked(page.entries, at if page.more else until, len(page.entries), page.more)
+
+
+def _by_index(stream: LetterStream, chosen: Chosen, after: str, until: str) -> Looked:
+    found = indexed(stream, chosen).filter(position__gt=after, position__lte=until)
+    rows = list(found.order_by("position").values_list("position", "size_bytes")[: AT_ONCE + 1])
+    some = _within_budget(rows[:AT_ONCE])
+    more = len(some) < len(rows)
+    entries = fetch(stream, [ids.entry_id(one) for one in some])
+    return Looked(entries, some[-1] if more else until, len(some), more)
+
+
+def fetch(stream: LetterStream, entry_ids: Iterable[str], limits: Limits = LIMITS) -> list[Entry]:
+    """The entries of these ids that are still there, in their order."""
+    found = (reading.one(stream.server, stream.name, one, limits=limits) for one in entry_ids)
+    return [entry for entry in found if entry is not None]
+
+
+def _within_budget(rows: list[tuple[str, int]]) -> list[str]:
+    """The first of them, as many as may be in memory at once; one at least."""
+    some: list[str] = []
+    spent = 0
+    for position, size_bytes in rows:
+        spent += size_bytes
+        if some and spent > BUDGET:
+            break
+        some.append(position)
+    return some

@@ -1,0 +1,1 @@
+"""Letters that leave through us or come back: first an intent, then Redis, then the record."""

@@ -1,0 +1,228 @@
+"""Letters that leave through us: declared, carried out, settled, and whole in the archive before.
+
+:func:`declare` commits the intents with all that the letters are; :func:`carry_out` does in Redis
+what they say, and may be repeated; :func:`settle` writes down what came of it. Whoever dies in
+between leaves intents that anybody can carry out and settle (see `breakers.dead_letters.settling`).
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from django.db import connection, models, transaction
+from django.db.models import F, Q, Value
+from django.db.models.functions import Greatest
+
+from breakers.dead_letters.departures.carrying import Outcome, carry_out, delivery_of
+from breakers.dead_letters.letters import fingerprints, packing
+from breakers.dead_letters.letters.entries import Entry, Pairs
+from breakers.dead_letters.letters.redaction import configured_redaction
+from breakers.models.dead_letters import (
+    LONGEST_ERROR,
+    POSITION,
+    Departure,
+    Gap,
+    Letter,
+    LetterStream,
+)
+from controlplane.core import reasons
+from controlplane.core.actors import Actor
+from controlplane.core.errors import InvalidInput
+from controlplane.core.jobs.models import Job
+from controlplane.core.live import notes
+
+__all__ = ["Outcome", "carry_out", "declare", "delivery_of", "settle"]
+
+SCOPE = "dlq:write"
+MOST_FIELDS = 3500
+"""Of an entry that is added by a script: names and values have to fit on its stack."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Of an entry that is kept in the archive."""
+LONGEST_TYPE = 200
+LONGEST_ACTOR = 200
+_ADVICE = "Say what was wrong and what has changed since, or give the incident number."
+
+State = Departure.State
+KINDS = ("done", "gone", "refused", "repeated")
+LEFT = (State.DONE, State.RESTORING, State.RESTORED)
+
+_CAME = """
+    UPDATE breakers_departure AS departure
+    SET state = came.state, new_id = came.new_id, done_at = %s
+    FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS came (id, state, new_id)
+    WHERE departure.id = came.id
+"""
+
+
+def declare(
+    *,
+    stream: LetterStream,
+    entries: Sequence[Entry],
+    action: str,
+    actor: Actor,
+    reason: str,
+    job: Job | None = None,
+    edits: Mapping[str, Pairs] | None = None,
+    now: datetime,
+) -> list[Departure]:
+    """Write down that these letters are about to leave; committed when it returns.
+
+    `entries` have to be whole. `edits` are the messages that go to the origin instead, by the
+    entry's id. Returns the intents that are now open for this caller: one that another has open is
+    left out, one of the same job, or of the same actor without a job, is given as it was declared.
+    """
+    if not all(entry.is_whole for entry in entries):
+        raise ValueError("An entry that was not read wholly can't be archived.")
+    known = edits or {}
+    rows = [
+        Departure(
+            stream=stream,
+            action=action,
+            job=job,
+            reason=reason.strip(),
+            by=actor.label[:LONGEST_ACTOR],
+            intended_at=now,
+            **_of(entry, known.get(entry.id)),
+        )
+        for entry in entries
+    ]
+    with transaction.atomic(durable=True):
+        # Sorted, so that two who declare the same letters wait for each other in one order.
+        rows.sort(key=lambda row: row.position)
+        Departure.objects.bulk_create(rows, ignore_conflicts=True, batch_size=100)
+        return list(_open_for(stream, [row.position for row in rows], action, actor, job))
+
+
+def settle(
+    stream: LetterStream,
+    departures: Sequence[Departure],
+    outcomes: Mapping[int, Outcome],
+    now: datetime,
+) -> dict[str, int]:
+    """Write down, in the caller's transaction, what came of intents; those without an outcome stay.
+
+    Returns how many were settled here, as `done`, `gone`, `refused` (the intent is taken back, as
+    nothing was done) and `repeated` (the letter had left by another intent; taken back as well).
+    One that is settled already counts as nothing, so settling twice is harmless.
+    """
+    found = settled(stream, departures, outcomes, now)
+    return {kind: len(rows) for kind, rows in found.items() if rows}
+
+
+def settled(
+    stream: LetterStream,
+    departures: Sequence[Departure],
+    outcomes: Mapping[int, Outcome],
+    now: datetime,
+) -> dict[str, list[Departure]]:
+    """As :func:`settle`, with the intents themselves, without payloads."""
+    locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
+    wanted = [one.pk for one in departures if one.pk in outcomes]
+    mine = Departure.objects.filter(pk__in=wanted, state=State.INTENDED).order_by("position")
+    rows = list(mine.without_payload().select_for_update())
+    earlier = _left_before(locked, rows)
+    found: dict[str, list[Departure]] = {kind: [] for kind in KINDS}
+    for row in rows:
+        row.stream = locked
+        outcome = outcomes[row.pk]
+        found[_kind(outcome, earlier.get(row.position))].append(row)
+        row.new_id, row.done_at = outcome.new_id[:POSITION], now
+    for row in found["done"]:
+        row.state = State.DONE
+    for row in found["gone"]:
+        row.state = State.GONE
+    taken_back = [row.pk for row in (*found["refused"], *found["repeated"])]
+    Departure.objects.filter(pk__in=taken_back).delete()
+    _write([*found["done"], *found["gone"]], now)
+    _forget(locked, found["done"], found["gone"], now)
+    return found
+
+
+def checked_reason(reason: str) -> str:
+    """The reason without white space around it. Raises :class:`InvalidInput` if it says nothing."""
+    problems = reasons.unreadable(reason, called="reason", advice=_ADVICE)
+    if problems:
+        raise InvalidInput({"reason": problems})
+    return reason.strip()
+
+
+def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
+    """What a departure keeps of an entry."""
+    return {
+        "position": entry.position,
+        "fields": packing.pack(entry.pairs),
+        "edited": None if edited is None else packing.pack(edited),
+        "size_bytes": entry.size_bytes,
+        "error_type": entry.error_type[:LONGEST_TYPE],
+        "error": configured_redaction().error(entry)[:LONGEST_ERROR],
+        "fingerprint": fingerprints.of(entry.error_type, entry.error).digest,
+        "retry_of": _position_or_none(entry.retry_of),
+    }
+
+
+def _open_for(
+    stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
+) -> models.QuerySet[Departure]:
+    """The open intents to do this with these letters that are the job's, or the actor's own."""
+    whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:LONGEST_ACTOR])
+    return Departure.objects.filter(
+        whose, stream=stream, position__in=positions, state=State.INTENDED, action=action
+    ).order_by("position")
+
+
+def _left_before(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
+    """By position: the new ids of what left there by an intent that is settled."""
+    found: dict[str, set[str]] = {}
+    positions = [row.position for row in rows]
+    left = Departure.objects.filter(stream=stream, position__in=positions, state__in=LEFT)
+    for position, new_id, state in left.values_list("position", "new_id", "state"):
+        # What was restored was dropped before; its new id is where it is now.
+        found.setdefault(position, set()).add(new_id if state == State.DONE else "")
+    return found
+
+
+def _kind(outcome: Outcome, earlier: set[str] | None) -> str:
+    """What to write of an outcome. Somebody who read the letter just before it left has an intent
+    that found nothing, or the other's note."""
+    if outcome.kind == "refused":
+        return "refused"
+    if outcome.kind == "done":
+        return "done"
+    if outcome.kind == "again":
+        return "repeated" if earlier and outcome.new_id in earlier else "done"
+    return "gone" if earlier is None else "repeated"
+
+
+def _write(rows: Sequence[Departure], now: datetime) -> None:
+    """What came of them, in one statement however many there are."""
+    columns = ([row.pk for row in rows], [row.state for row in rows], [row.new_id for row in rows])
+    with connection.cursor() as cursor:
+        cursor.execute(_CAME, [now, *columns])
+
+
+def _forget(
+    stream: LetterStream, done: Sequence[Departure], gone: Sequence[Departure], now: datetime
+) -> None:
+    """Take what left out of the index and the figures. One that somebody else took away is a gap,
+    unless it was found missing before: then it is not in the index any more."""
+    if not done and not gone:
+        return
+    letters = Letter.objects.filter(stream=stream)
+    letters.filter(position__in=[row.position for row in done]).delete()
+    missing = [row.position for row in gone]
+    vanished, _ = letters.filter(position__in=missing).delete()
+    if vanished:
+        Gap.objects.create(
+            stream=stream, first=missing[0], last=missing[-1], count=vanished, noticed_at=now
+        )
+    retried = sum(row.action == Departure.Action.RETRY for row in done)
+    LetterStream.objects.filter(pk=stream.pk).update(
+        depth=Greatest(F("depth") - (len(done) + vanished), Value(0)),
+        retried_total=F("retried_total") + retried,
+        vanished_total=F("vanished_total") + vanished,
+    )
+    notes.changed("dlq", str(stream))
+
+
+def _position_or_none(entry_id: str) -> str:
+    """The id as it was said, if it is as long as one."""
+    return entry_id if len(entry_id) <= POSITION else ""

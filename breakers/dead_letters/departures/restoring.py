@@ -1,0 +1,172 @@
+"""A letter from the archive, put back among the dead letters: declared, carried out, written down.
+
+Like leaving, it is committed as an intent first, and the clockwork ends what somebody began.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import F
+
+from breakers.dead_letters import targets
+from breakers.dead_letters.departures import archive, carrying, leaving, telling
+from breakers.dead_letters.departures.carrying import Outcome
+from breakers.dead_letters.letters import ids, packing
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.models.dead_letters import POSITION, Departure
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.live import notes
+
+AT_ONCE = 50
+RESTORED = "dead_letter.restored"
+State = Departure.State
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What was put back and is yet to be written down; in a dry run nothing was (no outcome)."""
+
+    departure: Departure
+    actor: Actor
+    outcome: Outcome | None = None
+
+
+def restore(*, departure_id: int, reason: str, actor: Actor, now: datetime) -> dict[str, Any]:
+    """Both parts, for callers without a transaction."""
+    prepared = restore_first(departure_id=departure_id, reason=reason, actor=actor, now=now)
+    with transaction.atomic():
+        return restored(prepared, now=now)
+
+
+def restore_first(
+    *, departure_id: int, reason: str, actor: Actor, now: datetime, dry_run: bool = False
+) -> Prepared:
+    """Add an archived letter to its stream again, as it was, under a new id.
+
+    It has to have been dropped, or to have been gone when it was to leave. Safe to repeat. Raises
+    :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict`, and
+    :class:`servers.ServerAway`, before which it may have been noted, to be carried out later.
+    """
+    actor.require(leaving.SCOPE)
+    said = leaving.checked_reason(reason)
+    with transaction.atomic(durable=True):
+        departure = archive.locked(departure_id)
+        _check(departure, now)
+        if dry_run:
+            return Prepared(departure, actor)
+        if departure.state != State.RESTORING:
+            departure.state = State.RESTORING
+            departure.restored_by, departure.restore_reason = actor.label[:200], said
+            departure.restored_at = now
+            departure.save(update_fields=["state", "restored_by", "restore_reason", "restored_at"])
+    try:
+        outcome = carrying.put_back(departure)
+    except ServerAway as error:
+        raise ServerAway(
+            f"The Redis server {departure.stream.server} does not answer. The restoring is noted,"
+            " and is carried out once it answers; asking again does no harm."
+        ) from error
+    if outcome.kind == "refused":
+        _take_back(departure)
+        raise ServerRefused(outcome.why, server=departure.stream.server)
+    return Prepared(departure, actor, outcome)
+
+
+def restored(prepared: Prepared, *, now: datetime) -> dict[str, Any]:
+    """Write it down in the caller's transaction, audit row last; what to answer."""
+    outcome = prepared.outcome
+    if outcome is not None:
+        _settle(prepared.departure, outcome, now, actor=prepared.actor)
+    new_id = outcome.new_id if outcome is not None else None
+    return {"restored": True, "new_id": new_id, "departure": prepared.departure.pk}
+
+
+def settle_overdue(before: datetime, now: datetime) -> int:
+    """End what was begun before that moment and left; returns how many that was."""
+    overdue = Departure.objects.filter(state=State.RESTORING, restored_at__lt=before)
+    away: set[str] = set()
+    done = 0
+    for pk in list(overdue.order_by("restored_at", "pk").values_list("pk", flat=True)[:AT_ONCE]):
+        departure = Departure.objects.select_related("stream").filter(pk=pk).first()
+        if departure is None or departure.stream.server in away:
+            continue
+        try:
+            outcome = carrying.put_back(departure)
+        except (ServerAway, NotFound) as error:
+            log.warning(
+                "dead_letters.settle_postponed", server=departure.stream.server, error=str(error)
+            )
+            away.add(departure.stream.server)
+            continue
+        if outcome.kind == "refused":
+            continue
+        with transaction.atomic():
+            done += _settle(departure, outcome, now)
+    return done
+
+
+def _check(departure: Departure, now: datetime) -> None:
+    """Raise :class:`Conflict` if it is not to be restored, or can't be."""
+    entry_id = ids.entry_id(departure.position)
+    if departure.state == State.RESTORED:
+        raise Conflict(f"The dead letter {entry_id} was restored already: as {departure.new_id}.")
+    if departure.state == State.INTENDED:
+        raise Conflict(f"The dead letter {entry_id} is about to leave; wait until it has.")
+    if departure.state == State.DONE and departure.action == Departure.Action.RETRY:
+        raise Conflict(
+            f"The dead letter {entry_id} was retried: its message is in"
+            f" {departure.stream.origin} as {departure.new_id}, and restoring would double it."
+        )
+    if archive.is_outdated(departure, now):
+        raise Conflict(f"Only what left within {archive.KEPT.days} days can be restored.")
+    fields = len(packing.unpack(departure.fields))
+    if fields > leaving.MOST_FIELDS:
+        raise Conflict(
+            f"This letter has {fields:,} fields; up to {leaving.MOST_FIELDS:,} can be put back at"
+            " once. Copy it from the archive.",
+            why="too_many_fields",
+        )
+
+
+def _settle(
+    departure: Departure, outcome: Outcome, now: datetime, *, actor: Actor | None = None
+) -> bool:
+    """Whether it was still to be written down."""
+    locked = archive.locked(departure.pk)
+    if locked.state != State.RESTORING:
+        return False
+    locked.state, locked.new_id = State.RESTORED, outcome.new_id[:POSITION]
+    locked.save(update_fields=["state", "new_id"])
+    stream = locked.stream
+    type(stream).objects.filter(pk=stream.pk).update(depth=F("depth") + 1, gone_at=None)
+    notes.changed("dlq", str(stream))
+    is_theirs = actor is not None and actor.label == locked.restored_by
+    audit.record(
+        actor=actor if is_theirs and actor else telling.actor_of(locked.restored_by),
+        action=RESTORED,
+        target=targets.of(stream),
+        reason=locked.restore_reason,
+        before={"id": ids.entry_id(locked.position), "archive": locked.pk},
+        after={"id": locked.new_id},
+        now=now,
+    )
+    return True
+
+
+@transaction.atomic
+def _take_back(departure: Departure) -> None:
+    """Nothing was put back. Of a letter that was to be retried and had gone, it is known what it
+    was before; another counts as dropped."""
+    was_retry = departure.action == Departure.Action.RETRY
+    before = State.GONE if was_retry else State.DONE
+    Departure.objects.filter(pk=departure.pk, state=State.RESTORING).update(
+        state=before, restored_by="", restore_reason="", restored_at=None
+    )
+    log.warning("dead_letters.restore_refused", stream=str(departure.stream), id=departure.pk)

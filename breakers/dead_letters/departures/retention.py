@@ -1,0 +1,171 @@
+"""What is too old, or too much, leaves for the archive; what was in the archive too long is gone.
+
+How old a letter is, its id says; where the id was not made from a clock, the index does.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import transaction
+
+from breakers.dead_letters import configured
+from breakers.dead_letters.departures import acting, archive, leaving, telling
+from breakers.dead_letters.departures.archive import RETENTION
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.places import reading, samples
+from breakers.dead_letters.places.reading import Limits
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.models.dead_letters import Departure, Letter, LetterStream, Replay
+from controlplane.core.errors import Conflict
+from controlplane.core.jobs.models import Job
+
+BUDGET_SECONDS = 10.0
+LEAST_SECONDS = 0.5
+FORGETTING_SECONDS = 2.0
+AT_ONCE = 50
+MOST_ODD = 1000
+FIRST_OF_CLOCK = "1000000000000-0"
+"""Ids below were not made from a clock; see `ids.added_at`."""
+REASONS = {
+    Departure.Action.AGE: "It lay there for longer than dead letters are kept.",
+    Departure.Action.LENGTH: "There were more dead letters than are kept.",
+}
+
+log = structlog.get_logger(__name__)
+
+
+def turn(now: datetime) -> int:
+    """Archive what is to go, for some seconds at most; returns how many letters and rows that was.
+
+    Each stream has its share of the time. One that a job is at is left to it, and one that can't be
+    read to the next turn.
+    """
+    done = _forget(now)
+    deadline = time.monotonic() + BUDGET_SECONDS
+    streams = _due()
+    for place, stream in enumerate(streams):
+        left = (deadline - time.monotonic()) / (len(streams) - place)
+        try:
+            done += of_stream(stream, now, seconds=max(LEAST_SECONDS, left))
+        except (ServerAway, ServerRefused) as error:
+            log.warning("dead_letters.retention_postponed", stream=str(stream), error=str(error))
+    return done
+
+
+def of_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
+    """Archive what of one stream is too old, then what is too much; returns how many letters left.
+
+    Raises :class:`ServerAway` and :class:`ServerRefused`, with what left by then told of.
+    """
+    deadline = time.monotonic() + seconds
+    # What leaves before it was ever indexed would not count as having arrived.
+    indexing.catch_up(stream, now, seconds=seconds / 4)
+    counts: Counter[str] = Counter()
+    try:
+        for action, entries in (
+            (Departure.Action.AGE, _too_old(stream, now)),
+            (Departure.Action.LENGTH, _too_many(stream)),
+        ):
+            for some in entries:
+                counts[action] += _archive(stream, some, action, now)
+                if time.monotonic() > deadline:
+                    break
+    finally:
+        if counts.total():
+            with transaction.atomic():
+                telling.of_many(stream, RETENTION, counts, now)
+    return counts.total()
+
+
+def _due() -> list[LetterStream]:
+    sources = configured.sources()
+    busy = Replay.objects.filter(job__state__in=Job.LIVE).values("stream")
+    rows = LetterStream.objects.filter(
+        source=LetterStream.Source.STREAM, server__in=sources.servers, gone_at=None
+    )
+    served = rows.exclude(pk__in=busy).order_by("pk")
+    return [one for one in served if sources.origin_of(one.name) is not None]
+
+
+def _too_old(stream: LetterStream, now: datetime) -> Iterator[Sequence[Entry]]:
+    """Batches of entries that are older than they are kept, the oldest first."""
+    before = now - timedelta(days=configured.sources().kept_days)
+    yield from _odd(stream, before)
+    last = f"{int(before.timestamp() * 1000)}-0"
+    yield from _walk(stream, first=FIRST_OF_CLOCK, last=last)
+
+
+def _odd(stream: LetterStream, before: datetime) -> Iterator[Sequence[Entry]]:
+    """The same of those whose ids tell no time, by what the index knows."""
+    letters = Letter.objects.filter(stream=stream, failed_at__lt=before)
+    odd = letters.filter(position__lt=ids.position(FIRST_OF_CLOCK)).order_by("position")
+    for position in list(odd.values_list("position", flat=True)[:MOST_ODD]):
+        entry = reading.one(stream.server, stream.name, ids.entry_id(position))
+        if entry is not None:
+            yield [entry]
+
+
+def _too_many(stream: LetterStream) -> Iterator[Sequence[Entry]]:
+    """Batches of the oldest entries, as many as there are too many."""
+    left = samples.one(stream.server, stream.name).depth - configured.sources().most_kept
+    for entries in _walk(stream, first="-", last="+"):
+        if left <= 0:
+            return
+        yield entries[:left]
+        left -= len(entries)
+
+
+def _walk(stream: LetterStream, *, first: str, last: str) -> Iterator[Sequence[Entry]]:
+    after = ""
+    limits = Limits(entries=AT_ONCE)
+    while True:
+        found = reading.page(
+            stream.server, stream.name, first=first, last=last, after=after, limits=limits
+        )
+        if found.entries:
+            after = found.entries[-1].id
+            yield found.entries
+        if not found.more or not found.entries:
+            return
+
+
+def _archive(stream: LetterStream, entries: Sequence[Entry], action: str, now: datetime) -> int:
+    """How many of these entries left. What is too large to be archived, and what somebody else is
+    at, stays."""
+    leaves = [entry for entry in entries if _fits(entry, action)]
+    if not leaves:
+        return 0
+    declared = leaving.declare(
+        stream=stream,
+        entries=leaves,
+        action=action,
+        actor=RETENTION,
+        reason=REASONS[Departure.Action(action)],
+        now=now,
+    )
+    outcomes = leaving.carry_out(stream, declared)
+    with transaction.atomic():
+        counts = leaving.settle(stream, declared, outcomes, now)
+    return counts.get("done", 0)
+
+
+def _fits(entry: Entry, action: str) -> bool:
+    try:
+        acting.check_leaves(entry, None, action)
+    except Conflict:
+        return False
+    return True
+
+
+def _forget(now: datetime) -> int:
+    """Forget what was archived for too long."""
+    deadline = time.monotonic() + FORGETTING_SECONDS
+    done = 0
+    while time.monotonic() < deadline and (some := archive.forget_some(now)):
+        done += some
+    return done

@@ -1,0 +1,82 @@
+"""A letter with what everybody else sees redacted: for admins, for a reason, on record."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from breakers.dead_letters import targets
+from breakers.dead_letters.departures import archive, leaving, missing
+from breakers.dead_letters.letters import ids, packing
+from breakers.dead_letters.letters.entries import Entry, Pairs
+from breakers.dead_letters.places import reading
+from breakers.models.dead_letters import Departure, LetterStream
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Forbidden, NotFound
+from controlplane.core.people.roles import Power, Role
+
+REVEALED = "dead_letter.revealed"
+
+
+def may_reveal(actor: Actor) -> bool:
+    """Whether it is an admin, or a token of one that may write dead letters."""
+    if actor.is_person:
+        return actor.has(Power.ADMINISTER)
+    return actor.type == "token" and actor.role == Role.ADMIN and actor.may(leaving.SCOPE)
+
+
+def reveal(
+    *, stream: LetterStream, entry_id: str, actor: Actor, now: datetime, reason: str
+) -> Entry:
+    """The whole letter, unredacted, once it is on record who saw it and why.
+
+    Raises :class:`Forbidden`, :class:`InvalidInput`, :class:`NotFound`, :class:`Conflict` if it is
+    gone, and :class:`servers.ServerAway`.
+    """
+    _require(actor)
+    said = leaving.checked_reason(reason)
+    if stream.source == LetterStream.Source.OUTBOX:
+        raise NotFound("A message of the outbox is no entry of a stream.")
+    ids.position(entry_id)
+    entry = reading.one(stream.server, stream.name, entry_id)
+    if entry is None:
+        raise missing.error(stream, entry_id)
+    _note(stream, {"id": entry.id}, actor, said, now)
+    return entry
+
+
+def reveal_archived(
+    *, departure_id: int, actor: Actor, now: datetime, reason: str
+) -> tuple[Departure, Entry, Pairs | None]:
+    """The same of a letter in the archive: the departure, the entry, and what it was edited to."""
+    _require(actor)
+    said = leaving.checked_reason(reason)
+    departure = archive.find(departure_id)
+    entry = Entry(ids.entry_id(departure.position), packing.unpack(departure.fields))
+    edited = None if departure.edited is None else packing.unpack(departure.edited)
+    _note(departure.stream, {"id": entry.id, "archive": departure.pk}, actor, said, now)
+    return departure, entry, edited
+
+
+def _require(actor: Actor) -> None:
+    if may_reveal(actor):
+        return
+    actor.require_power(Power.ADMINISTER) if actor.is_person else actor.require(leaving.SCOPE)
+    raise Forbidden(
+        "This token's owner may not see what is hidden; a token of an admin may.",
+        scope=leaving.SCOPE,
+    )
+
+
+@transaction.atomic
+def _note(
+    stream: LetterStream, what: dict[str, object], actor: Actor, reason: str, now: datetime
+) -> None:
+    audit.record(
+        actor=actor,
+        action=REVEALED,
+        target=targets.of(stream),
+        reason=reason,
+        after=what,
+        now=now,
+    )

@@ -1,0 +1,74 @@
+"""What the audit trail says of letters that left: each in the name of whoever asked for it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import cast
+
+from breakers.dead_letters import targets
+from breakers.dead_letters.letters import ids
+from breakers.models.dead_letters import Departure, LetterStream
+from controlplane.core.actors import Actor, ActorType
+from controlplane.core.audit import services as audit
+
+ACTIONS = {
+    "retry": "dead_letter.retried",
+    "discard": "dead_letter.discarded",
+    "purge": "dead_letters.purged",
+    "age": "dead_letter.archived",
+    "length": "dead_letter.archived",
+}
+_TYPES = frozenset({"user", "token", "system", "slack"})
+
+
+def actor_of(label: str) -> Actor:
+    """Whom a label names, as far as the archive knows."""
+    type_, _, name = label.partition(":")
+    if type_ not in _TYPES:
+        type_, name = "system", label
+    return Actor(type=cast(ActorType, type_), name=name)
+
+
+def of_singles(done: Sequence[Departure], now: datetime, *, actor: Actor | None = None) -> None:
+    """Audit letters that left one by one, in the caller's transaction and last of all. Each was
+    asked for by `actor`, or else by whom the archive names."""
+    pks = [one.pk for one in done]
+    edited = Departure.objects.filter(pk__in=pks, edited__isnull=False)
+    edited_pks = set(edited.values_list("pk", flat=True)) if pks else set()
+    rows = []
+    for one in done:
+        is_theirs = actor is not None and actor.label == one.by
+        rows.append(
+            {
+                "actor": actor if is_theirs else actor_of(one.by),
+                "action": ACTIONS[one.action],
+                "target": targets.of(one.stream),
+                "reason": one.reason,
+                "after": _after(one, edited=one.pk in edited_pks),
+                "now": now,
+            }
+        )
+    audit.record_many(rows)
+
+
+def of_many(stream: LetterStream, actor: Actor, counts: Mapping[str, int], now: datetime) -> None:
+    """Audit what retention archived of a stream, as one row, by action."""
+    audit.record(
+        actor=actor,
+        action="dead_letter.archived",
+        target=targets.of(stream),
+        reason="What is too old, or too much, is archived before it goes.",
+        after={action: count for action, count in sorted(counts.items()) if count},
+        now=now,
+    )
+
+
+def _after(departure: Departure, *, edited: bool) -> dict[str, object]:
+    after: dict[str, object] = {
+        "id": ids.entry_id(departure.position),
+        "archive": departure.pk,
+    }
+    if departure.new_id:
+        after["new_id"] = departure.new_id
+    if edited:
+        after["edited"] = True
+    return after

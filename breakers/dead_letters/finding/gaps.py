@@ -1,0 +1,178 @@
+"""Entries that are gone from a stream, and not through us: noticed, counted, and said.
+
+A producer that trims its stream of dead letters, or a person with a Redis client, is out of our
+reach; what they took away is known by the index, which has rows that the stream has no entries for.
+What was read from the database is always older than what Redis is asked after that, so an entry
+that is missing then is gone indeed.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import Max
+
+from breakers.dead_letters.finding import standing
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.places import samples, servers
+from breakers.dead_letters.places.samples import Sample
+from breakers.dead_letters.places.servers import Call
+from breakers.models.dead_letters import Departure, Gap, Letter, LetterStream
+from controlplane.core.live import notes as live
+
+AT_ONCE = 5000
+BUDGET = 32 * 1024 * 1024  # bytes of payload that one look goes through
+SETTLED_WITHIN = timedelta(minutes=1)
+TOGETHER = timedelta(minutes=10)
+"""What is gone without anything left in between, and was noticed within this time, is one gap."""
+
+log = structlog.get_logger(__name__)
+
+# Those that are about to leave through us are whoever's who is at it; those that did leave are no
+# gap, whether their row had been deleted by then or not.
+_FORGET = """
+    DELETE FROM breakers_letter letter
+    WHERE stream_id = %(stream)s AND position = ANY(%(positions)s) AND NOT EXISTS (
+        SELECT FROM breakers_departure open WHERE open.stream_id = letter.stream_id
+          AND open.position = letter.position AND open.state = 'intended')
+    RETURNING position, EXISTS (
+        SELECT FROM breakers_departure done WHERE done.stream_id = letter.stream_id
+          AND done.position = letter.position AND done.state <> 'gone')
+"""
+
+
+def look(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
+    """Find and write down what vanished of what the index knows; returns whether it looked at all
+    of it in time.
+
+    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    """
+    before = stream.vanished_total
+    is_whole = _look(stream, now, time.monotonic() + seconds)
+    stream.refresh_from_db()
+    if stream.vanished_total > before:
+        vanished = stream.vanished_total - before
+        log.warning("dead_letters.vanished", stream=str(stream), count=vanished)
+    return is_whole
+
+
+def _look(stream: LetterStream, now: datetime, deadline: float) -> bool:
+    known = Letter.objects.filter(stream=stream)
+    upto = known.aggregate(upto=Max("position"))["upto"]
+    if upto is None:
+        return True
+    count, about_to = known.count(), _settling(stream, now)
+    sample = samples.one(stream.server, stream.name)
+    trimmed, is_whole = _trimmed(stream, sample, upto, now, deadline)
+    if not is_whole or sample.last > upto:
+        return is_whole
+    missing = count - trimmed - sample.depth
+    if missing < 0 and not about_to:
+        return _read_again(stream, upto)
+    return missing <= about_to or _walk(stream, upto, now, deadline)
+
+
+def _settling(stream: LetterStream, now: datetime) -> int:
+    """How many leave through us at the moment: Redis and the index need not agree on these yet."""
+    leaving = Departure.objects.filter(stream=stream)
+    intended = leaving.filter(state__in=["intended", "restoring"]).count()
+    return (
+        intended
+        + leaving.filter(
+            intended_at__gt=now - 2 * SETTLED_WITHIN, done_at__gt=now - SETTLED_WITHIN
+        ).count()
+    )
+
+
+def _trimmed(
+    stream: LetterStream, sample: Sample, upto: str, now: datetime, deadline: float
+) -> tuple[int, bool]:
+    """What lay before the first entry there is: how many rows that was, and whether that is all."""
+    below = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
+    if sample.depth:
+        below = below.filter(position__lt=sample.first)
+    done, after = 0, ""
+    while True:
+        chunk = list(below.filter(position__gt=after).values_list("position", flat=True)[:AT_ONCE])
+        if not chunk:
+            return done, True
+        after = chunk[-1]
+        done += _forget(stream, chunk, now)
+        if time.monotonic() > deadline:
+            return done, False
+
+
+def _walk(stream: LetterStream, upto: str, now: datetime, deadline: float) -> bool:
+    """Compare every id with the index, a few thousand at a time."""
+    rows = Letter.objects.filter(stream=stream, position__lte=upto).order_by("position")
+    after = ""
+    while True:
+        chunk = list(rows.filter(position__gt=after).values_list("position", flat=True)[:AT_ONCE])
+        if not chunk:
+            return True
+        there = set(_positions(stream, after, chunk[-1]))
+        gone = [position for position in chunk if position not in there]
+        if gone:
+            _forget(stream, gone, now)
+        after = chunk[-1]
+        if time.monotonic() > deadline:
+            return False
+
+
+def _positions(stream: LetterStream, after: str, last: str) -> Iterator[str]:
+    """Of the entries behind `after` up to `last` that are there."""
+    begin, end = (ids.entry_id(after) if after else ""), ids.entry_id(last)
+    while True:
+        call = Call([stream.name], [begin, end, AT_ONCE, BUDGET])
+        given, more = servers.of(stream.server).run("walk", call)
+        yield from (ids.position(one.decode()) for one in given)
+        if not more or not given:
+            return
+        begin = given[-1].decode()
+
+
+@transaction.atomic
+def _forget(stream: LetterStream, positions: Sequence[str], now: datetime) -> int:
+    """Delete rows of entries that are gone; returns how many those were."""
+    locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
+    values: dict[str, Any] = {"stream": stream.pk, "positions": list(positions)}
+    with connection.cursor() as cursor:
+        cursor.execute(_FORGET, values)
+        deleted = cursor.fetchall()
+    vanished = sorted(position for position, left_through_us in deleted if not left_through_us)
+    if vanished:
+        _tell(locked, vanished, now)
+    return len(deleted)
+
+
+def _tell(stream: LetterStream, vanished: Sequence[str], now: datetime) -> None:
+    stream.vanished_total += len(vanished)
+    stream.save(update_fields=["vanished_total"])
+    first, last, count = vanished[0], vanished[-1], len(vanished)
+    latest = (
+        Gap.objects.filter(stream=stream, noticed_at__gt=now - TOGETHER).order_by("-pk").first()
+    )
+    if latest is not None and not _between(stream, latest, first, last):
+        latest.first, latest.last = min(latest.first, first), max(latest.last, last)
+        latest.count += count
+        latest.save(update_fields=["first", "last", "count"])
+    else:
+        Gap.objects.create(stream=stream, first=first, last=last, count=count, noticed_at=now)
+    live.changed(standing.TOPIC, standing.topic_id(stream))
+
+
+def _between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:
+    """Whether anything is left between a gap and what was found gone now."""
+    return Letter.objects.filter(
+        stream=stream, position__gt=min(gap.first, first), position__lt=max(gap.last, last)
+    ).exists()
+
+
+@transaction.atomic
+def _read_again(stream: LetterStream, upto: str) -> bool:
+    """Entries lie there that the index has no rows for: it is made anew from the first of them."""
+    LetterStream.objects.filter(pk=stream.pk, indexed_to=upto).update(indexed_to="")
+    return False

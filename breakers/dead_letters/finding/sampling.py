@@ -1,0 +1,149 @@
+"""The look at all servers, every few seconds: what is new, how deep, what came and what vanished.
+
+Servers are asked at the same time, so that one that is away keeps nobody waiting who asks the
+others. What they say is written down here, in one thread.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import transaction
+from django.db.models import Count, Max, Min
+
+from breakers.dead_letters import configured
+from breakers.dead_letters.finding import alarms, discovery, indexing, standing, streams
+from breakers.dead_letters.places import samples, servers
+from breakers.dead_letters.places.samples import Sample
+from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.models.dead_letters import LetterServer, LetterStream
+from controlplane.core.errors import DomainError
+from controlplane.core.live import notes as live
+from controlplane.core.outbox.models import OutboxMessage
+
+INDEXING_SECONDS = 2.5  # of a turn, for all streams
+EACH_SECONDS = 1.0
+THREADS = 8
+EVERY = timedelta(seconds=5)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a server said: names of streams that were come across, where to go on, and how streams
+    stand; or why it said nothing."""
+
+    names: frozenset[str] = frozenset()
+    cursor: str = ""
+    samples: Mapping[str, Sample] | None = None
+    error: str = ""
+
+
+def turn(now: datetime) -> int:
+    """Look at every server, then read on in streams that have news, as far as there is time;
+    returns how many had."""
+    known = _known_streams()
+    names: dict[str, list[str]] = {server: [] for server in configured.sources().servers}
+    for one in known:
+        if one.source == LetterStream.Source.STREAM and not _is_forgotten(one, now):
+            names[one.server].append(one.name)
+    seen = _ask(names)
+    for server, said in seen.items():
+        _note_server(server, said, now)
+    _sample_outbox(now)
+    news = _note_streams(seen, now)
+    _read_on(news, now)
+    alarms.look(now)
+    return len(news)
+
+
+def _known_streams() -> list[LetterStream]:
+    return streams.served()
+
+
+def _is_forgotten(stream: LetterStream, now: datetime) -> bool:
+    return stream.gone_at is not None and stream.gone_at < now - streams.GONE_SHOWN
+
+
+def _ask(names: Mapping[str, Sequence[str]]) -> dict[str, _Seen]:
+    cursors = dict(LetterServer.objects.values_list("name", "cursor"))
+    with ThreadPoolExecutor(min(THREADS, len(names))) as threads:
+        asked = {
+            server: threads.submit(_ask_one, server, known, cursors.get(server, ""))
+            for server, known in names.items()
+        }
+        return {server: said.result() for server, said in asked.items()}
+
+
+def _ask_one(server: str, known: Sequence[str], cursor: str) -> _Seen:
+    """No database here: this is another thread, without a connection."""
+    try:
+        found = discovery.look(servers.of(server), cursor)
+        stand = samples.of(server, sorted({*known, *found.names}))
+    except DomainError as error:
+        return _Seen(cursor=cursor, error=error.detail)
+    return _Seen(found.names, found.cursor, stand)
+
+
+def _note_server(server: str, said: _Seen, now: datetime) -> None:
+    is_away = bool(said.error)
+    with transaction.atomic():
+        LetterServer.objects.bulk_create([LetterServer(name=server)], ignore_conflicts=True)
+        row = LetterServer.objects.select_for_update().get(pk=server)
+        if row.is_away != is_away or row.since is None:
+            row.is_away, row.since = is_away, now
+            live.changed(standing.TOPIC, f"server:{server}")
+            log.info("dead_letters.server", server=server, is_away=is_away, said=said.error)
+        if not is_away:
+            row.asked_at, row.cursor = now, said.cursor
+        row.error = said.error[:500]
+        row.save()
+    if said.names:
+        streams.discovered(server, said.names, now)
+
+
+def _note_streams(seen: Mapping[str, _Seen], now: datetime) -> list[tuple[LetterStream, Sample]]:
+    """Write down how streams stand; those that have something to read or to look for."""
+    news, unchanged = [], []
+    for one in streams.served():
+        stand = seen[one.server].samples if one.server in seen else None
+        sample = (stand or {}).get(one.name)
+        if sample is None:
+            continue
+        is_due = standing.is_due(one, now)
+        if standing.is_news(one, sample):
+            standing.note(one, sample, now)
+            news.append((one, sample))
+        elif sample.last > one.indexed_to or is_due:
+            news.append((one, sample))
+        if is_due and not standing.is_news(one, sample):
+            unchanged.append(one)
+    if unchanged:
+        standing.keep_unchanged(unchanged, now)
+    return news
+
+
+def _read_on(news: Sequence[tuple[LetterStream, Sample]], now: datetime) -> None:
+    """Each in its turn for a second at most; who comes first changes with every look."""
+    deadline = time.monotonic() + INDEXING_SECONDS
+    start = int(now.timestamp() / EVERY.total_seconds()) % max(1, len(news))
+    for stream, sample in [*news[start:], *news[:start]]:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        try:
+            indexing.go_on(stream, sample, now, seconds=min(EACH_SECONDS, left))
+        except (ServerAway, ServerRefused) as error:
+            log.info("dead_letters.not_read", stream=str(stream), error=error.detail)
+
+
+def _sample_outbox(now: datetime) -> None:
+    failed = OutboxMessage.objects.filter(state="failed", discarded_at=None)
+    found = failed.aggregate(
+        count=Count("pk"), oldest=Min("finished_at"), newest=Max("finished_at")
+    )
+    standing.note_outbox(found["count"], found["oldest"], found["newest"], now=now)

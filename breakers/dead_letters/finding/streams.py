@@ -1,0 +1,125 @@
+"""The streams of dead letters that are known: found by name, listed, and how fast they grow."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from breakers.dead_letters import configured
+from breakers.dead_letters.places import samples
+from breakers.dead_letters.sources import DEFAULT, OUTBOX
+from breakers.models.dead_letters import LONGEST_NAME, LetterStream
+from controlplane.core.errors import NotFound
+
+GONE_SHOWN = timedelta(days=30)
+"""For so long a stream that is gone is listed, as what left it through us may be restored."""
+GROWTH_OVER = timedelta(minutes=5)
+
+# From the last minute that was over by then, or else from the first there is since.
+_GROWTH = """
+    SELECT stream.id, stream.depth, earlier.depth, earlier.sampled_at
+    FROM breakers_letterstream stream
+    JOIN LATERAL (
+        SELECT depth, sampled_at FROM breakers_depthminute
+        WHERE stream_id = stream.id AND minute >= %(oldest)s AND minute < %(this)s
+        ORDER BY abs(extract(epoch FROM sampled_at - %(wanted)s::timestamptz)) LIMIT 1
+    ) earlier ON true
+    WHERE stream.id = ANY(%(ids)s)
+"""
+
+
+def find(server: str, name: str, now: datetime) -> LetterStream:
+    """The stream of this name on this server, also one that nobody came across yet, and one that
+    is gone by now.
+
+    Raises :class:`NotFound` for whatever is no stream of dead letters, and, if it has to look,
+    :class:`servers.ServerAway`.
+    """
+    sources = configured.sources()
+    if (server, name) == (DEFAULT, OUTBOX):
+        return outbox(now)
+    origin = sources.origin_of(name) if is_name(name) else None
+    if server not in sources.servers or origin is None:
+        raise _not_found(server, name)
+    known = LetterStream.objects.filter(server=server, name=name).first()
+    if known is not None:
+        return known
+    if not samples.one(server, name).there:
+        raise _not_found(server, name)
+    discovered(server, [name], now)
+    return LetterStream.objects.get(server=server, name=name)
+
+
+def outbox(now: datetime) -> LetterStream:
+    """The failed messages of our own outbox, among the dead letters."""
+    found, _ = LetterStream.objects.get_or_create(
+        server=DEFAULT,
+        name=OUTBOX,
+        defaults={"source": LetterStream.Source.OUTBOX, "found_at": now},
+    )
+    return found
+
+
+def is_name(name: str) -> bool:
+    """Whether it can be the name of a stream that we know: text that fits."""
+    return 0 < len(name) <= LONGEST_NAME and "\0" not in name and _is_text(name)
+
+
+def discovered(server: str, names: Collection[str], now: datetime) -> int:
+    """Know the streams of these names, which exist, from now on; returns how many are new."""
+    sources = configured.sources()
+    origins = {name: sources.origin_of(name) for name in names if is_name(name)}
+    rows = [
+        LetterStream(server=server, name=name, origin=origin[:LONGEST_NAME], found_at=now)
+        for name, origin in sorted(origins.items())
+        if origin is not None
+    ]
+    before = LetterStream.objects.filter(server=server, name__in=origins).count()
+    LetterStream.objects.bulk_create(rows, ignore_conflicts=True)
+    return len(rows) - before
+
+
+def served() -> list[LetterStream]:
+    """Every stream that the environment still speaks of, the outbox among them, by name."""
+    sources = configured.sources()
+    rows = LetterStream.objects.filter(server__in=sources.servers).order_by("server", "name")
+    return [one for one in rows if one.name == OUTBOX or sources.origin_of(one.name) is not None]
+
+
+def listed(now: datetime) -> list[LetterStream]:
+    """The streams of the inbox: those with an alarm first, then the deepest."""
+    rows = [one for one in served() if one.gone_at is None or one.gone_at > now - GONE_SHOWN]
+    return sorted(rows, key=lambda one: (one.alarmed_at is None, -one.depth, one.server, one.name))
+
+
+def growth(streams: Sequence[LetterStream], now: datetime) -> dict[int, float]:
+    """By how many letters a minute each stream grew (shrank, if negative) over the last five
+    minutes, or as long as it is known; by the stream's primary key."""
+    this = now.replace(second=0, microsecond=0)
+    values: dict[str, Any] = {
+        "ids": [one.pk for one in streams],
+        "wanted": now - GROWTH_OVER,
+        "oldest": this - 2 * GROWTH_OVER,
+        "this": this,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_GROWTH, values)
+        rows = cursor.fetchall()
+    found = dict.fromkeys((one.pk for one in streams), 0.0)
+    for pk, depth, earlier, sampled_at in rows:
+        minutes = (now - sampled_at).total_seconds() / 60
+        found[pk] = round((depth - earlier) / minutes, 2) if minutes > 0 else 0.0
+    return found
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _not_found(server: str, name: str) -> NotFound:
+    return NotFound(f"There is no stream of dead letters {name!r} on the Redis server {server!r}.")

@@ -1,0 +1,103 @@
+"""What differs between two messages: field by field, and in JSON value by value. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from breakers.dead_letters.letters import showing
+from breakers.dead_letters.letters.entries import Pairs, text
+from breakers.dead_letters.letters.redaction import REDACTED, Redaction
+
+MOST = 200
+DEEPEST = 50
+SHOWN_BYTES = 2048
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one field, or one value in it (`payload.order.items.0.sku`), was and is; None: it is
+    not there. Values are as :mod:`breakers.dead_letters.letters.showing` shows them."""
+
+    path: str
+    before: showing.Shown | None
+    after: showing.Shown | None
+
+
+def between(before: Pairs, after: Pairs, redaction: Redaction | None) -> list[Change]:
+    """The first `MOST` differences, in the order of the fields; those of hidden values are told,
+    and not the values."""
+    return list(islice(_found(before, after, redaction), MOST))
+
+
+def _found(before: Pairs, after: Pairs, redaction: Redaction | None) -> Iterator[Change]:
+    old, new = _by_name(before), _by_name(after)
+    for name in dict.fromkeys([*old, *new]):
+        was, now = old.get(name, []), new.get(name, [])
+        for at in range(max(len(was), len(now))):
+            one = was[at] if at < len(was) else None
+            other = now[at] if at < len(now) else None
+            if one != other:
+                yield from _of_field(name, one, other, redaction)
+
+
+def _of_field(
+    name: bytes, was: bytes | None, now: bytes | None, redaction: Redaction | None
+) -> Iterator[Change]:
+    path = text(name)
+    hidden = redaction is not None and redaction.is_hidden(name)
+    before, after = _values(was, path), _values(now, path)
+    if hidden or before is None or after is None:
+        yield Change(path, _shown(was, hidden, redaction), _shown(now, hidden, redaction))
+        return
+    for each in dict.fromkeys([*before, *after]):
+        one, other = before.get(each), after.get(each)
+        if one != other:
+            below = each[len(path) :].encode()
+            hidden = redaction is not None and any(
+                redaction.is_hidden(part) for part in below.split(b".") if part
+            )
+            yield Change(each, _shown(one, hidden, redaction), _shown(other, hidden, redaction))
+
+
+def _shown(given: bytes | None, hidden: bool, redaction: Redaction | None) -> showing.Shown | None:
+    if given is None:
+        return None
+    if hidden:
+        return REDACTED
+    seen = given if redaction is None else redaction.within(given)
+    return showing.value(seen, most=SHOWN_BYTES)
+
+
+def _values(given: bytes | None, path: str) -> dict[str, bytes] | None:
+    """By their paths, as JSON writes them; None if it is no JSON object or array, or too deep."""
+    if given is None or given[:1] not in {b"{", b"["}:
+        return None
+    try:
+        return {at: orjson.dumps(leaf) for at, leaf in _leaves(orjson.loads(given), path)}
+    except (orjson.JSONDecodeError, RecursionError):
+        return None
+
+
+def _leaves(root: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every value that is none of values, by its path."""
+    waiting = [(path, root, 0)]
+    while waiting:
+        at, value, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise RecursionError
+        if isinstance(value, dict | list) and value:
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            below = [(f"{at}.{key}", item, depth + 1) for key, item in items]
+            waiting += reversed(below)
+        else:
+            yield at, value
+
+
+def _by_name(pairs: Pairs) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found

@@ -1,0 +1,107 @@
+"""A message as somebody corrected it: some fields changed, all others as they were. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, text
+from breakers.dead_letters.letters.redaction import REDACTED
+from controlplane.core.errors import InvalidInput
+
+OURS = METADATA | {RETRY_OF, RETRY_COUNT}
+
+
+def apply(entry: Entry, edited_fields: Mapping[str, Any]) -> tuple[tuple[bytes, bytes], ...]:
+    """The original message with new values for some names, in the order it had; new names come
+    last.
+
+    A text is taken as it is, any other JSON value as compact JSON, and null removes the field. A
+    name that is there several times takes a list of as many values. Raises :class:`InvalidInput`,
+    by name, for what can't be a value, for names of our own, and if nothing would be left.
+    """
+    problems: dict[str, list[str]] = {}
+    values: dict[bytes, list[bytes]] = {}
+    known = _names(entry)
+    for shown, given in edited_fields.items():
+        name = known.get(shown) or _bytes(shown)
+        problem = _problem(entry, name, given)
+        if name is None or problem:
+            problems[f"edited_fields.{text(shown.encode('utf-8', 'replace'))}"] = [problem]
+            continue
+        values[name] = _values(entry, name, given)
+    if problems:
+        raise InvalidInput(problems)
+    edited = _replaced(entry, values)
+    if not edited:
+        raise InvalidInput({"edited_fields": ["This would leave a message without any field."]})
+    return edited
+
+
+def _replaced(entry: Entry, values: Mapping[bytes, list[bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    left = {name: list(new) for name, new in values.items()}
+    edited = []
+    for name, value in entry.original:
+        if name not in left:
+            edited.append((name, value))
+        elif left[name]:
+            edited.append((name, left[name].pop(0)))
+    there = {name for name, _ in entry.original}
+    new = ((name, value) for name, some in left.items() if name not in there for value in some)
+    return (*edited, *new)
+
+
+def _names(entry: Entry) -> dict[str, bytes]:
+    """Names as they are shown; one that is no text can be edited under what it is shown as, unless
+    another is shown alike."""
+    shown: dict[str, set[bytes]] = {}
+    for name, _ in entry.original:
+        shown.setdefault(text(name), set()).add(name)
+    return {said: next(iter(names)) for said, names in shown.items() if len(names) == 1}
+
+
+def _problem(entry: Entry, name: bytes | None, given: Any) -> str:
+    if not name:
+        return "This can't be the name of a field."
+    if name in OURS:
+        return "This is a note on the message, not part of it; a retry leaves it behind."
+    if REDACTED in _strings(given):
+        return f"{REDACTED} stands for a value that is hidden: reveal it, or leave the field out."
+    times = _times(entry, name)
+    if times > 1 and given is not None and not (isinstance(given, list) and len(given) == times):
+        return f"This name is there {times} times: give a list of {times} values, or null."
+    each = given if times > 1 and given is not None else [given]
+    if any(one is not None and _value(one) is None for one in each):
+        return "This value can't be written as UTF-8 or as JSON."
+    return ""
+
+
+def _values(entry: Entry, name: bytes, given: Any) -> list[bytes]:
+    several = _times(entry, name) > 1 and given is not None
+    each: Sequence[Any] = given if several else [given]
+    return [value for one in each if one is not None and (value := _value(one)) is not None]
+
+
+def _times(entry: Entry, name: bytes) -> int:
+    return sum(each == name for each, _ in entry.original)
+
+
+def _value(given: Any) -> bytes | None:
+    """The bytes of a value; None if it has none."""
+    if isinstance(given, str):
+        return _bytes(given)
+    try:
+        return _bytes(json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+
+
+def _bytes(given: str) -> bytes | None:
+    try:
+        return given.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _strings(given: Any) -> str:
+    """All that a value says, as one text to look into."""
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)

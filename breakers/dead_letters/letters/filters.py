@@ -1,0 +1,250 @@
+"""Which letters are meant: by how they failed, when, and what they say. Pure.
+
+Lists, dry runs and bulk jobs all ask the same :class:`Chosen`. What the index knows narrows the
+choice down; whether a letter is meant is decided here, by the letter itself.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import orjson
+
+from breakers.dead_letters.letters import fingerprints, ids
+from breakers.dead_letters.letters.entries import Entry, text
+from breakers.dead_letters.letters.redaction import configured_redaction
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import InvalidInput
+
+LONGEST = 300
+DEEPEST = 30
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""What an entry says of when it failed is believed in between, as the index does."""
+MOMENTS = ("before", "after")
+TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Letters that pass all of what is given.
+
+    `error` is a part of the error or of its type, in any case, or a fingerprint; `error_type` is
+    all of the type. `q` is a part of any name
+    or value, in any case. `field` is a field's name, or a dotted path that goes on into its JSON
+    (`payload.order.items.0.sku`): it has to be there, with this `value` if one is given. `after` is
+    the earliest time of failing that is meant, `before` the first that is not.
+    """
+
+    fingerprint: str = ""
+    error: str = ""
+    error_type: str = ""
+    q: str = ""
+    field: str = ""
+    value: str | None = None
+    before: datetime | None = None
+    after: datetime | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """From a query or a body, or as `as_dict` gave it; `field` may be `path=value` too.
+
+        What is empty is not asked for, but for a `value`. Raises :class:`InvalidInput`.
+        """
+        errors: dict[str, list[str]] = {}
+        known: dict[str, Any] = {}
+        for name, value in given.items():
+            if value is None or (value == "" and name != "value"):
+                continue
+            try:
+                known[name] = _checked(name, value)
+            except ValueError as error:
+                errors[name] = [str(error)]
+        if "value" not in known and "=" in known.get("field", ""):
+            known["field"], _, known["value"] = known["field"].partition("=")
+        if known.get("value") == "" and "field" not in known:
+            del known["value"]  # A form's empty inputs.
+        if "value" in known and not known.get("field"):
+            errors.setdefault("value", ["Say of which field."])
+        if errors:
+            raise InvalidInput(errors)
+        return cls(**known)
+
+    def as_dict(self) -> dict[str, str]:
+        """What is asked for, as JSON takes it."""
+        given = {name: value for name, value in vars(self).items() if value not in ("", None)}
+        if self.value is not None:
+            given["value"] = self.value
+        return {
+            name: timestamp(value) if isinstance(value, datetime) else value
+            for name, value in given.items()
+        }
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.as_dict()
+
+    @property
+    def needs_payload(self) -> bool:
+        """Whether a letter has to be read whole to tell."""
+        return bool(self.q or self.field)
+
+    @property
+    def uses_index(self) -> bool:
+        """Whether the index narrows it down."""
+        return not dataclasses.replace(self, q="", field="", value=None).is_everything
+
+    def matches(self, entry: Entry) -> bool:
+        """Whether this letter is meant; of one that was read in part, as far as it was read.
+
+        What is hidden counts as hidden: else one could find out what it is by asking for it.
+        """
+        if not (self._failed_so(entry) and self._failed_then(entry) and self._says(entry)):
+            return False
+        return not self.needs_payload or self._says(configured_redaction().entry(entry))
+
+    def _says(self, entry: Entry) -> bool:
+        return (not self.q or _says(entry, self.q)) and (
+            not self.field or has(entry, self.field, self.value)
+        )
+
+    def _failed_so(self, entry: Entry) -> bool:
+        error_type = entry.error_type[: fingerprints.LONGEST_TYPE]
+        if self.error_type and error_type != self.error_type:
+            return False
+        digest = fingerprints.of(error_type, entry.error).digest
+        if self.fingerprint and digest != self.fingerprint:
+            return False
+        if not self.error or digest == self.error:
+            return True
+        error = configured_redaction().error(entry)[: fingerprints.LONGEST]
+        wanted = self.error.lower()
+        return wanted in error_type.lower() or wanted in error.lower()
+
+    def _failed_then(self, entry: Entry) -> bool:
+        if self.before is None and self.after is None:
+            return True
+        at = entry.failed_at
+        if at is None or not EARLIEST <= at <= LATEST:
+            at = ids.added_at(entry.position)
+        if at is None:
+            return False
+        return (self.after is None or at >= self.after) and (
+            self.before is None or at < self.before
+        )
+
+
+def has(entry: Entry, path: str, value: str | None) -> bool:
+    """Whether there is something at this path, with this value if one is given: text as it is,
+    anything else as JSON writes it."""
+    found = at(entry, path)
+    return any(value is None or _shown(one) == value for one in found)
+
+
+def at(entry: Entry, path: str) -> Iterator[Any]:
+    """What stands at a path: bytes of a field, or a value in its JSON. A name may have dots, and
+    may come several times."""
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        name, inside = ".".join(parts[:length]).encode(errors="replace"), parts[length:]
+        for each, value in entry.pairs:
+            if each != name:
+                continue
+            if not inside:
+                yield value
+            elif (inner := _inside(value, inside)) is not _NOTHING:
+                yield inner
+
+
+def _says(entry: Entry, wanted: str) -> bool:
+    lowered = wanted.lower()
+    return any(
+        lowered in text(part).lower() or lowered in _unescaped(part)
+        for pair in entry.pairs
+        for part in pair
+    )
+
+
+def _unescaped(value: bytes) -> str:
+    """JSON may write any letter as `\\uac00`: the same as it reads."""
+    if b"\\" not in value:
+        return ""
+    read = _read(value)
+    return "" if read is _NOTHING else _written(read).lower()
+
+
+def _inside(value: Any, parts: list[str]) -> Any:
+    """What is at the path inside of JSON, also where text in it is JSON again."""
+    for part in parts:
+        if isinstance(value, bytes | str):
+            value = _read(value)
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isascii() and part.isdigit():
+            if len(part) > 9 or int(part) >= len(value):
+                return _NOTHING
+            value = value[int(part)]
+        else:
+            return _NOTHING
+    return value
+
+
+def _read(value: bytes | str) -> Any:
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return _NOTHING
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes):
+        return text(value)
+    return value if isinstance(value, str) else _written(value)
+
+
+def _written(value: Any) -> str:
+    """As JSON; empty if it is nested deeper than can be written, though it could be read."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return ""
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name in MOMENTS:
+        return _moment(value)
+    if name not in TEXTS:
+        raise ValueError("Nothing is chosen by this.")
+    if not isinstance(value, str):
+        raise ValueError("Must be text.")
+    if len(value) > LONGEST:
+        raise ValueError(f"At most {LONGEST} characters.")
+    if "\x00" in value or not _is_text(value):
+        raise ValueError("Must be text.")
+    if name == "field" and value.count(".") > DEEPEST:
+        raise ValueError(f"At most {DEEPEST} steps deep.")
+    return value
+
+
+def _is_text(value: str) -> bool:
+    """Half a character of UTF-16 is none."""
+    return not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+def _moment(value: Any) -> datetime:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError as error:
+            raise ValueError("Must be a time, like 2026-01-31T09:00:00Z.") from error
+    if not isinstance(value, datetime):
+        raise ValueError("Must be a time, like 2026-01-31T09:00:00Z.")
+    moment: datetime = value if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("Must be a time within these centuries.") from error
+
+
+_NOTHING = object()

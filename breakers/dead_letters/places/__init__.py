@@ -1,0 +1,1 @@
+"""The Redis servers, asked in bounded steps, by scripts that are safe to repeat."""

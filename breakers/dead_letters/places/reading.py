@@ -1,0 +1,95 @@
+"""Reading entries out of a stream: a few at a time, in bounded memory here and there."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.places import servers
+from breakers.dead_letters.places.servers import Call
+
+LARGEST_ID = f"{ids.LARGEST}-{ids.LARGEST}"
+WHOLE = 512 * 1024 * 1024  # bytes; no value in Redis is longer
+MOST_FIELDS = 100_000
+AT_ONCE = 500
+BUDGET = 4 * 1024 * 1024  # bytes of payload that one look goes through
+SHOWN_BYTES = 2048  # of a value in a list
+SHOWN_FIELDS = 100
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of an entry is read: bytes of one value, fields, and entries at a time."""
+
+    value_bytes: int = WHOLE
+    fields: int = MOST_FIELDS
+    entries: int = AT_ONCE
+
+
+BRIEF = Limits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS)
+"""For lists."""
+WHOLLY = Limits()
+
+
+@dataclass(frozen=True)
+class Page:
+    """Entries in the order asked for, and whether there may be more behind them."""
+
+    entries: list[Entry]
+    more: bool
+
+
+def page(
+    server: str,
+    stream: str,
+    *,
+    after: str = "",
+    first: str = "-",
+    last: str = "+",
+    newest_first: bool = False,
+    limits: Limits = BRIEF,
+) -> Page:
+    """Up to `limits.entries` between two ids, both included; `after` goes on behind that entry
+    (before it, with the newest first). It may give fewer and say that there are more: a look goes
+    through a few megabytes at most, and through one entry at least.
+
+    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    """
+    if after == LARGEST_ID and not newest_first:  # Redis refuses to be asked for what is behind.
+        return Page([], False)
+    if after:
+        first, last = (first, f"({after}") if newest_first else (f"({after}", last)
+    order = "newest" if newest_first else "oldest"
+    bounds = (limits.entries, limits.value_bytes, limits.fields, BUDGET)
+    given, more = servers.of(server).run("read", Call([stream], [first, last, order, *bounds]))
+    return Page([_entry(one) for one in given], bool(more))
+
+
+def every(
+    server: str,
+    stream: str,
+    *,
+    after: str = "",
+    last: str = "+",
+    limits: Limits = WHOLLY,
+) -> Iterator[Entry]:
+    """Every entry behind `after` up to `last`, the oldest first, read page by page."""
+    while True:
+        found = page(server, stream, after=after, last=last, limits=limits)
+        yield from found.entries
+        if not found.more or not found.entries:
+            return
+        after = found.entries[-1].id
+
+
+def one(server: str, stream: str, entry_id: str, *, limits: Limits = WHOLLY) -> Entry | None:
+    """The entry of this id; None if it is not there (any more)."""
+    found = page(server, stream, first=entry_id, last=entry_id, limits=limits)
+    return found.entries[0] if found.entries else None
+
+
+def _entry(given: Any) -> Entry:
+    entry_id, flat, sizes, fields_total = given
+    pairs = tuple(zip(flat[::2], flat[1::2], strict=True))
+    return Entry(entry_id.decode(), pairs, tuple(sizes), fields_total)
