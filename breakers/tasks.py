@@ -5,6 +5,7 @@ from datetime import datetime
 from breakers import conditions, gates
 from breakers.alarms import services as alarms
 from breakers.dead_letters import settling
+from breakers.dead_letters.bulk import turns
 from breakers.dead_letters.departures import retention
 from breakers.dead_letters.finding import forgetting, sampling
 from breakers.outages import services as outages
@@ -12,7 +13,6 @@ from breakers.probes import services as probes
 from breakers.services import overrides, reported
 from breakers.states import fading, minutes
 from controlplane.core import ticks
-from controlplane.core.jobs import engine
 
 AT_ONCE = 5000
 MOST_PURGED = 1_000_000
@@ -86,11 +86,11 @@ def settle_departures(now: datetime) -> int:
     return settling.turn(now)
 
 
-@ticks.tick("dlq.retention", seconds=3600, queue="housekeeping")
+@ticks.tick("dlq.retention", seconds=60, queue="housekeeping")
 def retain_dead_letters(now: datetime) -> int:
     return retention.turn(now)
 
 
 @ticks.tick("dlq.jobs", seconds=1, queue="dead-letters")
 def go_on_with_replays(now: datetime) -> int:
-    return engine.turn("dlq.jobs", now)
+    return turns.turn(now)

@@ -26,8 +26,9 @@ RUNTIME_ROLE = "switchgear_runtime"
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
 SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 HIDDEN_KEYS = (
-    "*password*,*passwd*,*secret*,*token*,*api_key*,*apikey*,*api-key*,*authorization*,*cookie*,"
-    "*credential*,*private_key*,*session*,*ssn*,*card_number*,*cardnumber*,*cvv*,*cvc*,*iban*,pin"
+    "*password*,*passwd*,*pwd*,*passphrase*,pass,*secret*,*token*,*api_key*,*apikey*,*api-key*,"
+    "*authorization*,*cookie*,*credential*,*private_key*,*privatekey*,*private-key*,*session*,"
+    "*ssn*,*card_number*,*cardnumber*,*cvv*,*cvc*,*iban*,pin"
 )
 
 

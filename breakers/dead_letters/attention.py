@@ -58,7 +58,7 @@ def stalled(now: datetime) -> Sequence[Waiting]:
 
 
 def overfull(now: datetime) -> Sequence[Waiting]:
-    """Streams with more than is kept: what is beyond it goes to the archive within the hour."""
+    """Streams with more than is kept: what is beyond it goes to the archive within minutes."""
     most = configured.sources().most_kept
     rows = [one for one in streams.listed(now) if one.depth > most and one.gone_at is None]
     return [

@@ -9,9 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import models
+
 from breakers.dead_letters.letters import differences, ids, packing
 from breakers.dead_letters.letters.differences import Change
-from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry, Pairs
+from breakers.dead_letters.letters.entries import (
+    ERROR,
+    ERROR_TYPE,
+    GROUP,
+    METADATA,
+    RETRY_COUNT,
+    RETRY_OF,
+    Entry,
+    Pairs,
+)
 from breakers.dead_letters.letters.redaction import Redaction
 from breakers.models import Departure, LetterStream
 from controlplane.core.canonical import timestamp
@@ -100,16 +111,23 @@ def resource(event: Event) -> dict[str, Any]:
 
 
 def _failed(entry: Entry, redaction: Redaction | None) -> Event:
-    seen = entry if redaction is None else redaction.entry(entry)
+    told = _notes(entry) if redaction is None else redaction.entry(_notes(entry))
     return Event(
         FAILED,
         id=entry.id,
         at=entry.failed_at,
-        error=seen.error[: differences.SHOWN_BYTES],
-        error_type=seen.error_type,
+        error=told.error[: differences.SHOWN_BYTES],
+        error_type=told.error_type,
         attempts=entry.attempts,
-        group=seen.group,
+        group=told.group,
     )
+
+
+def _notes(entry: Entry) -> Entry:
+    """What is told of how it failed: the payload may have megabytes to look through."""
+    most = 4 * differences.SHOWN_BYTES  # A character has four bytes at most.
+    told = (ERROR, ERROR_TYPE, GROUP)
+    return Entry(entry.id, tuple((name, v[:most]) for name, v in entry.pairs if name in told))
 
 
 def _left(departure: Departure, redaction: Redaction | None) -> Iterator[Event]:
@@ -125,7 +143,7 @@ def _left(departure: Departure, redaction: Redaction | None) -> Iterator[Event]:
         reason=departure.reason,
         action=departure.action,
         new_id="" if is_restored else departure.new_id,
-        edited=departure.edited is not None,
+        edited=_is_edited(departure),
         changes=tuple(_edits(departure, redaction)),
         departure=departure.pk,
     )
@@ -142,9 +160,10 @@ def _left(departure: Departure, redaction: Redaction | None) -> Iterator[Event]:
 
 
 def _edits(departure: Departure, redaction: Redaction | None) -> list[Change]:
-    if departure.edited is None or departure.size_bytes > COMPARED_BYTES:
+    packed = departure.edited if _is_compared(departure) else None
+    if packed is None:
         return []
-    before, after = packing.unpack(departure.fields), packing.unpack(departure.edited)
+    before, after = packing.unpack(departure.fields), packing.unpack(packed)
     return differences.between(_message(before), _message(after), redaction)
 
 
@@ -160,14 +179,36 @@ def _earlier(stream: LetterStream, retry_of: str) -> Iterator[tuple[Departure, E
         found = [one for one in _departures(stream, position) if one.action == "retry"]
         if not found:
             return
-        entry = Entry(ids.entry_id(position), packing.unpack(found[-1].fields))
+        entry = _as_it_was(found[-1])
         yield found[-1], entry
         retry_of = entry.retry_of
 
 
+def _as_it_was(departure: Departure) -> Entry:
+    """The letter that left; of a large one what is known without unpacking it."""
+    entry_id = ids.entry_id(departure.position)
+    if departure.size_bytes <= COMPARED_BYTES:
+        return Entry(entry_id, packing.unpack(departure.fields))
+    known = {ERROR: departure.error, ERROR_TYPE: departure.error_type}
+    if departure.retry_of:
+        known[RETRY_OF] = ids.entry_id(departure.retry_of)
+    return Entry(entry_id, tuple((name, said.encode()) for name, said in known.items() if said))
+
+
 def _departures(stream: LetterStream, position: str) -> list[Departure]:
-    rows = Departure.objects.filter(stream=stream, position=position)
-    return list(rows.order_by("id")[:MOST_BACK])
+    """Without their payloads, which are fetched of those that are shown."""
+    rows = Departure.objects.without_payload().filter(stream=stream, position=position)
+    edited = models.Case(models.When(edited=None, then=False), default=True)
+    return list(rows.annotate(is_edited=edited).order_by("id")[:MOST_BACK])
+
+
+def _is_edited(departure: Departure) -> bool:
+    known: bool | None = getattr(departure, "is_edited", None)
+    return departure.edited is not None if known is None else known
+
+
+def _is_compared(departure: Departure) -> bool:
+    return departure.size_bytes <= COMPARED_BYTES and _is_edited(departure)
 
 
 def _message(pairs: Pairs) -> list[tuple[bytes, bytes]]:

@@ -6,11 +6,12 @@ page says how far that went.
 """
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from breakers.dead_letters.bulk import selecting
-from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.places import reading
@@ -21,10 +22,13 @@ from controlplane.core.errors import InvalidInput, NotFound
 USUAL, MOST = 50, 200
 SECONDS = 2.0
 """So long a page is worked on, however little was found by then."""
-BRIEF = Limits(value_bytes=reading.SHOWN_BYTES, fields=5000)
+BRIEF = Limits(value_bytes=reading.SHOWN_BYTES, fields=5000, total_bytes=reading.SHOWN_IN_ALL)
 """Enough fields for those that failing added, which come last."""
-WHOLE = Limits(value_bytes=64 * 1024 * 1024, fields=reading.MOST_FIELDS)
+WHOLE = reading.WHOLLY
 FETCHED_AT_ONCE = 50
+FETCHED_BYTES = 1024 * 1024
+"""Of letters that are read whole, so many at a time by what the index says of their size."""
+Told = TypeVar("Told")
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,26 @@ def page(
         looked_at += 1
         after = entry.id
         if chosen.matches(entry):
-            found.append(entry)
-            spent += sum(len(value) for _, value in entry.pairs)
+            found.append(entry if whole else showing.cut(entry, showing.BRIEFLY))
+            spent += sum(len(value) for _, value in found[-1].pairs)
         is_enough = len(found) >= limit or spent >= reading.BUDGET
         if more and (is_enough or time.monotonic() > deadline):
             return Page(found, after, looked_at, after)
         if is_enough:
             break
     return Page(found, "", looked_at, after)
+
+
+def told(page: Page, tell: Callable[[Entry], Told], *, until: float) -> tuple[Page, list[Told]]:
+    """What `tell` says of each letter of the page, as many as there is time for up to `until` on
+    the monotonic clock, one at least; the page then ends with the last of them."""
+    said: list[Told] = []
+    for entry in page.entries:
+        if said and time.monotonic() > until:
+            at = page.entries[len(said) - 1].id
+            return replace(page, entries=page.entries[: len(said)], next=at, looked_to=at), said
+        said.append(tell(entry))
+    return page, said
 
 
 def checked_cursor(cursor: str) -> str:
@@ -101,7 +117,7 @@ def _by_walking(
     limit: int,
 ) -> _Looked:
     at_once = reading.AT_ONCE if chosen.needs_payload else limit
-    narrowed = Limits(limits.value_bytes, limits.fields, at_once)
+    narrowed = replace(limits, entries=at_once)
     while True:
         looked = reading.page(
             stream.server, stream.name, after=after, newest_first=newest_first, limits=narrowed
@@ -125,18 +141,35 @@ def _by_index(
     at = ids.position(after) if after else ""
     while True:
         rows = _rows(stream, chosen, at, newest_first)
-        for number, position in enumerate(rows):
-            entry = reading.one(stream.server, stream.name, ids.entry_id(position), limits=limits)
-            if entry is not None:
-                yield entry, number < len(rows) - 1 or len(rows) == FETCHED_AT_ONCE
+        last = ids.entry_id(rows[-1][0]) if rows else ""
+        for some in _together(rows):
+            for entry in reading.some(stream.server, stream.name, some, limits):
+                yield entry, entry.id != last or len(rows) == FETCHED_AT_ONCE
         if len(rows) < FETCHED_AT_ONCE:
             return
-        at = rows[-1]
+        at = rows[-1][0]
 
 
-def _rows(stream: LetterStream, chosen: Chosen, at: str, newest_first: bool) -> list[str]:
+def _together(rows: list[tuple[str, int]]) -> Iterator[list[str]]:
+    """The ids of as many as may be in memory at once, one at least."""
+    some: list[str] = []
+    size = 0
+    for position, size_bytes in rows:
+        if some and size + size_bytes > FETCHED_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(ids.entry_id(position))
+        size += size_bytes
+    if some:
+        yield some
+
+
+def _rows(
+    stream: LetterStream, chosen: Chosen, at: str, newest_first: bool
+) -> list[tuple[str, int]]:
+    """Positions and sizes."""
     wanted = selecting.indexed(stream, chosen)
     if at:
         wanted = wanted.filter(**{f"position__{'lt' if newest_first else 'gt'}": at})
     ordered = wanted.order_by("-position" if newest_first else "position")
-    return list(ordered.values_list("position", flat=True)[:FETCHED_AT_ONCE])
+    return list(ordered.values_list("position", "size_bytes")[:FETCHED_AT_ONCE])

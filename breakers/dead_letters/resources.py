@@ -46,7 +46,7 @@ def group(one: Group, redaction: Redaction) -> dict[str, Any]:
     first, last = timestamp(one.first_at), timestamp(one.last_at)
     return {
         "fingerprint": one.fingerprint,
-        "error_type": one.error_type,
+        "error_type": _hidden(one.error_type, redaction),
         "pattern": _hidden(one.pattern, redaction),
         "sample": _hidden(one.sample, redaction),
         "count": one.count,
@@ -76,7 +76,7 @@ def departure(row: Departure, redaction: Redaction, now: datetime) -> dict[str, 
         "new_id": row.new_id or None,
         "job": row.job_id,
         "error": _hidden(row.error, redaction),
-        "error_type": row.error_type,
+        "error_type": _hidden(row.error_type, redaction),
         "fingerprint": row.fingerprint,
         "retry_of": row.retry_of or None,
         "size_bytes": row.size_bytes,
@@ -95,8 +95,9 @@ def whole_departure(
     entry = Entry(ids.entry_id(row.position), packing.unpack(row.fields))
     edited = None
     if row.edited is not None:
-        sent = redaction.entry(Entry(entry.id, packing.unpack(row.edited)))
-        edited, _ = showing.fields(sent.pairs, measure=measure)
+        sent = showing.cut(Entry(entry.id, packing.unpack(row.edited)), measure)
+        sent = redaction.entry(sent)
+        edited, _ = showing.fields(sent.pairs, sizes=sent.sizes, measure=measure)
     letter = showing.letter(
         entry, redaction=redaction, fingerprint=row.fingerprint, measure=measure
     )

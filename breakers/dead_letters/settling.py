@@ -15,12 +15,11 @@ from django.db import transaction
 from breakers.dead_letters import targets
 from breakers.dead_letters.bulk import tally
 from breakers.dead_letters.departures import leaving, restoring, telling
-from breakers.dead_letters.departures.carrying import LOOK, Outcome
+from breakers.dead_letters.departures.carrying import LOOK, Outcome, answers
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.places import reading
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import Departure, LetterStream
-from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import NotFound
 
@@ -29,11 +28,7 @@ LEFT_ALONE = timedelta(seconds=30)
 BUDGET_SECONDS = 5.0
 AT_ONCE = 50
 BYTES_AT_ONCE = 4 * 1024 * 1024
-PASSING = ("maxmemory", "misconf", "noreplicas", "readonly", "read only replica", "loading")
-"""What a server says that will do it later."""
-SETTLE = system("dlq-settle")
 BY_RETENTION = (Departure.Action.AGE, Departure.Action.LENGTH)
-WITHDRAWN = "dead_letter.withdrawn"
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +53,8 @@ def turn(now: datetime) -> int:
             try:
                 done += settle(stream, batch, now)
             except (ServerAway, NotFound) as error:
+                if answers(stream):
+                    continue  # It may be what these letters weigh; others are not kept waiting.
                 # Attention tells of a server that is away; of one that is not configured any more,
                 # the intents that stay open do.
                 log.warning("dead_letters.settle_postponed", server=stream.server, error=str(error))
@@ -119,21 +116,20 @@ def _tell(
         if one.job_id is None and one.action not in BY_RETENTION:
             after = {"id": ids.entry_id(one.position), "action": one.action, "why": why}
             audit.record(
-                actor=SETTLE,
-                action=WITHDRAWN,
+                actor=telling.SETTLE,
+                action=telling.WITHDRAWN,
                 target=targets.of(stream),
                 reason="The server refused it; the letter is where it was.",
                 after=after,
                 now=now,
             )
     if counts:
-        telling.of_many(stream, SETTLE, counts, now)
+        telling.of_many(stream, telling.SETTLE, counts, now)
 
 
 def _is_for_good(stream: LetterStream, departure: Departure, refused: Outcome) -> bool:
     """Whether it will be refused again, and nothing was done: the letter is there to be seen."""
-    said = refused.why.lower()
-    if any(words in said for words in PASSING):
+    if refused.is_passing:
         return False
     entry_id = ids.entry_id(departure.position)
     try:

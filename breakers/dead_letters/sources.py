@@ -6,7 +6,7 @@ to read, whatever is stored under it.
 
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,8 @@ PLACE = "{stream}"
 DEFAULT = "default"
 OUTBOX = "outbox"
 """The name under which failed messages of our own outbox are among the dead letters."""
+_IS_PART = re.compile(r"\*[^*?\[\]]+\*")
+"""A glob that looks for a text anywhere."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,16 @@ class Sources:
         return next((origin for origin in found if origin is not None), None)
 
 
-def hides(hidden_keys: Sequence[str], key: str) -> bool:
-    """Whether the value under this key is for those only who may reveal it."""
-    lowered = key.lower()
-    return any(fnmatch.fnmatchcase(lowered, glob) for glob in hidden_keys)
+def hiding(hidden_keys: Sequence[str]) -> Callable[[str], bool]:
+    """Tells of a key whether its value is for those only who may reveal it."""
+    parts = [key[1:-1] for key in hidden_keys if _IS_PART.fullmatch(key)]
+    others = [fnmatch.translate(key) for key in hidden_keys if not _IS_PART.fullmatch(key)]
+    # Most look for a part anywhere: as one expression that is far quicker than glob by glob.
+    anywhere = re.compile("|".join(map(re.escape, parts)) or r"(?!)")
+    whole = re.compile("|".join(others) or r"(?!)")
+
+    def hides(key: str) -> bool:
+        lowered = key.lower()
+        return bool(anywhere.search(lowered) or whole.match(lowered))
+
+    return hides

@@ -294,6 +294,11 @@ class Departure(models.Model):
                 condition=Q(state__in=["intended", "restoring"]),
                 name="departure_open",
             ),
+            models.Index(
+                fields=["stream", "new_id"],
+                condition=Q(state__in=["restoring", "restored"]),
+                name="departure_restored",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -52,6 +52,7 @@ WHY_NOT = {
     "in_flight": "on its way by somebody else",
     "too_many_fields": "more than 3,500 fields",
     "too_large": "larger than 64 MB",
+    "too_slow": "too large to be moved in time",
     "refused": "refused by the server",
 }
 

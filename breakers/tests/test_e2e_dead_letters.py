@@ -31,11 +31,13 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     page.get_by_role("link", name=stream.name, exact=True).click()
     expect(page.locator("#live")).to_contain_text("4 letters")
     page.get_by_role("link", name="Look at the letters").click()
+    expect(page.locator("[data-letter]").first).to_be_visible()
+    page.wait_for_load_state()  # The keys are heard from then on.
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.get_by_role("link", name="Edit and retry").click()
     page.get_by_label("payload").fill('{"total": 3}')
-    page.get_by_label("Why", exact=True).fill(REASON)
+    page.get_by_label("Reason", exact=True).fill(REASON)
     page.get_by_role("button", name="Retry edited").click()
 
     expect(page.get_by_text("Its message is back in")).to_be_visible()
@@ -46,7 +48,7 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     page.get_by_role("link", name="Retry all").click()
     dialog = page.locator("#dialog")
     expect(dialog.get_by_role("heading", name="Retry 3 letters")).to_be_visible()
-    dialog.get_by_label("Why", exact=True).fill(REASON)
+    dialog.get_by_label("Reason", exact=True).fill(REASON)
     dialog.get_by_role("button", name="Retry 3 letters").click()
     expect(page.get_by_role("heading", name="Replay")).to_be_visible()
     for _ in range(3):
@@ -55,6 +57,29 @@ def test_letter_is_edited_and_the_rest_of_its_group_retried(desks, letters):
     expect(page.locator("#live")).to_contain_text("3 retried.", timeout=15_000)
     assert letters.redis.xlen(f"{letters.prefix}:events") == 4
     assert letters.redis.xlen(stream.name) == 0
+
+
+def test_number_of_retries_is_counted_anew_and_what_was_typed_stays(desks, letters):
+    letters.fill(2)
+    letters.add(dlq_retry_count="3")
+    stream = letters.stream()
+    indexing.catch_up(stream, db_now())
+    page = desks.of(person("operator")).open(f"/dead-letters/default/{stream.name}/?tab=messages")
+    page.get_by_role("link", name="Retry all").click()
+    dialog = page.locator("#dialog")
+    expect(dialog.get_by_role("button", name="Retry 2 letters")).to_be_visible()
+    dialog.get_by_label("Reason", exact=True).fill(REASON)
+
+    dialog.get_by_label("Leave those retried so often").fill("4")
+    dialog.get_by_label("Letters a second").fill("1")
+    page.keyboard.press("Tab")
+
+    expect(dialog.get_by_role("heading", name="Retry 3 letters")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Retry 3 letters")).to_be_visible()
+    expect(dialog).to_contain_text("in about 3 s at 1 a second")
+    expect(dialog.get_by_label("Reason", exact=True)).to_have_value(REASON)
+    dialog.get_by_role("button", name="Retry 3 letters").click()
+    expect(page.get_by_role("heading", name="Replay")).to_be_visible()
 
 
 @pytest.mark.parametrize("tab", ["groups", "messages", "archive", "gaps"])

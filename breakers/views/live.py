@@ -27,9 +27,11 @@ def page(
     request: PersonRequest, name: str, context: dict[str, Any], *, target: str = PART
 ) -> HttpResponse:
     """`breakers/<name>.html`, or its live part `breakers/_<name>.html` when the page asks for it,
-    with what stands above it on every page. Tells the server's time either way."""
+    with what stands above it on every page; a folder may lead the name. Tells the server's time
+    either way."""
     is_part = bool(request.htmx) and request.htmx.target == target
-    template = f"breakers/_{name}.html" if is_part else f"breakers/{name}.html"
+    folder, _, last = f"breakers/{name}".rpartition("/")
+    template = f"{folder}/{'_' if is_part else ''}{last}.html"
     response = render(request, template, {**context, "live": True, "oob": is_part})
     response["Switchgear-Now"] = timestamp(context["now"])
     return response

@@ -13,7 +13,7 @@ from django.http import HttpResponse, QueryDict
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound
+from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.authentication import actor_of
 
 CarryOut = Callable[[Actor, datetime], str]
@@ -42,6 +42,24 @@ def posted(request: PersonRequest) -> QueryDict | None:
     return request.POST if request.method == "POST" else None
 
 
+def attempted(
+    form: RuleForm,
+    act: Callable[[], HttpResponse],
+    refused: Callable[[DomainError], HttpResponse],
+) -> HttpResponse | None:
+    """What a valid form leads to, or what stands in its way; None if the form is to be shown, with
+    what the service has against it."""
+    if not form.is_valid():
+        return None
+    try:
+        return act()
+    except InvalidInput as error:
+        form.take(error.errors)
+    except (Conflict, NotFound, Unavailable) as error:
+        return refused(error)
+    return None
+
+
 def change(
     request: PersonRequest,
     form: RuleForm,
@@ -58,14 +76,8 @@ def change(
     actor = actor_of(request)
     actor.require(scope)
     now = db_now()
-    status = 422 if form.is_bound else 200
-    if form.is_valid():
-        try:
-            message = carry_out(actor, now)
-        except InvalidInput as error:
-            form.take(error.errors)
-        except (Conflict, NotFound) as error:
-            return refused(error)
-        else:
-            return done(request, message, back)
-    return show(request, template, {**context(now), "form": form, "now": now}, status=status)
+    answer = attempted(form, lambda: done(request, carry_out(actor, now), back), refused)
+    if answer is not None:
+        return answer
+    told = {**context(now), "form": form, "now": now}
+    return show(request, template, told, status=422 if form.is_bound else 200)

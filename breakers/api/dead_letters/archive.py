@@ -20,6 +20,7 @@ from breakers.dead_letters.sources import DEFAULT
 from breakers.models.dead_letters import Departure
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
 _COLUMNS = {
@@ -59,7 +60,10 @@ class ArchiveList(ListView[Departure]):
         if "stream" in wanted:
             wanted.setdefault("server", DEFAULT)
         if "message_id" in wanted:
-            wanted["message_id"] = ids.position(wanted["message_id"])
+            try:
+                wanted["message_id"] = ids.position(wanted["message_id"])
+            except NotFound as error:
+                raise InvalidInput({"message_id": [error.detail]}) from error
         return rows.filter(**{_COLUMNS.get(name, name): value for name, value in wanted.items()})
 
 

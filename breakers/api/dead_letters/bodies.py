@@ -9,6 +9,7 @@ from breakers.dead_letters import exporting, listing
 from breakers.dead_letters.sources import DEFAULT
 from breakers.models.dead_letters import Departure
 from controlplane.core.http.fields import Filters, Moment, MutationBody, Text
+from controlplane.core.jobs.models import Job
 
 ACTIONS = ("retry", "discard", "purge")
 CHOICE = {
@@ -22,6 +23,7 @@ CHOICE = {
     "before": "Failed before that time.",
     "after": "Failed then or later.",
 }
+LIVE = "live"
 REASON = "What was wrong and what has changed since."
 
 
@@ -86,7 +88,31 @@ class JobFilters(Filters):
     server = serializers.CharField(required=False, max_length=60)
     stream = serializers.CharField(required=False, max_length=300)
     action = serializers.ChoiceField(ACTIONS, required=False, help_text="What it does.")
-    state = serializers.CharField(required=False, max_length=9, help_text="`live`: not over yet.")
+    state = serializers.ChoiceField(
+        (LIVE, *Job.State.values), required=False, help_text="`live`: not over yet."
+    )
+
+
+class Number(serializers.FloatField):
+    """JSON's number, not a text that looks like one, and neither true nor false."""
+
+    default_error_messages = {"invalid": "Must be a number."}
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class WholeNumber(serializers.IntegerField):
+    """The same without a fraction."""
+
+    default_error_messages = {"invalid": "Must be a whole number."}
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return super().to_internal_value(data)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -127,8 +153,8 @@ class JobBody(MutationBody):
     stream = Text()
     server = Text(required=False, help_text="Of the stream; the parameter `server` says the same.")
     filter = Choice(required=False, help_text="Which letters are meant; all without.")
-    rate_per_second = serializers.FloatField(required=False, help_text="At most so fast; 50.")
-    most_retries = serializers.IntegerField(
+    rate_per_second = Number(required=False, help_text="At most so fast; 50.")
+    most_retries = WholeNumber(
         required=False, help_text="Letters that were retried so often are left alone; 3."
     )
     waits_for = serializers.ListField(
@@ -138,6 +164,12 @@ class JobBody(MutationBody):
         "those whose consumers read the origin.",
     )
     reason = Text(required=False, help_text=f"{REASON} Only a dry run needs none.")
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Elsewhere null is as good as nothing; here nothing is every letter."""
+        if "filter" in data and data["filter"] is None:
+            raise serializers.ValidationError({"filter": ["Must be an object; all without."]})
+        return super().to_internal_value(data)
 
 
 class ReplayVerbBody(MutationBody):

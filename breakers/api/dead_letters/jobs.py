@@ -8,7 +8,7 @@ from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers.api.dead_letters.bodies import JobBody, JobFilters, ReplayVerbBody, ServerFilter
+from breakers.api.dead_letters.bodies import LIVE, JobBody, JobFilters, ReplayVerbBody, ServerFilter
 from breakers.api.dead_letters.messages import READ, WRITE, of_letters
 from breakers.api.dead_letters.shapes import SERVER, PlanShape, PurgeAskedShape, ReplayShape
 from breakers.dead_letters.bulk import planning, replays
@@ -25,7 +25,7 @@ from controlplane.core.jobs.models import Job
 
 ROWS = Job.objects.filter(kind=replays.KIND).select_related("replay__stream")
 ROWS = ROWS.prefetch_related("steps")
-LIVE = "live"
+EMPTY = "Nothing is chosen by what is empty; leave it out."
 ASKED = PolymorphicProxySerializer(
     component_name="DlqJobAsked",
     serializers=[ReplayShape, PurgeAskedShape],
@@ -112,20 +112,35 @@ class JobList(ListView[Job]):
     def _asked(self, body: dict[str, Any], now: datetime) -> tuple[LetterStream, dict[str, Any]]:
         """The stream, and what is to be done with which of its letters."""
         named = ServerFilter.of(self.request.query_params)["server"]
-        wanted = body.get("filter", {})
-        if not isinstance(wanted, dict):
-            raise InvalidInput({"filter": ["Must be an object."]})
-        try:
-            chosen = Chosen.of(wanted)
-        except InvalidInput as error:
-            problems = {f"filter.{name}": said for name, said in error.errors.items()}
-            raise InvalidInput(problems) from error
+        server = body.get("server", named)
+        if server != named and "server" in self.request.query_params:
+            raise InvalidInput({"server": ["The address names another server than the body."]})
+        chosen = _chosen(body.get("filter", {}))
         names = ("action", "rate_per_second", "most_retries", "waits_for")
         given = {name: body[name] for name in names if name in body}
-        return of_letters(body.get("server", named), body["stream"], now), {
-            **given,
-            "chosen": chosen,
-        }
+        return of_letters(server, body["stream"], now), {**given, "chosen": chosen}
+
+
+def _chosen(wanted: Any) -> Chosen:
+    """Which letters are meant; all, if nothing is said. What is said and empty is a mistake of
+    whoever says it, which must not become every letter."""
+    if not isinstance(wanted, dict):
+        raise InvalidInput({"filter": ["Must be an object."]})
+    empty = [
+        name
+        for name, value in wanted.items()
+        if value is None or (value == "" and (name != "value" or not wanted.get("field")))
+    ]
+    if empty:
+        raise InvalidInput({f"filter.{name}": [EMPTY] for name in empty})
+    try:
+        chosen = Chosen.of(wanted)
+    except InvalidInput as error:
+        problems = {f"filter.{name}": said for name, said in error.errors.items()}
+        raise InvalidInput(problems) from error
+    if wanted and chosen.is_everything:
+        raise InvalidInput({"filter": [EMPTY]})
+    return chosen
 
 
 class JobView(ApiView):

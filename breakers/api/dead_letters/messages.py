@@ -1,8 +1,10 @@
 """Streams of dead letters over HTTP: the inbox, one stream's letters and groups, and one letter."""
 
+import time
 from datetime import datetime
 from typing import Any, ClassVar
 
+from django.utils.encoding import escape_uri_path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -38,7 +40,12 @@ from controlplane.core.http.views import ApiView
 READ, WRITE = "dlq:read", "dlq:write"
 INDEXING_SECONDS = 1.4
 """Of reading on before groups are counted; sampling goes on with it all the time."""
-ONE = reading.Limits(value_bytes=showing.FULLY.value_bytes, fields=showing.FULLY.fields, entries=1)
+ONE = reading.Limits(
+    value_bytes=showing.FULLY.value_bytes,
+    fields=showing.FULLY.fields,
+    entries=1,
+    total_bytes=2 * showing.FULLY.total_bytes,
+)
 
 
 class DeadLetterView(ApiView):
@@ -78,6 +85,7 @@ class MessageList(DeadLetterView):
         now = db_now()
         stream = of_letters(given["server"], name, now)
         chosen = Chosen.of(ChoiceFilters.chosen(given))
+        until = time.monotonic() + listing.SECONDS * 1.5
         known = not chosen.uses_index or indexing.catch_up(stream, now, seconds=listing.SECONDS / 2)
         page = listing.page(
             stream,
@@ -86,11 +94,12 @@ class MessageList(DeadLetterView):
             limit=min(given["limit"], listing.MOST),
         )
         redaction = configured_redaction()
+        page, results = listing.told(page, lambda one: shown(one, redaction), until=until)
         return Response(
             {
                 "next": _link(request, page.next),
                 "previous": None,
-                "results": [shown(one, redaction) for one in page.entries],
+                "results": results,
                 "looked_at": page.looked_at,
                 "looked_to": page.looked_to or None,
                 "complete": page.complete and known,
@@ -172,4 +181,4 @@ def _link(request: Request, cursor: str) -> str | None:
         return None
     query = request.query_params.copy()
     query["cursor"] = cursor
-    return f"{request.build_absolute_uri(request.path)}?{query.urlencode()}"
+    return f"{request.build_absolute_uri(escape_uri_path(request.path))}?{query.urlencode()}"

@@ -3,10 +3,11 @@
 from django.urls import URLPattern
 
 from breakers.api.dead_letters import actions, archive, export, jobs, messages, outbox
+from breakers.converters import STREAM_NAME
 from controlplane.core.http.routes import both_forms
 
 # A stream's name may have any characters, so that what follows it is looked for from the end.
-STREAM = "dlq/streams/<path:name>"
+STREAM = f"dlq/streams/{STREAM_NAME}"
 MESSAGE = f"{STREAM}/messages/<str:entry_id>"
 JOB = "dlq/jobs/<int:job_id>"
 FAILED = "dlq/outbox/<int:message_id>"

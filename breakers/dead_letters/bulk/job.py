@@ -4,18 +4,20 @@ What keeps it from going on (a breaker that is open, a server that is away or re
 fails it never: letters that wait are not lost.
 """
 
-import contextlib
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 
 from breakers.dead_letters import targets
-from breakers.dead_letters.bulk import holding, replaying, tally
-from breakers.dead_letters.bulk.replaying import Held
-from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE
+from breakers.dead_letters.bulk import holding, obstacles, replaying, tally
+from breakers.dead_letters.bulk.own import Held, settle_own
+from breakers.dead_letters.bulk.replaying import Slice
+from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
 from breakers.dead_letters.bulk.selecting import AT_ONCE
-from breakers.dead_letters.places.servers import ServerAway, ServerRefused
+from breakers.dead_letters.departures import carrying
+from breakers.dead_letters.places import servers
+from breakers.dead_letters.places.servers import Server, ServerAway, ServerRefused
 from breakers.models import Replay
 from controlplane.core.actors import Actor, system
 from controlplane.core.approvals.models import Approval
@@ -31,28 +33,61 @@ from controlplane.core.outbox import services as outbox
 
 ACTOR = system("dead-letters")
 LOOK_AGAIN = timedelta(seconds=2)
-AT_A_TIME = 3
-"""Jobs that one turn takes: each may take its seconds of one lease."""
+AWAY_AGAIN = timedelta(seconds=10)
+"""A server that did not answer is not asked by any job for so long; asking takes seconds."""
+AT_A_TIME = 1
+"""Jobs that are claimed at once: what one thread does not come to, others take."""
 WORDS = {
     "retried_too_often": "retried too often",
     "in_flight": "about to leave by somebody else",
     "too_many_fields": "too many fields",
     "too_large": "too large",
+    "too_slow": "too large to be moved in time",
 }
 DID = {RETRY: "retried", "discard": "discarded", PURGE: "purged"}
 
 
+_away: dict[Server, tuple[datetime, str]] = {}
+"""Until when which server is left alone by this process, and what was said of it."""
+
+
 def _replay(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Passed | Again:
     work = replaying.begin(turn, step, now, probe)
+    if said := _known_away(work):
+        return Again(now + AWAY_AGAIN, holding=said)
     try:
         if replaying.go_on(work):
             return Passed()
-    except (Held, ServerAway, ServerRefused) as error:
-        tally.recount(turn.job.pk)
-        notes.changed("dlq", f"job:{turn.job.pk}")
-        return Again(work.now + LOOK_AGAIN, holding=str(error))
+    except ServerAway as error:
+        return _unanswered(work, error)
+    except (Held, ServerRefused) as error:
+        return _held(work, LOOK_AGAIN, str(error))
     seconds = work.pace.wait(work.now.timestamp(), AT_ONCE)
     return Again(work.now + timedelta(seconds=seconds))
+
+
+def _unanswered(work: Slice, error: ServerAway) -> Again:
+    stream = work.replay.stream
+    try:
+        if carrying.answers(stream):
+            obstacles.met(work)
+            return _held(work, LOOK_AGAIN, str(error))
+    except (ServerAway, ServerRefused):
+        pass
+    _away[servers.of(stream.server)] = work.now + AWAY_AGAIN, str(error)
+    return _held(work, AWAY_AGAIN, str(error))
+
+
+def _known_away(work: Slice) -> str:
+    """What was said of its server a moment ago, when it did not answer."""
+    until, said = _away.get(servers.of(work.replay.stream.server), (work.now, ""))
+    # Further ahead it is from before the clock was set back.
+    return said if work.now < until <= work.now + 2 * AWAY_AGAIN else ""
+
+
+def _held(work: Slice, pause: timedelta, why: str) -> Again:
+    notes.changed("dlq", f"job:{work.turn.job.pk}")
+    return Again(work.now + pause, holding=why)
 
 
 def _record(turn: Turn, _step: JobStep, now: datetime, probe: Probe) -> Passed:
@@ -88,14 +123,19 @@ def _give_up(turn: Turn, _step: JobStep, now: datetime) -> None:
 
 @transaction.atomic
 def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
-    """No further letter leaves but those that were about to; what has left stays where it went."""
-    own = Replay.objects.select_related("stream").get(pk=job.pk)
-    row = Job.objects.select_for_update().get(pk=job.pk)
+    """No further letter leaves but those that were about to; what has left stays where it went.
+
+    These are settled before the job is locked, as that may take its time, and whatever its worker
+    declared until then after it was.
+    """
+    is_ended = _end_own(job, now)
+    # Whoever declares letters holds on to the key of this row, waiting for that of the stream.
+    row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
     if not row.is_live:
         raise control.conflict(row, "be cancelled")
     before = row.state
-    with contextlib.suppress(Held, ServerAway, ServerRefused):  # The clockwork carries it out then.
-        replaying.settle_own(own, now)
+    if is_ended:
+        _end_own(row, now)
     replay = tally.recount(row.pk)
     outcome = f"Cancelled by {actor.label}: {reason.rstrip('.')}. {_outcome(replay)}"
     over = {"state": Job.State.CANCELLED, "finished_at": now, "next_at": None}
@@ -112,6 +152,16 @@ def _cancel(job: Job, reason: str, actor: Actor, now: datetime) -> None:
         after={"kind": row.kind, "state": row.state, "step": row.step_index, **_done(replay)},
         now=now,
     )
+
+
+def _end_own(job: Job, now: datetime) -> bool:
+    """Settle what it declared; False if that can't be now: the clockwork does it then."""
+    own = Replay.objects.select_related("stream").get(pk=job.pk)
+    try:
+        settle_own(own, now)
+    except (Held, ServerAway, ServerRefused):
+        return False
+    return True
 
 
 def _outcome(replay: Replay) -> str:
@@ -179,7 +229,7 @@ kinds.register(
     kinds.Kind(
         name=KIND,
         title="Replay of dead letters",
-        tick="dlq.jobs",
+        tick=TICK,
         work=stepwise.worker(STEPS),
         path=path,
         scope=SCOPE,

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-MADE_UP_SECONDS = 1.0
-"""For so long a job may do nothing between two turns without becoming slower than asked for."""
+MADE_UP_SECONDS = 5.0
+"""For so long a job may do nothing between two turns without becoming slower than asked for; of a
+longer pause nothing is made up."""
 
 
 @dataclass
@@ -16,7 +17,8 @@ class Pace:
 
     def wait(self, at: float, most: int) -> float:
         """Seconds until the next may leave, if `most` leave at once."""
-        if self.due - at > (most + 1) / self.rate_per_second + MADE_UP_SECONDS:
+        is_old = at - self.due > MADE_UP_SECONDS
+        if is_old or self.due - at > (most + 1) / self.rate_per_second + MADE_UP_SECONDS:
             self.due = at  # From before the clock was set back.
         return max(0.0, self.due - at)
 

@@ -14,15 +14,15 @@ from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
-from breakers.dead_letters.places.reading import Limits
 from breakers.models import Departure, Letter, LetterStream
 
 TOO_OFTEN, IN_FLIGHT = "retried_too_often", "in_flight"
 TOO_MANY_FIELDS, TOO_LARGE = "too_many_fields", "too_large"
+TOO_SLOW = "too_slow"
+"""The server answers, but does not take or give it in time; told once that was tried."""
 END = ids.position(f"{ids.LARGEST}-{ids.LARGEST}")
 """No position is behind it."""
 AT_ONCE = 200
-_OUTLINE = Limits(value_bytes=1, fields=1, entries=1)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _of_large(
     stream: LetterStream, rows: list[Letter], action: str, most_retries: int
 ) -> Counter[str]:
     by_id = {ids.entry_id(row.position): row for row in rows}
-    outlines = selecting.fetch(stream, by_id, _OUTLINE)
+    outlines = selecting.fetch(stream, by_id, selecting.OUTLINE)
     known = [(by_id[entry.id], entry.fields_total) for entry in outlines]
     return Counter(
         _why_not(fields, row.size_bytes, row.retries, action, most_retries) for row, fields in known

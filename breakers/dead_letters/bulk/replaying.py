@@ -6,20 +6,19 @@ passed over is never looked at again.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast
 
 from django.db import transaction
-from django.db.models import QuerySet
 
-from breakers.dead_letters.bulk import holding, planning, selecting, tally
+from breakers.dead_letters.bulk import holding, planning, selecting
+from breakers.dead_letters.bulk.own import Held, refuse, settle_own
 from breakers.dead_letters.bulk.pace import Pace
 from breakers.dead_letters.bulk.selecting import AT_ONCE, Looked
 from breakers.dead_letters.bulk.tally import Chunk, Tally, recount
 from breakers.dead_letters.departures import leaving
-from breakers.dead_letters.departures.leaving import Outcome
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
@@ -27,7 +26,7 @@ from breakers.models import Departure, Replay
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, ActorType
 from controlplane.core.jobs.claims import LeaseLost, Turn
-from controlplane.core.jobs.kinds import Probe, no_probe
+from controlplane.core.jobs.kinds import Probe
 from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live import notes
 
@@ -35,10 +34,8 @@ SLICE_SECONDS = 3.0
 SHORT_SLICE_SECONDS = 1.0
 """Of a job that is not alone: it does not wait either, so that few threads are taken."""
 TOLD_EVERY_SECONDS = 1.0
-
-
-class Held(Exception):
-    """Nothing leaves for now; the text says why."""
+MOST_TRIES = 3
+HEAVY = 1024 * 1024  # bytes
 
 
 @dataclass
@@ -53,6 +50,7 @@ class Slice:
     is_alone: bool
     pace: Pace
     chosen: Chosen
+    tries: int = 0
     told_at: float = 0.0
     _started: float = field(default_factory=time.monotonic)
 
@@ -70,11 +68,13 @@ def begin(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Slice:
     """A slice of the job of this turn, which goes on where the last one ended."""
     replay = Replay.objects.select_related("stream").get(pk=turn.job.pk)
     replay.job = turn.job
-    due = (turn.job.checkpoint or {}).get("due", 0.0)
+    kept = turn.job.checkpoint or {}
+    due = kept.get("due", 0.0)
     if turn.job.state == Job.State.HOLDING:
         due = now.timestamp()  # Nothing is made up for.
-    at_work = Job.objects.filter(kind=turn.job.kind, lease_until__gt=now, finished_at=None)
-    others = at_work.exclude(pk=turn.job.pk)
+    others = Job.objects.filter(
+        kind=turn.job.kind, state=Job.State.RUNNING, finished_at=None
+    ).exclude(pk=turn.job.pk)
     return Slice(
         turn=turn,
         step=step,
@@ -84,6 +84,7 @@ def begin(turn: Turn, step: JobStep, now: datetime, probe: Probe) -> Slice:
         is_alone=not others.exists(),
         pace=Pace(replay.rate_per_second, due or now.timestamp()),
         chosen=Chosen.of(replay.chosen),
+        tries=kept.get("tries", 0),
     )
 
 
@@ -98,7 +99,13 @@ def go_on(work: Slice) -> bool:
 
     Raises :class:`Held`, :class:`LeaseLost` and :class:`servers.ServerAway`.
     """
-    settle_own(work.replay, work.now, work.probe)
+    settle_own(
+        work.replay,
+        work.now,
+        work.probe,
+        is_doubtful=work.step.attempts > 1,
+        most_bytes=HEAVY if work.tries > MOST_TRIES else None,
+    )
     if why := holding.why(work.replay, work.now):
         raise Held(why)
     if work.turn.job.state == Job.State.HOLDING:
@@ -114,7 +121,11 @@ def go_on(work: Slice) -> bool:
         work.turn.heartbeat(work.now)
         replay = work.replay
         looked = selecting.look(
-            replay.stream, work.chosen, after=replay.position, until=replay.until
+            replay.stream,
+            work.chosen,
+            after=replay.position,
+            until=replay.until,
+            most=1 if work.tries else AT_ONCE,
         )
         work.probe("replay.looked")
         for chunk in _chunks(work, looked):
@@ -126,33 +137,22 @@ def go_on(work: Slice) -> bool:
     return False
 
 
-def settle_own(replay: Replay, now: datetime, probe: Probe = no_probe) -> None:
-    """Carry out what a worker that died had declared, so that its counts are what the archive says.
-
-    Raises :class:`Held` and :class:`servers.ServerAway`; what was not settled stays declared.
-    """
-    own = Departure.objects.filter(job=replay.job_id, state=Departure.State.INTENDED)
-    for departures in _batches(own):
-        outcomes = leaving.carry_out(replay.stream, departures)
-        with transaction.atomic():
-            leaving.settle(replay.stream, departures, outcomes, now)
-        probe("replay.resumed")
-        _refuse(outcomes)
-    replay.counts = tally.archived(replay)
-
-
 def _is_indexed(work: Slice) -> bool:
-    """Whether the index knows all that is meant; it is read on, and how many there are counted."""
+    """Whether the index knows all that is meant; it is read on, and how many there are counted.
+
+    What was the last letter may be gone by now: the index ends with the last that is there.
+    """
     replay = work.replay
     is_new = not work.turn.job.checkpoint
     if (work.chosen.uses_index or is_new) and replay.stream.indexed_to < replay.until:
-        indexing.catch_up(replay.stream, work.now, seconds=SHORT_SLICE_SECONDS)
+        is_all = indexing.catch_up(replay.stream, work.now, seconds=SHORT_SLICE_SECONDS)
         replay.stream.refresh_from_db()
-        if replay.stream.indexed_to < replay.until:
+        end = min(replay.until, replay.stream.last)
+        if not is_all and replay.stream.indexed_to < end:
             return False
     if is_new:
         meant = selecting.indexed(replay.stream, work.chosen)
-        _checkpoint(work, total=meant.filter(position__lte=replay.until).count())
+        checkpoint(work, total=meant.filter(position__lte=replay.until).count())
     return True
 
 
@@ -194,7 +194,6 @@ def _leave(work: Slice, chunk: Chunk) -> None:
     counts = Tally.of(work.replay.counts)
     counts.pass_over(chunk)
     if chunk.entries:
-        work.turn.heartbeat(work.now)
         departures = _declare(work, chunk)
         work.probe("replay.declared")
         outcomes = leaving.carry_out(work.replay.stream, departures)
@@ -202,15 +201,19 @@ def _leave(work: Slice, chunk: Chunk) -> None:
         with transaction.atomic():
             settled = leaving.settle(work.replay.stream, departures, outcomes, work.now)
         work.probe("replay.settled")
-        _refuse(outcomes)
+        if any(one.kind == "refused" for one in outcomes.values()):
+            recount(work.replay.pk)
+        refuse(outcomes)
         work.pace.left(len(departures), work.now.timestamp())
         counts.settle(settled, others=len(chunk.entries) - len(departures))
     work.replay.counts, work.replay.position = counts.as_dict(), chunk.position
-    _checkpoint(work)
+    work.tries = 0
+    checkpoint(work)
     work.probe("replay.passed_over")
 
 
 def _declare(work: Slice, chunk: Chunk) -> list[Departure]:
+    """Nothing, if somebody has intervened or works on the job by now."""
     job = work.turn.job
     return leaving.declare(
         stream=work.replay.stream,
@@ -219,23 +222,18 @@ def _declare(work: Slice, chunk: Chunk) -> list[Departure]:
         actor=behind(job),
         reason=job.reason,
         job=job,
+        check=lambda: work.turn.heartbeat(work.now),
         now=work.now,
     )
 
 
-def _refuse(outcomes: Mapping[int, Outcome]) -> None:
-    """What the server refuses now it may take later: nothing was passed over, and it is tried
-    again."""
-    refused = [one.why for one in outcomes.values() if one.kind == "refused"]
-    if refused:
-        raise Held(refused[0])
-
-
-def _checkpoint(work: Slice, total: int | None = None) -> None:
+def checkpoint(work: Slice, total: int | None = None) -> None:
     """Write down how far it has come. A person who intervened meanwhile gets exact counts."""
     turn, replay, now = work.turn, work.replay, work.now
     looked_at = replay.counts["looked_at"]
-    data = {"due": round(work.pace.due, 3)}
+    data: dict[str, float] = {"due": round(work.pace.due, 3)}
+    if work.tries:
+        data["tries"] = work.tries
     try:
         with turn.together():
             turn.checkpoint(
@@ -259,10 +257,3 @@ def _tell(work: Slice) -> None:
     if time.monotonic() - work.told_at >= TOLD_EVERY_SECONDS:
         work.told_at = time.monotonic()
         notes.changed("dlq", f"job:{work.replay.pk}")
-
-
-def _batches(departures: QuerySet[Departure]) -> Iterator[list[Departure]]:
-    """Open intents, a few megabytes at a time: one worker leaves one batch at most, but payloads
-    are large."""
-    for pk in list(departures.order_by("position").values_list("pk", flat=True)):
-        yield list(departures.filter(pk=pk))

@@ -11,6 +11,7 @@ from breakers.dead_letters import targets
 from breakers.dead_letters.bulk import holding, selecting
 from breakers.dead_letters.bulk.tally import Tally
 from breakers.dead_letters.departures import leaving
+from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.places import samples
@@ -27,12 +28,15 @@ from controlplane.core.jobs.resources import job_resource
 from controlplane.core.live import notes
 
 KIND = "dead_letters"
+TICK = "dlq.jobs"
 SCOPE = leaving.SCOPE
 RETRY, DISCARD, PURGE = ACTIONS = ("retry", "discard", "purge")
 STEPS = (control.PlannedStep("replay"), control.PlannedStep("record"))
 RATE_PER_SECOND = 50.0
 SLOWEST, FASTEST = 0.1, 1000.0
 MOST_RETRIES = 3
+COUNTED_WITHIN = 1.0
+"""Seconds; of what takes longer it is told how many letters there are at least."""
 LARGEST_MOST_RETRIES = 1000
 LONGEST_SUMMARY = 300
 NOTHING = Tally().as_dict()
@@ -81,10 +85,11 @@ def ask(
     last = samples.one(stream.server, stream.name).last
     if not last:
         raise Conflict(f"There are no dead letters in {stream}.", depth=0)
+    is_counted = indexing.catch_up(stream, now, seconds=COUNTED_WITHIN)
     wish = Wish(stream, action, chosen, last, rate_per_second, most_retries, waiting)
     with transaction.atomic():
         if action == PURGE:
-            return _ask_for_approval(wish, reason, actor, now)
+            return _ask_for_approval(wish, reason, actor, now, is_counted=is_counted)
         return _begin(wish, reason, actor, now)
 
 
@@ -181,11 +186,13 @@ def _refuse_twice(wish: Wish) -> None:
         raise Conflict(f"Job {under_way} is doing the same.", job=under_way)
 
 
-def _ask_for_approval(wish: Wish, reason: str, actor: Actor, now: datetime) -> Approval:
+def _ask_for_approval(
+    wish: Wish, reason: str, actor: Actor, now: datetime, *, is_counted: bool
+) -> Approval:
     stream, chosen = wish.stream, wish.chosen
     meant = _meant(wish)
-    some = f"Up to {meant:,}" if chosen.needs_payload else f"About {meant:,}"
-    summary = f"Purge {stream}: {some.lower()} dead letters, kept in the archive for 30 days"
+    some = f"{_about(chosen, is_counted)} {meant:,}"
+    summary = f"Purge {stream}: {some} dead letters, kept in the archive for 30 days"
     return approvals.request(
         kind=Approval.Kind.PURGE,
         target=targets.of(stream),
@@ -202,6 +209,13 @@ def _ask_for_approval(wish: Wish, reason: str, actor: Actor, now: datetime) -> A
         actor=actor,
         now=now,
     )
+
+
+def _about(chosen: Chosen, is_counted: bool) -> str:
+    """What the index knows of their number, in words."""
+    if is_counted:
+        return "up to" if chosen.needs_payload else "about"
+    return "some of at least" if chosen.needs_payload else "at least"
 
 
 def _no_lock() -> None:

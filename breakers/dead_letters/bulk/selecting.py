@@ -1,7 +1,7 @@
 """The letters that may be meant, some at a time: by the index where it helps, else by walking."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
 
@@ -16,6 +16,7 @@ from breakers.models import Letter, LetterGroup, LetterStream
 AT_ONCE = 50
 LIMITS = Limits(value_bytes=MOST_BYTES + 1, fields=MOST_FIELDS + 1, entries=AT_ONCE)
 """What leaves is read whole; of what is too large for that, enough to tell."""
+OUTLINE = Limits(value_bytes=1, fields=1, entries=1)
 
 
 @dataclass(frozen=True)
@@ -77,22 +78,37 @@ def ids_by_index(
     return [ids.entry_id(one) for one in ordered.values_list("position", flat=True)[:most]]
 
 
-def look(stream: LetterStream, chosen: Chosen, *, after: str, until: str) -> Looked:
-    """The next of them behind the position `after`, up to `until`, read whole: 50 and a few
+def look(
+    stream: LetterStream, chosen: Chosen, *, after: str, until: str, most: int = AT_ONCE
+) -> Looked:
+    """The next of them behind the position `after`, up to `until`, read whole: `most` and a few
     megabytes at most. Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
     """
     if chosen.uses_index:
-        return _by_index(stream, chosen, after, until)
+        return _by_index(stream, chosen, after, until, most)
     begin, end = (ids.entry_id(one) if one else "" for one in (after, until))
-    page = reading.page(stream.server, stream.name, after=begin, last=end or "+", limits=LIMITS)
+    limits = replace(LIMITS, entries=most)
+    page = reading.page(stream.server, stream.name, after=begin, last=end or "+", limits=limits)
     at = page.entries[-1].position if page.entries else until
     return Looked(page.entries, at if page.more else until, len(page.entries), page.more)
 
 
-def _by_index(stream: LetterStream, chosen: Chosen, after: str, until: str) -> Looked:
+def next_one(
+    stream: LetterStream, chosen: Chosen, *, after: str, until: str
+) -> tuple[str, int] | None:
+    """Position and size in bytes of the next that may be meant, without reading it whole."""
+    if chosen.uses_index:
+        found = indexed(stream, chosen).filter(position__gt=after, position__lte=until)
+        return found.order_by("position").values_list("position", "size_bytes").first()
+    begin, end = (ids.entry_id(one) if one else "" for one in (after, until))
+    page = reading.page(stream.server, stream.name, after=begin, last=end or "+", limits=OUTLINE)
+    return next(((one.position, one.size_bytes) for one in page.entries), None)
+
+
+def _by_index(stream: LetterStream, chosen: Chosen, after: str, until: str, most: int) -> Looked:
     found = indexed(stream, chosen).filter(position__gt=after, position__lte=until)
-    rows = list(found.order_by("position").values_list("position", "size_bytes")[: AT_ONCE + 1])
-    some = _within_budget(rows[:AT_ONCE])
+    rows = list(found.order_by("position").values_list("position", "size_bytes")[: most + 1])
+    some = _within_budget(rows[:most])
     more = len(some) < len(rows)
     entries = fetch(stream, [ids.entry_id(one) for one in some])
     return Looked(entries, some[-1] if more else until, len(some), more)
@@ -100,8 +116,7 @@ def _by_index(stream: LetterStream, chosen: Chosen, after: str, until: str) -> L
 
 def fetch(stream: LetterStream, entry_ids: Iterable[str], limits: Limits = LIMITS) -> list[Entry]:
     """The entries of these ids that are still there, in their order."""
-    found = (reading.one(stream.server, stream.name, one, limits=limits) for one in entry_ids)
-    return [entry for entry in found if entry is not None]
+    return reading.some(stream.server, stream.name, list(entry_ids), limits)
 
 
 def _within_budget(rows: list[tuple[str, int]]) -> list[str]:

@@ -147,7 +147,7 @@ def _first(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
     ids.position(asked.entry_id)
     entry = reading.one(asked.stream.server, asked.stream.name, asked.entry_id)
     if entry is None:
-        return _left_already(asked)
+        return _left_already(asked, edited_fields)
     edited = edits.apply(entry, edited_fields) if edited_fields else None
     check_leaves(entry, edited, asked.action)
     _check_nobody_else(asked, entry, edited)
@@ -197,11 +197,15 @@ def _check_nobody_else(asked: _Asked, entry: Entry, edited: Pairs | None) -> Non
     )
     if departure is None:
         return
-    same = packing.pack(edited) if edited is not None else None
-    kept = bytes(departure.edited) if departure.edited is not None else None
     is_mine = departure.job_id is None and departure.by == asked.actor.label
-    if not is_mine or departure.action != asked.action or kept != same:
+    if not is_mine or departure.action != asked.action or not _is_edited_so(departure, edited):
         raise missing.departed(departure)
+
+
+def _is_edited_so(departure: Departure, edited: Pairs | None) -> bool:
+    """Whether the message that goes, or went, is the one that is asked for now."""
+    kept = bytes(departure.edited) if departure.edited is not None else None
+    return kept == (packing.pack(edited) if edited is not None else None)
 
 
 def _at_it(asked: _Asked, position: str) -> Conflict:
@@ -211,16 +215,27 @@ def _at_it(asked: _Asked, position: str) -> Conflict:
     return Conflict(f"Another is at the dead letter {asked.entry_id} just now. Look again.")
 
 
-def _left_already(asked: _Asked) -> Prepared:
+def _left_already(asked: _Asked, edited_fields: Mapping[str, Any]) -> Prepared:
     """A letter that is not there: if it left in just this way, that is the answer once more."""
     position = ids.position(asked.entry_id)
     departure = missing.last_departure(asked.stream, position)
     if departure is None or departure.action != asked.action:
         raise missing.error(asked.stream, asked.entry_id)
+    departure.refresh_from_db(fields=["fields", "edited"])
+    edited = None
+    if edited_fields:
+        entry = Entry(asked.entry_id, packing.unpack(departure.fields))
+        edited = edits.apply(entry, edited_fields)
+    if not _is_edited_so(departure, edited):
+        raise missing.departed(departure)
     if departure.state == Departure.State.INTENDED and departure.job_id is None:
         # Carried out, it seems, by somebody who did not live to write it down.
-        departure.refresh_from_db(fields=["fields", "edited"])
         return _carried(asked, departure)
+    return _once_more(asked, departure)
+
+
+def _once_more(asked: _Asked, departure: Departure) -> Prepared:
+    """The answer to what was done before."""
     if departure.state != Departure.State.DONE:
         raise missing.departed(departure)
     return Prepared(
@@ -248,6 +263,14 @@ def _carried(asked: _Asked, departure: Departure) -> Prepared:
         if outcome.kind == "refused":
             raise ServerRefused(outcome.why, server=asked.stream.server)
         raise missing.error(asked.stream, asked.entry_id)
+    if outcome.kind == "again" and (other := missing.who_did(departure, outcome.new_id)):
+        # It left after we had read it, and before we declared that it should.
+        with transaction.atomic():
+            leaving.settle(asked.stream, [departure], {departure.pk: outcome}, asked.now)
+        edited = None if departure.edited is None else packing.unpack(departure.edited)
+        if not _is_edited_so(other, edited):
+            raise missing.departed(other)
+        return _once_more(asked, other)
     return Prepared(
         asked.stream,
         asked.entry_id,

@@ -49,8 +49,11 @@ def is_outdated(departure: Departure, now: datetime) -> bool:
 @transaction.atomic
 def forget_some(now: datetime) -> int:
     """Forget some of what is outdated, the oldest first; returns how many."""
-    outdated = Departure.objects.filter(state__in=ENDED, done_at__lte=now - KEPT)
-    rows = outdated.select_for_update(skip_locked=True).order_by("id")
+    # None was done before it was intended, and of that there is an index.
+    outdated = Departure.objects.filter(
+        state__in=ENDED, done_at__lte=now - KEPT, intended_at__lte=now - KEPT
+    )
+    rows = outdated.select_for_update(skip_locked=True).order_by("intended_at")
     ids = list(rows.values_list("pk", flat=True)[:AT_ONCE])
     if not ids:
         return 0

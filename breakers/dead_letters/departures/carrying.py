@@ -15,13 +15,28 @@ from redis.crc import key_slot
 
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_OF, Entry
-from breakers.dead_letters.places import reading, servers
+from breakers.dead_letters.places import reading, samples, servers
 from breakers.dead_letters.places.servers import Call, Server, ServerRefused
 from breakers.models.dead_letters import Departure, LetterStream
+from controlplane.core.errors import NotFound
 
-NOTED_FOR = timedelta(hours=24)
+NOTED_FOR = timedelta(days=7)
+"""What was begun before, nobody can tell the end of: it is not repeated blindly."""
 DROPPED_AT_ONCE = 500
 LOOK = reading.Limits(value_bytes=1, fields=1, entries=1)
+
+PASSING = (
+    "maxmemory",
+    "misconf",
+    "noreplicas",
+    "readonly",
+    "read only replica",
+    "loading",
+    "busy",
+    "masterdown",
+    "tryagain",
+)
+"""What a server says that will do it later."""
 
 Kind = Literal["done", "again", "gone", "refused"]
 Delivery = Literal["exactly once", "at least once"]
@@ -37,11 +52,16 @@ class Outcome:
     new_id: str = ""
     why: str = ""
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether it was refused as the server is now, not as the letter is."""
+        return any(words in self.why.lower() for words in PASSING)
+
 
 def carry_out(stream: LetterStream, departures: Sequence[Departure]) -> dict[int, Outcome]:
     """Do in Redis what these intents of one stream say; what came of each, by its key.
 
-    It touches no table, and is harmless to repeat for a day. Raises :class:`servers.ServerAway`,
+    It touches no table, and is harmless to repeat for a week. Raises :class:`servers.ServerAway`,
     after which any of them may have been carried out: ask again.
     """
     server = servers.of(stream.server)
@@ -63,9 +83,20 @@ def put_back(departure: Departure) -> Outcome:
         return _outcome(error)
 
 
+def answers(stream: LetterStream) -> bool:
+    """Whether the stream's server answers a small question now."""
+    try:
+        samples.one(stream.server, stream.name)
+    except (servers.ServerAway, NotFound):
+        return False
+    except ServerRefused:
+        return True
+    return True
+
+
 def delivery_of(stream: LetterStream) -> Delivery:
     """What a retry promises. In a cluster that keeps the origin on another node than the dead
-    letters, one that failed in between may be delivered twice, a day later or more."""
+    letters, one that failed in between may be delivered twice, a week later or more."""
     if not servers.of(stream.server).is_cluster:
         return "exactly once"
     together = _slot(stream.name) == _slot(stream.origin)

@@ -8,16 +8,13 @@ between leaves intents that anybody can carry out and settle (see `breakers.dead
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from django.db import connection, models, transaction
-from django.db.models import F, Q, Value
+from django.db import connection
+from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
 from breakers.dead_letters.departures.carrying import Outcome, carry_out, delivery_of
-from breakers.dead_letters.letters import fingerprints, packing
-from breakers.dead_letters.letters.entries import Entry, Pairs
-from breakers.dead_letters.letters.redaction import configured_redaction
+from breakers.dead_letters.departures.declaring import declare
 from breakers.models.dead_letters import (
-    LONGEST_ERROR,
     POSITION,
     Departure,
     Gap,
@@ -25,9 +22,7 @@ from breakers.models.dead_letters import (
     LetterStream,
 )
 from controlplane.core import reasons
-from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
-from controlplane.core.jobs.models import Job
 from controlplane.core.live import notes
 
 __all__ = ["Outcome", "carry_out", "declare", "delivery_of", "settle"]
@@ -37,8 +32,6 @@ MOST_FIELDS = 3500
 """Of an entry that is added by a script: names and values have to fit on its stack."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of an entry that is kept in the archive."""
-LONGEST_TYPE = 200
-LONGEST_ACTOR = 200
 _ADVICE = "Say what was wrong and what has changed since, or give the incident number."
 
 State = Departure.State
@@ -51,45 +44,6 @@ _CAME = """
     FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS came (id, state, new_id)
     WHERE departure.id = came.id
 """
-
-
-def declare(
-    *,
-    stream: LetterStream,
-    entries: Sequence[Entry],
-    action: str,
-    actor: Actor,
-    reason: str,
-    job: Job | None = None,
-    edits: Mapping[str, Pairs] | None = None,
-    now: datetime,
-) -> list[Departure]:
-    """Write down that these letters are about to leave; committed when it returns.
-
-    `entries` have to be whole. `edits` are the messages that go to the origin instead, by the
-    entry's id. Returns the intents that are now open for this caller: one that another has open is
-    left out, one of the same job, or of the same actor without a job, is given as it was declared.
-    """
-    if not all(entry.is_whole for entry in entries):
-        raise ValueError("An entry that was not read wholly can't be archived.")
-    known = edits or {}
-    rows = [
-        Departure(
-            stream=stream,
-            action=action,
-            job=job,
-            reason=reason.strip(),
-            by=actor.label[:LONGEST_ACTOR],
-            intended_at=now,
-            **_of(entry, known.get(entry.id)),
-        )
-        for entry in entries
-    ]
-    with transaction.atomic(durable=True):
-        # Sorted, so that two who declare the same letters wait for each other in one order.
-        rows.sort(key=lambda row: row.position)
-        Departure.objects.bulk_create(rows, ignore_conflicts=True, batch_size=100)
-        return list(_open_for(stream, [row.position for row in rows], action, actor, job))
 
 
 def settle(
@@ -119,7 +73,10 @@ def settled(
     wanted = [one.pk for one in departures if one.pk in outcomes]
     mine = Departure.objects.filter(pk__in=wanted, state=State.INTENDED).order_by("position")
     rows = list(mine.without_payload().select_for_update())
+    late = _carried_out_late(locked, departures, outcomes)
+    rows += late
     earlier = _left_before(locked, rows)
+    Departure.objects.bulk_create(late)
     found: dict[str, list[Departure]] = {kind: [] for kind in KINDS}
     for row in rows:
         row.stream = locked
@@ -145,28 +102,33 @@ def checked_reason(reason: str) -> str:
     return reason.strip()
 
 
-def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
-    """What a departure keeps of an entry."""
-    return {
-        "position": entry.position,
-        "fields": packing.pack(entry.pairs),
-        "edited": None if edited is None else packing.pack(edited),
-        "size_bytes": entry.size_bytes,
-        "error_type": entry.error_type[:LONGEST_TYPE],
-        "error": configured_redaction().error(entry)[:LONGEST_ERROR],
-        "fingerprint": fingerprints.of(entry.error_type, entry.error).digest,
-        "retry_of": _position_or_none(entry.retry_of),
-    }
+def _carried_out_late(
+    stream: LetterStream, departures: Sequence[Departure], outcomes: Mapping[int, Outcome]
+) -> list[Departure]:
+    """Those that were taken back while their maker slept, and then carried out all the same: they
+    are written again, as what has left is in the archive. The stream is locked.
 
-
-def _open_for(
-    stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
-) -> models.QuerySet[Departure]:
-    """The open intents to do this with these letters that are the job's, or the actor's own."""
-    whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:LONGEST_ACTOR])
-    return Departure.objects.filter(
-        whose, stream=stream, position__in=positions, state=State.INTENDED, action=action
-    ).order_by("position")
+    One that found it done before may be another's, who has an intent open or is settled.
+    """
+    moved = {one.pk: one for one in departures if one.pk in outcomes}
+    moved = {pk: one for pk, one in moved.items() if outcomes[pk].kind in ("done", "again")}
+    known = set(Departure.objects.filter(pk__in=moved).values_list("pk", flat=True))
+    lost = [one for pk, one in moved.items() if pk not in known]
+    if not lost:
+        return []
+    about_to = Departure.objects.filter(
+        stream=stream, position__in=[one.position for one in lost], state=State.INTENDED
+    )
+    others = set(about_to.values_list("position", flat=True))
+    earlier = _left_before(stream, lost)
+    late = []
+    for one in lost:
+        outcome = outcomes[one.pk]
+        is_theirs = outcome.kind == "again" and one.position in others
+        if not is_theirs and _kind(outcome, earlier.get(one.position)) == "done":
+            one.state = State.DONE
+            late.append(one)
+    return late
 
 
 def _left_before(stream: LetterStream, rows: Sequence[Departure]) -> dict[str, set[str]]:
@@ -221,8 +183,3 @@ def _forget(
         vanished_total=F("vanished_total") + vanished,
     )
     notes.changed("dlq", str(stream))
-
-
-def _position_or_none(entry_id: str) -> str:
-    """The id as it was said, if it is as long as one."""
-    return entry_id if len(entry_id) <= POSITION else ""

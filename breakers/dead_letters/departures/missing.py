@@ -52,6 +52,15 @@ def last_departure(stream: LetterStream, position: str) -> Departure | None:
     return found.without_payload().first()
 
 
+def who_did(departure: Departure, new_id: str) -> Departure | None:
+    """Whose intent it was that let this letter leave in the same way, if it was another's."""
+    others = Departure.objects.filter(
+        stream=departure.stream_id, position=departure.position, action=departure.action
+    )
+    done = others.exclude(pk=departure.pk).filter(state=Departure.State.DONE, new_id=new_id)
+    return done.defer("fields").order_by("-id").first()
+
+
 def departed(departure: Departure) -> Conflict:
     """That a letter left, or is leaving, and by whom."""
     entry_id = ids.entry_id(departure.position)

@@ -3,6 +3,7 @@
 Like leaving, it is committed as an intent first, and the clockwork ends what somebody began.
 """
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,7 +23,8 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live import notes
 
-AT_ONCE = 50
+MOST = 500
+BUDGET_SECONDS = 2.0
 RESTORED = "dead_letter.restored"
 State = Departure.State
 
@@ -61,6 +63,7 @@ def restore_first(
         _check(departure, now)
         if dry_run:
             return Prepared(departure, actor)
+        before = departure.state
         if departure.state != State.RESTORING:
             departure.state = State.RESTORING
             departure.restored_by, departure.restore_reason = actor.label[:200], said
@@ -74,7 +77,7 @@ def restore_first(
             " and is carried out once it answers; asking again does no harm."
         ) from error
     if outcome.kind == "refused":
-        _take_back(departure)
+        _take_back(departure, before)
         raise ServerRefused(outcome.why, server=departure.stream.server)
     return Prepared(departure, actor, outcome)
 
@@ -91,25 +94,36 @@ def restored(prepared: Prepared, *, now: datetime) -> dict[str, Any]:
 def settle_overdue(before: datetime, now: datetime) -> int:
     """End what was begun before that moment and left; returns how many that was."""
     overdue = Departure.objects.filter(state=State.RESTORING, restored_at__lt=before)
+    deadline = time.monotonic() + BUDGET_SECONDS
     away: set[str] = set()
     done = 0
-    for pk in list(overdue.order_by("restored_at", "pk").values_list("pk", flat=True)[:AT_ONCE]):
-        departure = Departure.objects.select_related("stream").filter(pk=pk).first()
-        if departure is None or departure.stream.server in away:
+    rows = overdue.order_by("restored_at", "pk").values_list("pk", "stream__server")
+    for pk, server in list(rows[:MOST]):
+        if time.monotonic() > deadline:
+            break
+        if server in away:
             continue
         try:
-            outcome = carrying.put_back(departure)
+            done += _end(pk, now)
         except (ServerAway, NotFound) as error:
-            log.warning(
-                "dead_letters.settle_postponed", server=departure.stream.server, error=str(error)
-            )
-            away.add(departure.stream.server)
-            continue
-        if outcome.kind == "refused":
-            continue
-        with transaction.atomic():
-            done += _settle(departure, outcome, now)
+            log.warning("dead_letters.settle_postponed", server=server, error=str(error))
+            away.add(server)
     return done
+
+
+def _end(pk: int, now: datetime) -> bool:
+    """Whether it came to an end; what is refused for the time being does not. Raises
+    :class:`ServerAway`, and :class:`NotFound` if no such server is configured any more."""
+    departure = Departure.objects.select_related("stream").filter(pk=pk).first()
+    if departure is None:
+        return False
+    if departure.restored_at is None or departure.restored_at <= now - carrying.NOTED_FOR:
+        return _withdraw(departure, "Whether it was put back is not known any more.", now)
+    outcome = carrying.put_back(departure)
+    if outcome.kind == "refused":
+        return not outcome.is_passing and _withdraw(departure, outcome.why, now)
+    with transaction.atomic():
+        return _settle(departure, outcome, now)
 
 
 def _check(departure: Departure, now: datetime) -> None:
@@ -124,6 +138,8 @@ def _check(departure: Departure, now: datetime) -> None:
             f"The dead letter {entry_id} was retried: its message is in"
             f" {departure.stream.origin} as {departure.new_id}, and restoring would double it."
         )
+    if departure.state == State.GONE and departure.action == Departure.Action.RETRY:
+        _check_was_gone(departure)
     if archive.is_outdated(departure, now):
         raise Conflict(f"Only what left within {archive.KEPT.days} days can be restored.")
     fields = len(packing.unpack(departure.fields))
@@ -132,6 +148,18 @@ def _check(departure: Departure, now: datetime) -> None:
             f"This letter has {fields:,} fields; up to {leaving.MOST_FIELDS:,} can be put back at"
             " once. Copy it from the archive.",
             why="too_many_fields",
+        )
+
+
+def _check_was_gone(departure: Departure) -> None:
+    """One that was missing when somebody looked long after the intent may have been retried."""
+    if departure.done_at is not None:
+        if departure.done_at - departure.intended_at < carrying.NOTED_FOR:
+            return
+        raise Conflict(
+            f"Whether the dead letter {ids.entry_id(departure.position)} was retried nobody knows"
+            " any more: its server was away for too long. Look for it in"
+            f" {departure.stream.origin}, and copy it from the archive if it is not there."
         )
 
 
@@ -160,13 +188,30 @@ def _settle(
     return True
 
 
-@transaction.atomic
-def _take_back(departure: Departure) -> None:
-    """Nothing was put back. Of a letter that was to be retried and had gone, it is known what it
-    was before; another counts as dropped."""
-    was_retry = departure.action == Departure.Action.RETRY
-    before = State.GONE if was_retry else State.DONE
-    Departure.objects.filter(pk=departure.pk, state=State.RESTORING).update(
-        state=before, restored_by="", restore_reason="", restored_at=None
-    )
+def _withdraw(departure: Departure, why: str, now: datetime) -> bool:
+    """As nobody waits for the answer, the trail has it."""
+    with transaction.atomic():
+        if not _take_back(departure, State.RESTORING):
+            return False
+        audit.record(
+            actor=telling.SETTLE,
+            action=telling.WITHDRAWN,
+            target=targets.of(departure.stream),
+            reason="The letter could not be put back; it is in the archive still.",
+            after={"archive": departure.pk, "action": "restore", "why": why},
+            now=now,
+        )
+    return True
+
+
+def _take_back(departure: Departure, before: str) -> bool:
+    """Nothing was put back: it is as it was `before`, whether it was still to be written down. Of
+    what was begun by another, a letter that was to be retried had gone, and another counts as
+    dropped."""
+    if before == State.RESTORING:
+        was_retry = departure.action == Departure.Action.RETRY
+        before = State.GONE if was_retry else State.DONE
     log.warning("dead_letters.restore_refused", stream=str(departure.stream), id=departure.pk)
+    mine = Departure.objects.filter(pk=departure.pk, state=State.RESTORING)
+    back = {"restored_by": "", "restore_reason": "", "restored_at": None}
+    return bool(mine.update(state=before, **back))

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.departures import acting, archive, leaving, telling
@@ -27,7 +28,7 @@ from controlplane.core.jobs.models import Job
 BUDGET_SECONDS = 10.0
 LEAST_SECONDS = 0.5
 FORGETTING_SECONDS = 2.0
-AT_ONCE = 50
+AT_ONCE = 200
 MOST_ODD = 1000
 FIRST_OF_CLOCK = "1000000000000-0"
 """Ids below were not made from a clock; see `ids.added_at`."""
@@ -42,18 +43,28 @@ log = structlog.get_logger(__name__)
 def turn(now: datetime) -> int:
     """Archive what is to go, for some seconds at most; returns how many letters and rows that was.
 
-    Each stream has its share of the time. One that a job is at is left to it, and one that can't be
-    read to the next turn.
+    Each stream has its share of the time, and of what others leave of theirs. One that a job is at
+    is left to it, and one that can't be read to a later turn.
     """
     done = _forget(now)
     deadline = time.monotonic() + BUDGET_SECONDS
-    streams = _due()
-    for place, stream in enumerate(streams):
-        left = (deadline - time.monotonic()) / (len(streams) - place)
+    away: set[str] = set()
+    waiting = _due(now)
+    while waiting and time.monotonic() < deadline:
+        stream = waiting.pop(0)
+        if stream.server in away:
+            continue
+        share = (deadline - time.monotonic()) / (len(waiting) + 1)
         try:
-            done += of_stream(stream, now, seconds=max(LEAST_SECONDS, left))
+            left = of_stream(stream, now, seconds=max(LEAST_SECONDS, share))
         except (ServerAway, ServerRefused) as error:
             log.warning("dead_letters.retention_postponed", stream=str(stream), error=str(error))
+            if isinstance(error, ServerAway):
+                away.add(stream.server)
+            continue
+        done += left
+        if left:  # Perhaps there is more; the others come first.
+            waiting.append(stream)
     return done
 
 
@@ -82,13 +93,18 @@ def of_stream(stream: LetterStream, now: datetime, *, seconds: float) -> int:
     return counts.total()
 
 
-def _due() -> list[LetterStream]:
+def _due(now: datetime) -> list[LetterStream]:
+    """Streams that may have too many or too old letters, in no order: there may be more of them
+    than one turn comes to."""
     sources = configured.sources()
+    before = now - timedelta(days=sources.kept_days)
+    may_be = Q(depth__gt=sources.most_kept) | Q(oldest_at__lt=before)
+    may_be |= Q(sampled_at=None) | Q(first__lt=ids.position(FIRST_OF_CLOCK), depth__gt=0)
     busy = Replay.objects.filter(job__state__in=Job.LIVE).values("stream")
     rows = LetterStream.objects.filter(
         source=LetterStream.Source.STREAM, server__in=sources.servers, gone_at=None
     )
-    served = rows.exclude(pk__in=busy).order_by("pk")
+    served = rows.filter(may_be).exclude(pk__in=busy).order_by("?")
     return [one for one in served if sources.origin_of(one.name) is not None]
 
 

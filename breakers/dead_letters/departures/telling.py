@@ -7,7 +7,7 @@ from typing import cast
 from breakers.dead_letters import targets
 from breakers.dead_letters.letters import ids
 from breakers.models.dead_letters import Departure, LetterStream
-from controlplane.core.actors import Actor, ActorType
+from controlplane.core.actors import Actor, ActorType, system
 from controlplane.core.audit import services as audit
 
 ACTIONS = {
@@ -17,6 +17,8 @@ ACTIONS = {
     "age": "dead_letter.archived",
     "length": "dead_letter.archived",
 }
+WITHDRAWN = "dead_letter.withdrawn"
+SETTLE = system("dlq-settle")
 _TYPES = frozenset({"user", "token", "system", "slack"})
 
 

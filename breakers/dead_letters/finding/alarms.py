@@ -15,12 +15,15 @@ from controlplane.core.outbox import services as outbox
 
 AFTER = timedelta(minutes=10)
 BACKLOG, RECOVERED = "dlq.backlog", "dlq.recovered"
+UNWATCHED = "Nobody looks at this stream any more: its server or its pattern was taken out."
 PAGES = "/dead-letters/"
 RUNBOOK = "/runbooks/dead-letters/"
 
 
 def look(now: datetime) -> int:
-    """Begin and end alarms by how streams stand; returns how many that was."""
+    """Begin and end alarms by how streams stand; returns how many that was. One of a stream that
+    the environment does not speak of any more ends, as nobody would come to know that it is over.
+    """
     known = LetterStream.objects.order_by("pk")
     over = known.filter(over_since__lte=now - AFTER, alarmed_at=None)
     # What was not looked at since is left as it is: nobody knows how deep it is.
@@ -28,8 +31,9 @@ def look(now: datetime) -> int:
         _begin(pk, now)
         for pk in over.filter(sampled_at__gte=now - AFTER).values_list("pk", flat=True)
     ]
-    sound = known.filter(over_since=None, alarmed_at__isnull=False)
-    ended = [_end(pk, now) for pk in sound.values_list("pk", flat=True)]
+    alarmed = known.filter(alarmed_at__isnull=False)
+    watched = {one.pk for one in streams.served()} if alarmed else set()
+    ended = [_end(one.pk, now, is_watched=one.pk in watched) for one in alarmed]
     return sum(begun) + sum(ended)
 
 
@@ -65,14 +69,16 @@ def _begin(pk: int, now: datetime) -> bool:
 
 
 @transaction.atomic
-def _end(pk: int, now: datetime) -> bool:
+def _end(pk: int, now: datetime, *, is_watched: bool) -> bool:
     stream = LetterStream.objects.select_for_update().get(pk=pk)
     alarmed_at = stream.alarmed_at
-    if stream.over_since is not None or alarmed_at is None:
+    is_deep = stream.over_since is not None and is_watched
+    if is_deep or alarmed_at is None:
         return False
     stream.alarmed_at = None
     stream.save(update_fields=["alarmed_at"])
-    _tell(RECOVERED, stream, alarmed_at, _facts(stream, alarmed_at), now)
+    facts = {**_facts(stream, alarmed_at), "why": None if is_watched else UNWATCHED}
+    _tell(RECOVERED, stream, alarmed_at, facts, now)
     return True
 
 

@@ -1,18 +1,22 @@
 """Looking for streams of dead letters on a server: through some of its keys, and on from there."""
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import redis
+import structlog
 
 from breakers.dead_letters import configured
+from breakers.dead_letters.finding import streams
 from breakers.dead_letters.places import servers
 from breakers.dead_letters.places.servers import Server
 
 MOST_CALLS = 20
 KEYS_AT_ONCE = 1000
 START = "0"
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,8 @@ class Found:
 def look(server: Server, cursor: str) -> Found:
     """Go on from `cursor` (empty: from the start) through some thousand keys, or all there are.
 
-    Names that are not UTF-8 are not found. Raises :class:`servers.ServerAway` and
-    :class:`servers.ServerRefused`.
+    Names that are not UTF-8, or that PostgreSQL can't take, are passed over and logged.
+    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
     """
     try:
         return _cluster(server, cursor) if server.is_cluster else _single(server, cursor)
@@ -40,7 +44,7 @@ def _single(server: Server, cursor: str) -> Found:
     at = cursor if cursor.isascii() and cursor.isdigit() else START
     for _ in range(MOST_CALLS):
         at, keys = _scan(server, at)
-        names.update(_ours(keys))
+        names.update(_ours(server.name, keys))
         if at == START:
             break
     return Found(frozenset(names), "" if at == START else at)
@@ -60,7 +64,7 @@ def _cluster(server: Server, cursor: str) -> Found:
                 return Found(frozenset(names), f"{node.name} {at}")
             at, keys = _scan(server, at, target_nodes=node)
             calls += 1
-            names.update(_ours(keys))
+            names.update(_ours(server.name, keys))
             if at == START:
                 break
     return Found(frozenset(names), "")
@@ -76,12 +80,18 @@ def _scan(server: Server, cursor: str, **where: Any) -> tuple[str, list[bytes]]:
     return str(int(following)), list(keys)
 
 
-def _ours(keys: list[bytes]) -> Iterator[str]:
+def _ours(server: str, keys: list[bytes]) -> Iterator[str]:
     sources = configured.sources()
     for key in keys:
-        try:
-            name = key.decode()
-        except UnicodeDecodeError:
+        name = key.decode("utf-8", "backslashreplace")
+        if sources.origin_of(name) is None:
             continue
-        if sources.origin_of(name) is not None:
+        if name.encode() == key and streams.is_name(name):
             yield name
+        else:
+            _say_passed_over(server, name)
+
+
+@functools.lru_cache(maxsize=1000)  # Once, not at every look.
+def _say_passed_over(server: str, name: str) -> None:
+    log.warning("dead_letters.name_passed_over", server=server, name=name[:200])

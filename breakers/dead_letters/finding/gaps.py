@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import Max
+from django.db.models import Count, Max, Min
 
 from breakers.dead_letters.finding import standing
 from breakers.dead_letters.letters import ids
@@ -44,6 +44,22 @@ _FORGET = """
 """
 
 
+def doubtful(
+    read: Sequence[tuple[LetterStream, Sample]],
+) -> list[tuple[LetterStream, Sample]]:
+    """Those of streams that were read to their end of which the index does not say what the sample
+    does: something vanished, or came back, or is about to leave."""
+    whole = [(one, sample) for one, sample in read if sample.last <= one.indexed_to]
+    known = Letter.objects.filter(stream__in=[one.pk for one, _ in whole])
+    counted = known.order_by().values("stream").annotate(count=Count("pk"), first=Min("position"))
+    found = {row["stream"]: (row["count"], row["first"]) for row in counted} if whole else {}
+    return [
+        (one, sample)
+        for one, sample in whole
+        if found.get(one.pk, (0, "")) != (sample.depth, sample.first)
+    ]
+
+
 def look(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
     """Find and write down what vanished of what the index knows; returns whether it looked at all
     of it in time.
@@ -60,18 +76,17 @@ def look(stream: LetterStream, now: datetime, *, seconds: float) -> bool:
 
 
 def _look(stream: LetterStream, now: datetime, deadline: float) -> bool:
-    known = Letter.objects.filter(stream=stream)
-    upto = known.aggregate(upto=Max("position"))["upto"]
-    if upto is None:
-        return True
-    count, about_to = known.count(), _settling(stream, now)
+    known = Letter.objects.filter(stream=stream).aggregate(count=Count("pk"), upto=Max("position"))
+    # An index that is made anew has rows behind where it has come to.
+    upto = max(known["upto"] or "", stream.indexed_to)
+    about_to = _settling(stream, now)
     sample = samples.one(stream.server, stream.name)
     trimmed, is_whole = _trimmed(stream, sample, upto, now, deadline)
-    if not is_whole or sample.last > upto:
+    if not is_whole or sample.last > stream.indexed_to:
         return is_whole
-    missing = count - trimmed - sample.depth
-    if missing < 0 and not about_to:
-        return _read_again(stream, upto)
+    missing = known["count"] - trimmed - sample.depth
+    if missing < 0:
+        return _read_again(stream)
     return missing <= about_to or _walk(stream, upto, now, deadline)
 
 
@@ -172,7 +187,8 @@ def _between(stream: LetterStream, gap: Gap, first: str, last: str) -> bool:
 
 
 @transaction.atomic
-def _read_again(stream: LetterStream, upto: str) -> bool:
-    """Entries lie there that the index has no rows for: it is made anew from the first of them."""
-    LetterStream.objects.filter(pk=stream.pk, indexed_to=upto).update(indexed_to="")
+def _read_again(stream: LetterStream) -> bool:
+    """Entries lie there that the index has no rows for, as what had left is back after a failover:
+    it is made anew from the first of them."""
+    LetterStream.objects.filter(pk=stream.pk, indexed_to=stream.indexed_to).update(indexed_to="")
     return False

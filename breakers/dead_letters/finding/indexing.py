@@ -5,16 +5,19 @@ meanwhile, reads again from there; so it may run anywhere, any number of times a
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 from django.db import connection, transaction
 
 from breakers.dead_letters.finding import gaps, standing
 from breakers.dead_letters.letters import entries, fingerprints, ids, redaction
 from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.redaction import Redaction
 from breakers.dead_letters.places import samples, servers
 from breakers.dead_letters.places.samples import Sample
 from breakers.dead_letters.places.servers import Call
@@ -27,7 +30,8 @@ FIELDS = sorted({*entries.METADATA, entries.RETRY_COUNT})
 LOOKS_FOR = 0.2  # seconds, for what vanished, at least
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """What an entry says of when it failed is believed in between."""
-SETTLED_WITHIN = timedelta(minutes=10)
+LATELY = timedelta(seconds=10)
+"""Who settles what left says of it the moment when they began."""
 
 _GROUPS = """
     INSERT INTO breakers_lettergroup AS known
@@ -40,19 +44,26 @@ _GROUPS = """
         last_at = greatest(known.last_at, excluded.last_at)
     RETURNING fingerprint, id
 """
-# An entry that was read here may have left through us before the lock was ours.
+# An entry that was read here may have left through us before the lock was ours. One that left long
+# before is back, as a server has forgotten that it went.
 _LETTERS = """
     INSERT INTO breakers_letter (stream_id, position, group_id, error, consumer_group, attempts,
                                  retries, failed_at, size_bytes)
-    SELECT %(stream)s, seen.* FROM unnest(%(positions)s::text[], %(groups)s::bigint[],
-        %(errors)s::text[], %(consumers)s::text[], %(attempts)s::int[], %(retries)s::int[],
-        %(failed)s::timestamptz[], %(sizes)s::bigint[]) AS seen (position)
+    SELECT %(stream)s, seen.* FROM json_to_recordset(%(rows)s) AS seen (
+        position text, group_id bigint, error text, consumer_group text, attempts int, retries int,
+        failed_at timestamptz, size_bytes bigint)
     WHERE NOT EXISTS (
         SELECT FROM breakers_departure departed
         WHERE departed.stream_id = %(stream)s AND departed.position = seen.position
           AND departed.done_at > %(settled)s)
     ON CONFLICT (stream_id, position) DO NOTHING
     RETURNING position
+"""
+# Of what is being put back the new id is not known yet, but what it is like.
+_RESTORED = """
+    SELECT state, new_id, fingerprint, size_bytes FROM breakers_departure
+    WHERE stream_id = %(stream)s AND (
+        state = 'restoring' OR state = 'restored' AND new_id = ANY(%(ids)s::text[]))
 """
 _DAYS = """
     INSERT INTO breakers_groupday AS known (group_id, day, arrived)
@@ -99,14 +110,22 @@ def go_on(stream: LetterStream, sample: Sample, now: datetime, *, seconds: float
     """Read on from where the index ends, then look for what vanished; returns whether it is all
     known. `stream` is as `sample` found it."""
     deadline = time.monotonic() + seconds
+    if not read_on(stream, sample, now, seconds=seconds):
+        return False
+    if not gaps.doubtful([(stream, sample)]):
+        return True
+    return gaps.look(stream, now, seconds=max(LOOKS_FOR, deadline - time.monotonic()))
+
+
+def read_on(stream: LetterStream, sample: Sample, now: datetime, *, seconds: float) -> bool:
+    """Read on from where the index ends; returns whether it has come as far as `sample` has."""
+    deadline = time.monotonic() + seconds
     for batch in _batches(stream, now):
         _store(stream, batch, now)
         if time.monotonic() > deadline:
             break
     stream.refresh_from_db()
-    if stream.indexed_to < sample.last:
-        return False
-    return gaps.look(stream, now, seconds=max(LOOKS_FOR, deadline - time.monotonic()))
+    return stream.indexed_to >= sample.last
 
 
 @dataclass(frozen=True)
@@ -124,17 +143,20 @@ def _batches(stream: LetterStream, now: datetime) -> Iterator[_Batch]:
         call = Call([stream.name], [begin, VALUE_BYTES, AT_ONCE, BUDGET, *FIELDS])
         given, more = servers.of(stream.server).run("index", call)
         if given:
-            yield _Batch(after, [_seen(one, now) for one in given])
+            hiding = redaction.configured_redaction()
+            yield _Batch(after, [_seen(one, hiding, now) for one in given])
         if not more:
             return
 
 
-def _seen(given: Any, now: datetime) -> Seen:
+def _seen(given: Any, hiding: Redaction, now: datetime) -> Seen:
+    """What is hidden is not kept here either, nor told by what is."""
     entry_id, size_bytes, flat = given
     entry = Entry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
-    error_type = entry.error_type[: fingerprints.LONGEST_TYPE]
-    # What is hidden is not kept here either, nor told by what is.
-    error = redaction.configured_redaction().error(entry)
+    said, error = (entry.error_type, entry.error), hiding.error(entry)
+    error_type = hiding.error_type(entry)
+    found = fingerprints.of(*said)
+    shown = found if said == (error_type, error) else fingerprints.of(error_type, error)
     position = entry.position
     added_at = ids.added_at(position)
     failed_at = entry.failed_at
@@ -142,11 +164,11 @@ def _seen(given: Any, now: datetime) -> Seen:
         failed_at = added_at or now
     return Seen(
         position=position,
-        fingerprint=fingerprints.of(error_type, entry.error).digest,
-        error_type=error_type,
-        pattern=fingerprints.of(error_type, error).pattern,
+        fingerprint=found.digest,
+        error_type=error_type[: fingerprints.LONGEST_TYPE],
+        pattern=shown.pattern,
         error=error[: fingerprints.LONGEST],
-        consumer_group=entry.group[:200],
+        consumer_group=hiding.group(entry)[:200],
         attempts=entry.attempts,
         retries=entry.retries,
         added_at=added_at,
@@ -162,11 +184,12 @@ def _store(stream: LetterStream, batch: _Batch, now: datetime) -> None:
         return
     groups = _keep_groups(locked, batch.seen)
     new = _keep_letters(locked, batch.seen, groups, now)
-    _count(new, groups, now)
+    came = _without_restored(locked, new)
+    _count(came, groups, now)
     locked.indexed_to = batch.seen[-1].position
-    locked.arrived_total += len(new)
+    locked.arrived_total += len(came)
     locked.save(update_fields=["indexed_to", "arrived_total"])
-    standing.arrived(locked, [one.added_at for one in new], now)
+    standing.arrived(locked, [one.added_at for one in came], now)
 
 
 def _keep_groups(stream: LetterStream, seen: Sequence[Seen]) -> dict[str, int]:
@@ -194,20 +217,44 @@ def _keep_letters(
     stream: LetterStream, seen: Sequence[Seen], groups: dict[str, int], now: datetime
 ) -> list[Seen]:
     """Those of them that were not known yet."""
-    values = {
-        "stream": stream.pk,
-        "settled": now - SETTLED_WITHIN,
-        "positions": [one.position for one in seen],
-        "groups": [groups[one.fingerprint] for one in seen],
-        "errors": [one.error for one in seen],
-        "consumers": [one.consumer_group for one in seen],
-        "attempts": [one.attempts for one in seen],
-        "retries": [one.retries for one in seen],
-        "failed": [one.failed_at for one in seen],
-        "sizes": [one.size_bytes for one in seen],
-    }
+    rows = [
+        {
+            "position": one.position,
+            "group_id": groups[one.fingerprint],
+            "error": one.error,
+            "consumer_group": one.consumer_group,
+            "attempts": one.attempts,
+            "retries": one.retries,
+            "failed_at": one.failed_at,
+            "size_bytes": one.size_bytes,
+        }
+        for one in seen
+    ]
+    # As one text: a thousand values each in arrays take several times as long to write out.
+    values = {"stream": stream.pk, "settled": now - LATELY, "rows": orjson.dumps(rows).decode()}
     new = {position for (position,) in _rows(_LETTERS, values)}
     return [one for one in seen if one.position in new]
+
+
+def _without_restored(stream: LetterStream, new: Sequence[Seen]) -> list[Seen]:
+    """Those that nobody put back from the archive: these had arrived before."""
+    if not new:
+        return []
+    ids_of = {one.position: ids.entry_id(one.position) for one in new}
+    rows = _rows(_RESTORED, {"stream": stream.pk, "ids": list(ids_of.values())})
+    if not rows:
+        return list(new)
+    known = {new_id for state, new_id, *_ in rows if state == "restored"}
+    alike = Counter((print_, size) for state, _, print_, size in rows if state == "restoring")
+    came = []
+    for one in new:
+        if ids_of[one.position] in known:
+            continue
+        if alike[one.fingerprint, one.size_bytes] > 0:
+            alike[one.fingerprint, one.size_bytes] -= 1
+            continue
+        came.append(one)
+    return came
 
 
 def _count(new: Sequence[Seen], groups: dict[str, int], now: datetime) -> None:

@@ -4,18 +4,20 @@ Servers are asked at the same time, so that one that is away keeps nobody waitin
 others. What they say is written down here, in one thread.
 """
 
+import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 
 import structlog
 from django.db import transaction
 from django.db.models import Count, Max, Min
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.finding import alarms, discovery, indexing, standing, streams
+from breakers.dead_letters.finding import alarms, discovery, gaps, indexing, standing, streams
 from breakers.dead_letters.places import samples, servers
 from breakers.dead_letters.places.samples import Sample
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
@@ -24,10 +26,10 @@ from controlplane.core.errors import DomainError
 from controlplane.core.live import notes as live
 from controlplane.core.outbox.models import OutboxMessage
 
-INDEXING_SECONDS = 2.5  # of a turn, for all streams
+READING_SECONDS = 1.5  # of a turn, for all streams
+LOOKING_SECONDS = 0.5  # for what vanished, besides
 EACH_SECONDS = 1.0
 THREADS = 8
-EVERY = timedelta(seconds=5)
 
 log = structlog.get_logger(__name__)
 
@@ -46,23 +48,21 @@ class _Seen:
 def turn(now: datetime) -> int:
     """Look at every server, then read on in streams that have news, as far as there is time;
     returns how many had."""
-    known = _known_streams()
+    known = streams.served()
     names: dict[str, list[str]] = {server: [] for server in configured.sources().servers}
     for one in known:
         if one.source == LetterStream.Source.STREAM and not _is_forgotten(one, now):
             names[one.server].append(one.name)
     seen = _ask(names)
-    for server, said in seen.items():
-        _note_server(server, said, now)
+    is_more = [_note_server(server, said, now) for server, said in seen.items()]
+    if any(is_more):
+        before = {one.pk for one in known}
+        known += [one for one in streams.served() if one.pk not in before]
     _sample_outbox(now)
-    news = _note_streams(seen, now)
+    news = _note_streams(known, seen, now)
     _read_on(news, now)
     alarms.look(now)
     return len(news)
-
-
-def _known_streams() -> list[LetterStream]:
-    return streams.served()
 
 
 def _is_forgotten(stream: LetterStream, now: datetime) -> bool:
@@ -89,7 +89,8 @@ def _ask_one(server: str, known: Sequence[str], cursor: str) -> _Seen:
     return _Seen(found.names, found.cursor, stand)
 
 
-def _note_server(server: str, said: _Seen, now: datetime) -> None:
+def _note_server(server: str, said: _Seen, now: datetime) -> bool:
+    """Whether streams were found there that nobody knew."""
     is_away = bool(said.error)
     with transaction.atomic():
         LetterServer.objects.bulk_create([LetterServer(name=server)], ignore_conflicts=True)
@@ -102,43 +103,50 @@ def _note_server(server: str, said: _Seen, now: datetime) -> None:
             row.asked_at, row.cursor = now, said.cursor
         row.error = said.error[:500]
         row.save()
-    if said.names:
-        streams.discovered(server, said.names, now)
+    return bool(said.names) and streams.discovered(server, said.names, now) > 0
 
 
-def _note_streams(seen: Mapping[str, _Seen], now: datetime) -> list[tuple[LetterStream, Sample]]:
+def _note_streams(
+    known: Sequence[LetterStream], seen: Mapping[str, _Seen], now: datetime
+) -> list[tuple[LetterStream, Sample]]:
     """Write down how streams stand; those that have something to read or to look for."""
-    news, unchanged = [], []
-    for one in streams.served():
+    changed: list[tuple[LetterStream, Sample]] = []
+    same: list[tuple[LetterStream, Sample]] = []
+    for one in known:
         stand = seen[one.server].samples if one.server in seen else None
         sample = (stand or {}).get(one.name)
-        if sample is None:
-            continue
-        is_due = standing.is_due(one, now)
-        if standing.is_news(one, sample):
-            standing.note(one, sample, now)
-            news.append((one, sample))
-        elif sample.last > one.indexed_to or is_due:
-            news.append((one, sample))
-        if is_due and not standing.is_news(one, sample):
-            unchanged.append(one)
-    if unchanged:
-        standing.keep_unchanged(unchanged, now)
-    return news
+        if sample is not None:
+            (changed if standing.is_news(one, sample) else same).append((one, sample))
+    noted = standing.note_all(changed, now)
+    due = {one.pk for one, _ in same if standing.is_due(one, now)}
+    if due:
+        standing.keep_unchanged([one for one, _ in same if one.pk in due], now)
+    left = [one for one in same if one[1].last > one[0].indexed_to or one[0].pk in due]
+    return [*noted, *left]
 
 
 def _read_on(news: Sequence[tuple[LetterStream, Sample]], now: datetime) -> None:
-    """Each in its turn for a second at most; who comes first changes with every look."""
-    deadline = time.monotonic() + INDEXING_SECONDS
-    start = int(now.timestamp() / EVERY.total_seconds()) % max(1, len(news))
-    for stream, sample in [*news[start:], *news[:start]]:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return
-        try:
-            indexing.go_on(stream, sample, now, seconds=min(EACH_SECONDS, left))
-        except (ServerAway, ServerRefused) as error:
-            log.info("dead_letters.not_read", stream=str(stream), error=error.detail)
+    """As many as there is time for, for a second at most each; which they are is left to chance, so
+    that each has its turn however many there are. Then look for what vanished."""
+    deadline = time.monotonic() + READING_SECONDS
+    mixed = random.sample(news, len(news))
+    for stream, sample in mixed:
+        if sample.last > stream.indexed_to:
+            _in_time(deadline, stream, partial(indexing.read_on, stream, sample, now))
+    deadline += LOOKING_SECONDS
+    for stream, _ in gaps.doubtful(mixed):
+        _in_time(deadline, stream, partial(gaps.look, stream, now))
+
+
+def _in_time(deadline: float, stream: LetterStream, go_on: Callable[..., bool]) -> None:
+    """Go on with a stream, unless the time is over."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return
+    try:
+        go_on(seconds=min(EACH_SECONDS, left))
+    except (ServerAway, ServerRefused) as error:
+        log.info("dead_letters.not_read", stream=str(stream), error=error.detail)
 
 
 def _sample_outbox(now: datetime) -> None:

@@ -9,9 +9,8 @@ from django.db import connection, transaction
 from breakers.dead_letters import configured
 from breakers.dead_letters.finding import streams
 from breakers.dead_letters.letters import ids
-from breakers.dead_letters.places import samples
 from breakers.dead_letters.places.samples import Sample
-from breakers.models.dead_letters import LetterStream
+from breakers.models.dead_letters import LONGEST_NAME, LetterStream
 from controlplane.core.live import notes as live
 
 LIMIT = 100
@@ -26,6 +25,25 @@ _MINUTES = """
     ON CONFLICT (stream_id, minute) DO UPDATE SET
         depth = excluded.depth, most = greatest(kept.most, excluded.most),
         sampled_at = greatest(kept.sampled_at, excluded.sampled_at)
+"""
+_COLUMNS = "pk", "depth", "first", "last", "oldest_at", "newest_at", "there", "origin", "read_to"
+_STAND = """
+    UPDATE breakers_letterstream AS stream SET
+        depth = seen.depth, first = seen.first, last = seen.last, oldest_at = seen.oldest_at,
+        newest_at = seen.newest_at, origin = seen.origin, sampled_at = %(now)s,
+        over_since = CASE WHEN seen.depth > %(limit)s
+                     THEN coalesce(stream.over_since, %(now)s::timestamptz) END,
+        gone_at = CASE WHEN NOT seen.there
+                  THEN coalesce(stream.gone_at, %(now)s::timestamptz) END,
+        indexed_to = CASE WHEN stream.indexed_to = seen.read_to THEN ''
+                     ELSE stream.indexed_to END
+    FROM unnest(%(pk)s::bigint[], %(depth)s::bigint[], %(first)s::text[], %(last)s::text[],
+        %(oldest_at)s::timestamptz[], %(newest_at)s::timestamptz[], %(there)s::bool[],
+        %(origin)s::text[], %(read_to)s::text[])
+        AS seen (id, depth, first, last, oldest_at, newest_at, there, origin, read_to)
+    WHERE stream.id = seen.id
+      AND (stream.sampled_at IS NULL OR stream.sampled_at <= %(now)s)
+    RETURNING stream.id
 """
 _ARRIVED = """
     INSERT INTO breakers_depthminute AS kept (stream_id, minute, sampled_at, depth, most, arrived)
@@ -51,23 +69,21 @@ def is_news(stream: LetterStream, sample: Sample) -> bool:
     )
 
 
-@transaction.atomic
 def note(stream: LetterStream, sample: Sample, now: datetime) -> None:
-    """Write down how the stream stands, unless somebody did so who looked later; `stream` is as
-    it stands in the database then."""
-    locked = LetterStream.objects.select_for_update().get(pk=stream.pk)
-    if locked.sampled_at is None or locked.sampled_at <= now:
-        if sample.last_given < locked.indexed_to:
-            # Made anew, or another has read on since the sample was taken: a second look tells.
-            sample = samples.one(locked.server, locked.name)
-        if sample.last_given < locked.indexed_to:
-            locked.indexed_to = ""
-        _stand(locked, sample, now)
-        locked.origin = configured.sources().origin_of(locked.name) or locked.origin
-        locked.save()
-        keep_minute([locked.pk], now)
-        live.changed(TOPIC, topic_id(locked))
+    """As :func:`note_all`, for one; it waits for whoever works on it, and `stream` is as it stands
+    in the database then."""
+    _write([(stream, sample)], now, waits=True)
     stream.refresh_from_db()
+
+
+def note_all(
+    seen: Sequence[tuple[LetterStream, Sample]], now: datetime
+) -> list[tuple[LetterStream, Sample]]:
+    """Write down how streams stand, unless somebody did so who looked later. Each was read from the
+    database before its sample was taken. Those that another works on are left for the next look;
+    returns the others, as they stand in the database then."""
+    fresh = LetterStream.objects.in_bulk(_write(seen, now, waits=False)) if seen else {}
+    return [(fresh[one.pk], sample) for one, sample in seen if one.pk in fresh]
 
 
 @transaction.atomic
@@ -134,10 +150,38 @@ def arrived(stream: LetterStream, added: Sequence[datetime | None], now: datetim
             cursor.execute(_ARRIVED, values)
 
 
-def _stand(stream: LetterStream, sample: Sample, now: datetime) -> None:
-    stream.depth, stream.first, stream.last = sample.depth, sample.first, sample.last
-    stream.oldest_at = ids.added_at(sample.first) if sample.first else None
-    stream.newest_at = ids.added_at(sample.last) if sample.last else None
-    stream.over_since = (stream.over_since or now) if sample.depth > LIMIT else None
-    stream.gone_at = None if sample.there else stream.gone_at or now
-    stream.sampled_at = now
+@transaction.atomic
+def _write(seen: Sequence[tuple[LetterStream, Sample]], now: datetime, *, waits: bool) -> list[int]:
+    """In one statement however many there are; returns the primary keys of those it was done for,
+    or had been by somebody later."""
+    rows = LetterStream.objects.select_for_update(skip_locked=not waits)
+    wanted = rows.filter(pk__in=[one.pk for one, _ in seen]).order_by("pk")
+    mine = set(wanted.values_list("pk", flat=True))
+    lines = [_line(one, sample) for one, sample in seen if one.pk in mine]
+    columns = dict(zip(_COLUMNS, map(list, zip(*lines, strict=True)), strict=True)) if lines else {}
+    if not columns:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_STAND, {**columns, "now": now, "limit": LIMIT})
+        written = {pk for (pk,) in cursor.fetchall()}
+    keep_minute(sorted(written), now)
+    live.changed(TOPIC, *(topic_id(one) for one, _ in seen if one.pk in written))
+    return sorted(mine)
+
+
+def _line(stream: LetterStream, sample: Sample) -> tuple[Any, ...]:
+    """What `_STAND` takes of a stream, in the order of its columns."""
+    origin = configured.sources().origin_of(stream.name) or stream.origin
+    # It was made anew if it has never given out what was read of it before.
+    was_read_to = stream.indexed_to if sample.last_given < stream.indexed_to else None
+    return (
+        stream.pk,
+        sample.depth,
+        sample.first,
+        sample.last,
+        ids.added_at(sample.first) if sample.first else None,
+        ids.added_at(sample.last) if sample.last else None,
+        sample.there,
+        origin[:LONGEST_NAME],
+        was_read_to,
+    )

@@ -1,6 +1,7 @@
 """A message as somebody corrected it: some fields changed, all others as they were. Pure."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from breakers.dead_letters.letters.entries import METADATA, RETRY_COUNT, RETRY_O
 from breakers.dead_letters.letters.redaction import REDACTED
 from controlplane.core.errors import InvalidInput
 
+_ESCAPED = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
 OURS = METADATA | {RETRY_OF, RETRY_COUNT}
 
 
@@ -103,5 +105,6 @@ def _bytes(given: str) -> bytes | None:
 
 
 def _strings(given: Any) -> str:
-    """All that a value says, as one text to look into."""
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    """All that a value says, as one text to look into: also what JSON in it escapes."""
+    said = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), said)

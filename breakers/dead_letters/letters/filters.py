@@ -102,7 +102,16 @@ class Chosen:
         """
         if not (self._failed_so(entry) and self._failed_then(entry) and self._says(entry)):
             return False
-        return not self.needs_payload or self._says(configured_redaction().entry(entry))
+        if not self.needs_payload:
+            return True
+        told = tuple(pair for pair in entry.pairs if self._concerns(*pair))
+        return self._says(configured_redaction().entry(Entry(entry.id, told)))
+
+    def _concerns(self, name: bytes, value: bytes) -> bool:
+        """Whether it is because of this field that a letter is meant: the others may be large."""
+        path = self.field.encode(errors="replace")
+        is_on_path = bool(path) and (path == name or path.startswith(name + b"."))
+        return is_on_path or bool(self.q and _says(Entry("", ((name, value),)), self.q))
 
     def _says(self, entry: Entry) -> bool:
         return (not self.q or _says(entry, self.q)) and (
@@ -110,15 +119,16 @@ class Chosen:
         )
 
     def _failed_so(self, entry: Entry) -> bool:
-        error_type = entry.error_type[: fingerprints.LONGEST_TYPE]
+        hidden = configured_redaction()
+        error_type = hidden.error_type(entry)[: fingerprints.LONGEST_TYPE]
         if self.error_type and error_type != self.error_type:
             return False
-        digest = fingerprints.of(error_type, entry.error).digest
+        digest = fingerprints.of(entry.error_type, entry.error).digest
         if self.fingerprint and digest != self.fingerprint:
             return False
         if not self.error or digest == self.error:
             return True
-        error = configured_redaction().error(entry)[: fingerprints.LONGEST]
+        error = hidden.error(entry)[: fingerprints.LONGEST]
         wanted = self.error.lower()
         return wanted in error_type.lower() or wanted in error.lower()
 

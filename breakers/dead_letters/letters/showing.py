@@ -28,17 +28,19 @@ _OURS = METADATA | {RETRY_OF, RETRY_COUNT}
 
 @dataclass(frozen=True)
 class Measure:
-    """How much is shown: bytes of a value, and fields besides those that we know ourselves."""
+    """How much is shown: bytes of a value, fields besides those that we know ourselves, and bytes
+    of all values."""
 
     value_bytes: int
     fields: int
+    total_bytes: int
 
 
-BRIEFLY = Measure(value_bytes=2048, fields=100)
+BRIEFLY = Measure(value_bytes=2048, fields=100, total_bytes=1024 * 1024)
 """In lists."""
-FULLY = Measure(value_bytes=1024 * 1024, fields=10_000)
+FULLY = Measure(value_bytes=1024 * 1024, fields=10_000, total_bytes=2 * 1024 * 1024)
 """One by itself."""
-WHOLLY = Measure(value_bytes=2**63, fields=2**63)
+WHOLLY = Measure(value_bytes=2**63, fields=2**63, total_bytes=2**63)
 
 
 def letter(
@@ -52,7 +54,7 @@ def letter(
 
     Without a `redaction` everything is shown. `size_bytes` is of all that was read.
     """
-    seen = _cut(entry, measure)
+    seen = cut(entry, measure)
     seen = seen if redaction is None else redaction.entry(seen)
     shown, whole = fields(seen.pairs, sizes=seen.sizes, measure=measure)
     failed_at, added_at = entry.failed_at, ids.added_at(entry.position)
@@ -124,11 +126,16 @@ def plain(shown: Any) -> str:
     return str(shown)
 
 
-def _cut(entry: Entry, measure: Measure) -> Entry:
+def cut(entry: Entry, measure: Measure) -> Entry:
     """No more of it than is shown: the rest need not be looked through for what is hidden."""
     sizes = entry.sizes or tuple(len(given) for _, given in entry.pairs)
-    most = measure.value_bytes
-    return replace(entry, pairs=tuple((name, v[:most]) for name, v in entry.pairs), sizes=sizes)
+    pairs, left = [], measure.total_bytes
+    for name, given in entry.pairs:
+        # Why it is here is told at any rate; failing adds that last.
+        most = measure.value_bytes if name in _OURS else min(measure.value_bytes, left)
+        pairs.append((name, given[:most]))
+        left = max(0, left - len(pairs[-1][1]))
+    return replace(entry, pairs=tuple(pairs), sizes=sizes)
 
 
 def _said(entry: Entry, name: bytes, measure: Measure) -> str | None:

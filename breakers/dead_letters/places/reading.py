@@ -1,7 +1,7 @@
 """Reading entries out of a stream: a few at a time, in bounded memory here and there."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from breakers.dead_letters.letters import ids
@@ -10,26 +10,30 @@ from breakers.dead_letters.places import servers
 from breakers.dead_letters.places.servers import Call
 
 LARGEST_ID = f"{ids.LARGEST}-{ids.LARGEST}"
-WHOLE = 512 * 1024 * 1024  # bytes; no value in Redis is longer
+WHOLE = 64 * 1024 * 1024 + 1024  # bytes; what is larger never leaves, and no page shows it
 MOST_FIELDS = 100_000
 AT_ONCE = 500
 BUDGET = 4 * 1024 * 1024  # bytes of payload that one look goes through
 SHOWN_BYTES = 2048  # of a value in a list
 SHOWN_FIELDS = 100
+SHOWN_IN_ALL = 1024 * 1024  # bytes of an entry in a list
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of an entry is read: bytes of one value, fields, and entries at a time."""
+    """How much of an entry is read: bytes of one value, fields, and entries at a time; and
+    `total_bytes` of names and values, behind which all is empty and only sizes tell of it."""
 
     value_bytes: int = WHOLE
     fields: int = MOST_FIELDS
     entries: int = AT_ONCE
+    total_bytes: int = WHOLE
 
 
-BRIEF = Limits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS)
+BRIEF = Limits(value_bytes=SHOWN_BYTES, fields=SHOWN_FIELDS, total_bytes=SHOWN_IN_ALL)
 """For lists."""
 WHOLLY = Limits()
+"""For all there is of what may leave."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,7 @@ def page(
     if after:
         first, last = (first, f"({after}") if newest_first else (f"({after}", last)
     order = "newest" if newest_first else "oldest"
-    bounds = (limits.entries, limits.value_bytes, limits.fields, BUDGET)
-    given, more = servers.of(server).run("read", Call([stream], [first, last, order, *bounds]))
-    return Page([_entry(one) for one in given], bool(more))
+    return _read(server, stream, (first, last, order), limits)
 
 
 def every(
@@ -87,6 +89,39 @@ def one(server: str, stream: str, entry_id: str, *, limits: Limits = WHOLLY) -> 
     """The entry of this id; None if it is not there (any more)."""
     found = page(server, stream, first=entry_id, last=entry_id, limits=limits)
     return found.entries[0] if found.entries else None
+
+
+def some(
+    server: str, stream: str, entry_ids: Sequence[str], limits: Limits = WHOLLY
+) -> list[Entry]:
+    """The entries of these ids that are still there, in the order of the ids: read together,
+    however many `limits` allows at a time, in as many looks as a few megabytes each take. Whoever
+    asks holds all of them.
+
+    Raises :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    """
+    found: list[Entry] = []
+    waiting, limits = list(dict.fromkeys(entry_ids)), replace(limits, entries=AT_ONCE)
+    while waiting:
+        asked = waiting[:AT_ONCE]
+        given = _read(server, stream, ("-", "+", "these"), limits, asked)
+        found += given.entries
+        looked_at = asked.index(given.entries[-1].id) + 1 if given.more else len(asked)
+        waiting = waiting[looked_at:]
+    return found
+
+
+def _read(
+    server: str,
+    stream: str,
+    which: tuple[str, str, str],
+    limits: Limits,
+    entry_ids: Sequence[str] = (),
+) -> Page:
+    bounds = (limits.entries, limits.value_bytes, limits.fields, limits.total_bytes, BUDGET)
+    call = Call([stream], [*which, *bounds, *entry_ids])
+    given, more = servers.of(server).run("read", call)
+    return Page([_entry(one) for one in given], bool(more))
 
 
 def _entry(given: Any) -> Entry:

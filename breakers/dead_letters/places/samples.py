@@ -1,7 +1,9 @@
 """How streams of dead letters stand on their servers, without a look at what lies in them."""
 
+import random
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from breakers.dead_letters.letters import ids
@@ -9,6 +11,9 @@ from breakers.dead_letters.places import servers
 from breakers.dead_letters.places.servers import Call, ServerRefused
 
 AT_ONCE = 200
+BELIEVED_SECONDS = 60.0
+MOST_REMEMBERED = 10_000
+AS_KNOWN = 2
 
 
 @dataclass(frozen=True)
@@ -24,18 +29,31 @@ class Sample:
     last_given: str
 
 
+NOT_LOOKED_AT = ids.position(f"{ids.LARGEST}-{ids.LARGEST}")
 NOTHING = Sample(there=False, depth=0, first="", last="", last_given="")
 
 
 def of(server: str, names: Sequence[str]) -> dict[str, Sample]:
     """How the streams of these names stand, by name; one that the server refuses to tell of is left
-    out. Raises :class:`servers.ServerAway`."""
+    out. Raises :class:`servers.ServerAway`.
+
+    Of a stream that stands as it did a moment ago the last id ever given is not looked at, as the
+    server could not tell without copying payloads: it is said to be `NOT_LOOKED_AT` then.
+    """
     found: dict[str, Sample] = {}
     for start in range(0, len(names), AT_ONCE):
         asked = names[start : start + AT_ONCE]
-        given = servers.of(server).run_many("sample", [Call([name]) for name in asked])
-        told = zip(asked, given, strict=True)
-        found |= {name: _sample(one) for name, one in told if not isinstance(one, ServerRefused)}
+        known = [_known(server, name) for name in asked]
+        calls = [Call([name], _as_told(one)) for name, one in zip(asked, known, strict=True)]
+        given = servers.of(server).run_many("sample", calls)
+        for name, before, told in zip(asked, known, given, strict=True):
+            if isinstance(told, ServerRefused):
+                continue
+            if before is not None and told[0] == AS_KNOWN:
+                found[name] = replace(before, last_given=NOT_LOOKED_AT)
+            else:
+                found[name] = _sample(told)
+                _remember(server, name, found[name])
     return found
 
 
@@ -43,6 +61,30 @@ def one(server: str, name: str) -> Sample:
     """How one stream stands. Raises :class:`servers.ServerAway` and
     :class:`servers.ServerRefused`."""
     return _sample(servers.of(server).run("sample", Call([name])))
+
+
+_remembered: dict[tuple[str, str], tuple[float, Sample]] = {}
+"""The last whole looks of this process, and until when they are believed. The server checks them,
+so that what others did meanwhile does not matter; only an older state of as many entries within the
+same bounds, after a failover, is taken for the same until then."""
+
+
+def _known(server: str, name: str) -> Sample | None:
+    until, known = _remembered.get((server, name), (0.0, NOTHING))
+    return known if known.depth and time.monotonic() < until else None
+
+
+def _remember(server: str, name: str, sample: Sample) -> None:
+    if len(_remembered) >= MOST_REMEMBERED:
+        _remembered.clear()
+    seconds = BELIEVED_SECONDS * random.uniform(0.5, 1.5)  # noqa: S311 - not all at the same time
+    _remembered[server, name] = (time.monotonic() + seconds, sample)
+
+
+def _as_told(known: Sample | None) -> tuple[int | str, ...]:
+    if known is None:
+        return ()
+    return (known.depth, ids.entry_id(known.first), ids.entry_id(known.last))
 
 
 def _sample(given: Any) -> Sample:

@@ -6,6 +6,7 @@ a connection that was lost is tried once more.
 """
 
 import functools
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from controlplane.core.errors import Conflict, NotFound, Unavailable
 
 ANSWERS_WITHIN = 2.0  # seconds
 CONNECTS_WITHIN = 1.0
+LARGE = 1024 * 1024  # bytes that a call carries
+TAKES_LARGE_WITHIN = 10.0  # seconds
+LEFT_ALONE_FOR = 5.0  # seconds, once no node of a cluster has answered
 CLUSTER = "redis+cluster://"
 _SCRIPTS = Path(__file__).parent / "lua"
 
@@ -34,18 +38,47 @@ class ServerRefused(Conflict):
     """The server answered that it will not do this now, and why: it has no memory left, perhaps."""
 
 
+class _Nodes(redis.cluster.RedisCluster):
+    """The library's client of a cluster, which would ask ten times over. Here a node that lets us
+    wait is away, and only a connection that was lost is tried once more: the slot may be another
+    node's by now."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        ask = functools.partial(super().execute_command, *args, **options)
+        try:
+            return ask()
+        except redis.ConnectionError:
+            return ask()
+
+
 class _Cluster:
-    """A client of a cluster, connected when it is first needed: connecting asks for its slots."""
+    """The methods of a client of a cluster, connected when it is first needed: connecting asks for
+    its slots. What the library raises when there is no cluster is made one of its usual errors.
+
+    It takes a while to find that no node answers. Then none is asked for a moment.
+    """
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         self._url, self._options = url, options
+        self._again_at = 0.0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+        return functools.partial(self._do, name)
+
+    def _do(self, name: str, *args: Any, **options: Any) -> Any:
+        if time.monotonic() < self._again_at:
+            raise redis.ConnectionError("No node answered a moment ago.")
+        try:
+            return getattr(self._client, name)(*args, **options)
+        except redis.exceptions.SlotNotCoveredError as error:
+            raise redis.ConnectionError(str(error)) from error
+        except redis.exceptions.RedisClusterException as error:
+            self._again_at = time.monotonic() + LEFT_ALONE_FOR
+            raise redis.ConnectionError(str(error)) from error
 
     @functools.cached_property
     def _client(self) -> redis.cluster.RedisCluster:
-        return redis.cluster.RedisCluster.from_url(self._url, **self._options)
+        return _Nodes.from_url(self._url, retry=Retry(NoBackoff(), 0), **self._options)
 
 
 @dataclass(frozen=True)
@@ -55,13 +88,20 @@ class Call:
     keys: Sequence[str]
     arguments: Sequence[bytes | str | int | float] = ()
 
+    @property
+    def size_bytes(self) -> int:
+        """About what it carries; numbers count for nothing."""
+        return sum(len(one) for one in self.arguments if isinstance(one, bytes | str))
+
 
 @dataclass(frozen=True)
 class Server:
-    """One server, or one cluster of them, by its name."""
+    """One server, or one cluster of them, by its name. What carries a lot goes by `patient`, since
+    the time for an answer is also all there is for sending."""
 
     name: str
     client: Any
+    patient: Any
 
     @property
     def is_cluster(self) -> bool:
@@ -72,7 +112,7 @@ class Server:
         :class:`ServerRefused`."""
         text = source(script)
         try:
-            return self.client.eval(text, len(call.keys), *call.keys, *call.arguments)
+            return self._client([call]).eval(text, len(call.keys), *call.keys, *call.arguments)
         except redis.RedisError as error:
             raise told(self.name, error) from error
 
@@ -83,7 +123,7 @@ class Server:
             return [self._one(script, call) for call in calls]
         text = source(script)
         try:
-            with self.client.pipeline(transaction=False) as pipeline:
+            with self._client(calls).pipeline(transaction=False) as pipeline:
                 for call in calls:
                     pipeline.eval(text, len(call.keys), *call.keys, *call.arguments)
                 given = pipeline.execute(raise_on_error=False)
@@ -91,9 +131,8 @@ class Server:
             raise told(self.name, error) from error
         return [self._judged(one) for one in given]
 
-    def slot(self, key: str) -> int:
-        """The slot of a key; without a cluster all of them are in one."""
-        return int(self.client.keyslot(key)) if self.is_cluster else 0
+    def _client(self, calls: Sequence[Call]) -> Any:
+        return self.patient if sum(one.size_bytes for one in calls) > LARGE else self.client
 
     def _one(self, script: str, call: Call) -> Any:
         try:
@@ -137,13 +176,16 @@ def source(script: str) -> str:
 
 @functools.lru_cache(maxsize=100)
 def _connected(name: str, url: str) -> Server:
+    return Server(name, _client(url, ANSWERS_WITHIN), _client(url, TAKES_LARGE_WITHIN))
+
+
+def _client(url: str, seconds: float) -> Any:
     options: dict[str, Any] = {
-        "socket_timeout": ANSWERS_WITHIN,
+        "socket_timeout": seconds,
         "socket_connect_timeout": CONNECTS_WITHIN,
         "client_name": "switchgear-dead-letters",
     }
     if url.startswith(CLUSTER):
-        plain = f"redis://{url.removeprefix(CLUSTER)}"
-        return Server(name, _Cluster(plain, options))
+        return _Cluster(f"redis://{url.removeprefix(CLUSTER)}", options)
     again = Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,))
-    return Server(name, redis.Redis.from_url(url, retry=again, **options))
+    return redis.Redis.from_url(url, retry=again, **options)

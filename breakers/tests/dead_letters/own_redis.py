@@ -1,5 +1,7 @@
 """A Redis of one test's own, and a way to it that can break at a chosen moment."""
 
+import os
+import signal
 import socket
 import subprocess
 import threading
@@ -34,6 +36,19 @@ def own_redis(directory: Path, *options: str) -> Iterator[Redis]:
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def stopped_redis(directory: Path) -> Iterator[str]:
+    """The address of a server that takes connections and never answers."""
+    with own_redis(directory) as given:
+        with redis.Redis.from_url(given.url) as client:
+            pid = client.info("server")["process_id"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield given.url
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
 
 class Way:

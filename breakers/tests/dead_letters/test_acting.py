@@ -5,7 +5,7 @@ import json
 import pytest
 from django.db import transaction
 
-from breakers.dead_letters.departures import acting
+from breakers.dead_letters.departures import acting, leaving
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import packing
 from breakers.models.dead_letters import Departure, LetterStream
@@ -18,6 +18,7 @@ from breakers.tests.dead_letters.departing import (
     dead,
     declare,
     departures,
+    entry,
     origin,
 )
 from breakers.tests.dead_letters.heaps import heap
@@ -130,6 +131,67 @@ def test_another_edit_of_what_is_being_retried_is_refused(letters):
 
     assert answer["retried"] is True
     assert origin(letters)[0][1][b"order"] == b"18"
+
+
+def test_an_edited_retry_of_what_was_retried_as_it_was_is_refused(letters):
+    letter = letters.add()
+    retry(letters, letter)
+
+    with pytest.raises(Conflict, match="was retried by user:kim"):
+        retry(letters, letter, by=LEE, edited_fields={"order": "18"})
+    assert len(origin(letters)) == 1
+
+
+def test_the_same_edited_retry_answers_the_same_once_more_and_a_plain_one_is_refused(letters):
+    letter = letters.add()
+    first = retry(letters, letter, edited_fields={"order": "18"})
+
+    second = retry(letters, letter, by=LEE, edited_fields={"order": "18"})
+
+    assert second == {**first, "repeated": True}
+    with pytest.raises(Conflict, match="was retried by user:kim"):
+        retry(letters, letter, by=LEE)
+
+
+@pytest.mark.parametrize(("edited", "is_told"), [({"order": "18"}, True), (None, False)])
+def test_a_letter_that_leaves_while_another_retries_it_is_told_of(letters, edited, is_told):
+    letter = letters.add()
+    stream = letters.stream()
+    whole = entry(stream, letter)
+    first = retry(letters, letter)
+    edits = {letter: ((b"order", b"18"),)} if edited else None
+    asked = {"stream": stream, "entries": [whole], "action": "retry", "reason": REASON, "now": NOW}
+    leaving.declare(actor=LEE, edits=edits, **asked)
+
+    answer = outcome_of(lambda: retry(letters, letter, by=LEE, edited_fields=edited))
+
+    if is_told:
+        assert "was retried by user:kim" in answer
+    else:
+        assert answer == {**first, "repeated": True}
+    assert departures() == [("retry", "done")]
+    assert len(origin(letters)) == 1
+
+
+def test_a_discard_of_what_another_discarded_meanwhile_names_what_is_in_the_archive(letters):
+    letter = letters.add()
+    stream = letters.stream()
+    whole = entry(stream, letter)
+    first = discard(letters, letter)
+    asked = {"stream": stream, "entries": [whole], "action": "discard", "reason": REASON}
+    leaving.declare(actor=LEE, now=NOW, **asked)
+
+    answer = discard(letters, letter, by=LEE)
+
+    assert answer == {**first, "repeated": True}
+    assert Departure.objects.get().pk == first["departure"]
+
+
+def outcome_of(call):
+    try:
+        return call()
+    except Conflict as conflict:
+        return conflict.detail
 
 
 def test_an_edit_that_can_not_be_changes_nothing(letters):

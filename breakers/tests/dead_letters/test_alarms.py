@@ -1,10 +1,11 @@
 """Who is told that a stream fills up, and that it is over."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from breakers.dead_letters.finding import sampling
+from breakers.dead_letters.finding import alarms, sampling
 from breakers.models.dead_letters import LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, reachable, told
@@ -98,3 +99,18 @@ def test_nobody_is_told_of_a_stream_whose_server_has_been_away_since(letters):
     sampling.turn(NOW + 25 * MINUTE)
 
     assert told("dlq.backlog") == []
+
+
+def test_an_alarm_ends_when_the_stream_is_not_watched_any_more(letters, settings):
+    letters.fill(101)
+    sampling.turn(NOW)
+    sampling.turn(LATER)
+    settings.DEAD_LETTERS = replace(
+        settings.DEAD_LETTERS, patterns=(("other:{stream}", "{stream}"),)
+    )
+
+    sampling.turn(LATER + MINUTE)
+
+    (message,) = told("dlq.recovered")
+    assert dict(wordings.notice(message.event, message.payload).lines)["Why"] == alarms.UNWATCHED
+    assert stream(letters).alarmed_at is None

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from breakers.dead_letters import listing
 from breakers.models import LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.http.tests.callers import as_role
@@ -152,6 +153,8 @@ def test_one_message_has_its_history(viewer, letters):
         ("{stream}messages/?before=yesterday", 400),
         ("{stream}export?format=xml", 400),
         ("/dlq/jobs/999999/", 404),
+        ("/dlq/jobs/?state=over", 400),
+        ("/dlq/archive/?message_id=zz", 400),
         ("/dlq/archive/999999/", 404),
     ],
 )
@@ -170,6 +173,50 @@ def test_stream_with_slashes_and_percent_signs_in_its_name_is_found(operator, le
 
     assert operator.get(path).json()["id"] == sent
     assert operator.post(f"{path}retry", {"reason": REASON}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["50%25 off?#", "two\nlines", "ends\n"])
+def test_next_page_of_a_stream_with_an_odd_name_is_found(viewer, letters, name):
+    first, _ = letters.add(to=name), letters.add(to=name)
+
+    page = viewer.get(at(letters, of=name), {"limit": 1}).json()
+    rest = viewer.get(page["next"].partition("/api/v1")[2])
+
+    assert [one["id"] for one in rest.json()["results"]] == [first]
+
+
+def test_letters_that_take_long_to_redact_are_given_some_at_a_time(viewer, letters, monkeypatch):
+    keys = ",".join(f'"{at}":1' for at in range(300))
+    for _ in range(20):
+        letters.add(payload="{" + keys + "}", **{f"f{at}": keys for at in range(10)})
+    monkeypatch.setattr(listing, "SECONDS", 0.0)
+
+    page = listed(viewer, letters)
+
+    assert 1 <= len(page["results"]) < 20
+    assert f"cursor={page['results'][-1]['id']}" in page["next"]
+    assert page["complete"] is False
+
+
+def test_what_an_error_says_of_secrets_is_hidden_wherever_it_is_told(viewer, letters):
+    sent = letters.add(
+        error="login with password=hunter2",
+        dlq_error_type="Wrong token=hunter2",
+        dlq_group="g secret=hunter2",
+    )
+
+    told = [
+        listed(viewer, letters),
+        listed(viewer, letters, error_type="Wrong token=[redacted]"),
+        viewer.get(at(letters, "groups/")).json(),
+        viewer.get(at(letters, f"messages/{sent}/")).json(),
+    ]
+    as_role("operator").post(at(letters, f"messages/{sent}/discard"), {"reason": REASON})
+    told += viewer.get("/dlq/archive/", {"stream": letters.name()}).json()["results"]
+
+    assert [one["id"] for one in told[1]["results"]] == [sent]
+    assert "hunter2" not in json.dumps(told)
+    assert len(told) == 5
 
 
 def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):

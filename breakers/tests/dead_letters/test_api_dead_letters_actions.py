@@ -8,6 +8,7 @@ from breakers.models import Departure
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import Api, as_role, with_token
+from controlplane.core.jobs.models import Job
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
@@ -227,6 +228,14 @@ def test_purge_is_asked_of_a_second_person(operator, letters):
     [
         {"filter": {"error_tpye": "x"}},
         {"filter": []},
+        {"filter": None},
+        {"filter": {"fingerprint": ""}},
+        {"filter": {"error": None, "q": "x"}},
+        {"filter": {"value": ""}},
+        {"filter": {"field": "="}},
+        {"rate_per_second": True},
+        {"rate_per_second": "50"},
+        {"most_retries": True},
         {"action": "explode"},
         {"rate_per_second": 0},
         {"reason": ""},
@@ -238,3 +247,15 @@ def test_job_that_makes_no_sense_is_refused(operator, letters, change):
     body = {"action": "retry", "stream": letters.name(), "reason": REASON, **change}
 
     assert operator.post("/dlq/jobs/", body).status_code == 400
+    assert not Job.objects.exists()
+
+
+def test_field_that_has_to_be_empty_is_a_choice_of_letters(operator, letters):
+    letters.add(note="")
+    letters.add(note="said")
+    body = {"action": "retry", "stream": letters.name(), "dry_run": True}
+
+    answer = operator.post("/dlq/jobs/", {**body, "filter": {"field": "note", "value": ""}})
+
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["eligible"] == 1

@@ -143,3 +143,13 @@ def test_name_of_a_redis_server_in_the_body_of_a_job_counts(letters):
     body = {"action": "retry", "stream": letters.name(), "server": "nowhere", "reason": REASON}
 
     assert as_role("operator").post("/dlq/jobs/", body).status_code == 404
+
+
+def test_servers_in_the_address_and_the_body_of_a_job_that_differ_are_refused(letters):
+    letters.add()
+    body = {"action": "retry", "stream": letters.name(), "server": "default", "dry_run": True}
+
+    api = as_role("operator")
+
+    assert api.post("/dlq/jobs/?server=nope", body).status_code == 400
+    assert api.post("/dlq/jobs/?server=default", body).status_code == 200

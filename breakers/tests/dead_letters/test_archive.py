@@ -149,6 +149,63 @@ def test_a_refused_restoring_is_as_if_it_was_not_asked_for(letters):
     assert (departure.state, departure.restored_by, departure.restored_at) == ("done", "", None)
 
 
+def begun(pk, at=NOW):
+    """As somebody leaves it who dies before they ask the server."""
+    Departure.objects.filter(pk=pk).update(
+        state="restoring", restored_at=at, restored_by="user:lee", restore_reason="INC-1 needed"
+    )
+
+
+def test_a_letter_that_was_gone_is_so_again_after_a_refused_restoring(letters):
+    letters.add()
+    letter = letters.add()
+    declare(letters, letter, action="discard")
+    letters.redis.xdel(letters.name(), letter)
+    settling.turn(NOW + MINUTE)
+    letters.redis.delete(letters.name())
+    letters.redis.set(letters.name(), "no stream")
+
+    with pytest.raises(Conflict, match="WRONGTYPE"):
+        restore(Departure.objects.get().pk)
+
+    assert departures() == [("discard", "gone")]
+
+
+def test_a_restoring_that_is_refused_for_good_ends_on_record(letters):
+    (pk,) = discarded(letters, letters.add())
+    begun(pk)
+    letters.redis.delete(letters.name())
+    letters.redis.set(letters.name(), "no stream")
+
+    settled = [settling.turn(NOW + MINUTE), settling.turn(NOW + 2 * MINUTE)]
+
+    assert settled == [1, 0]
+    assert departures() == [("discard", "done")]
+    (row,) = audited("dead_letter.withdrawn")
+    assert "WRONGTYPE" in row.after
+
+
+def test_a_restoring_whose_note_is_forgotten_is_not_repeated(letters):
+    (pk,) = discarded(letters, letters.add())
+    begun(pk)
+
+    settling.turn(NOW + 8 * DAY)
+
+    assert dead(letters) == []
+    assert departures() == [("discard", "done")]
+    assert len(audited("dead_letter.withdrawn")) == 1
+
+
+def test_what_may_have_been_retried_long_ago_is_not_restored(letters):
+    letter = letters.add()
+    declare(letters, letter)
+    letters.redis.xdel(letters.name(), letter)
+    settling.turn(NOW + 8 * DAY)
+
+    with pytest.raises(Conflict, match="nobody knows"):
+        restore(Departure.objects.get().pk, now=NOW + 8 * DAY)
+
+
 def test_restoring_asks_for_a_reason_a_scope_and_a_letter(letters):
     (pk,) = discarded(letters, letters.add())
 

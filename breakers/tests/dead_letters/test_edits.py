@@ -81,6 +81,8 @@ def test_a_name_that_is_no_text_is_edited_under_what_it_is_shown_as():
     [
         ({"order": "[redacted]"}, "hidden"),
         ({"order": {"card": {"cvc": "[redacted]"}}}, "hidden"),
+        ({"order": '{"cvc": "\\u005bredacted]"}'}, "hidden"),
+        ({"order": '{"in": "{\\\\u005b\\\\u0072edacted]}"}'}, "hidden"),
         ({"dlq_error": "none"}, "not part of it"),
         ({"dlq_retry_count": "0"}, "not part of it"),
         ({"tag": "x"}, "2 times"),

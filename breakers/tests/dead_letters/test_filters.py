@@ -153,7 +153,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
     st.fixed_dictionaries(
         {},
         optional={
-            **dict.fromkeys(("fingerprint", "error", "error_type", "q", "field"), TEXTS),
+            **dict.fromkeys(("fingerprint", "error", "error_type", "q"), TEXTS),
+            "field": TEXTS.filter(lambda said: not said.startswith("=")),
             "before": st.datetimes(timezones=st.just(UTC), min_value=datetime(1, 1, 2)),  # noqa: DTZ001
         },
     )

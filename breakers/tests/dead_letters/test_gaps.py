@@ -4,7 +4,8 @@ import pytest
 
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters import ids
-from breakers.models.dead_letters import Departure, Gap, Letter
+from breakers.dead_letters.places import samples
+from breakers.models.dead_letters import Departure, Gap, Letter, LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
@@ -109,6 +110,34 @@ def test_a_stream_made_anew_under_the_same_ids_is_read_anew(letters, stream):
 
     assert known() == [1, 2, 3]
     assert (stream.depth, stream.gone_at) == (3, None)
+
+
+def test_letters_that_left_through_us_and_are_back_under_their_ids_are_known_again(letters, stream):
+    """As after a failover to a replica that was behind, or from an older backup."""
+    for number in range(1, 11):
+        departs(stream, f"{number}-0", "done")
+    Letter.objects.all().delete()
+    LetterStream.objects.update(depth=0)
+    stream.refresh_from_db()
+    letters.redis.delete(letters.name())
+    letters.fill(10)
+
+    indexing.catch_up(stream, NOW + MINUTE)
+    complete = indexing.catch_up(stream, NOW + MINUTE + SECOND)
+
+    assert complete
+    assert known() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_the_last_one_that_left_through_us_and_is_back_is_known_again(letters, stream):
+    departs(stream, "10-0", "done")
+    Letter.objects.filter(position=ids.position("10-0")).delete()
+
+    indexing.catch_up(stream, NOW + MINUTE)
+    indexing.go_on(stream, samples.one("default", stream.name), NOW + MINUTE, seconds=1)
+    indexing.catch_up(stream, NOW + MINUTE + SECOND)
+
+    assert known() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_what_left_through_us_is_no_gap(letters, stream):

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from breakers.dead_letters.finding import groups, indexing, weekly
+from breakers.dead_letters.letters import fingerprints
 from breakers.models.dead_letters import Departure, GroupDay, Letter
+from breakers.tests.dead_letters.departing import entry
 from breakers.tests.dead_letters.heaps import heap
-from breakers.tests.fleet import HOUR, NOW, SECOND
+from breakers.tests.fleet import HOUR, MINUTE, NOW, SECOND
 
 pytestmark = pytest.mark.django_db
 MS = int(NOW.timestamp() * 1000)
@@ -17,6 +19,27 @@ MS = int(NOW.timestamp() * 1000)
 def letters(settings):
     with heap(settings) as given:
         yield given
+
+
+def departed(stream, entry_id, *, state="done", done_at=NOW - MINUTE, **more):
+    Departure.objects.create(
+        stream=stream,
+        position=indexing.ids.position(entry_id),
+        action="discard" if state.startswith("rest") else "retry",
+        state=state,
+        fields=b"[]",
+        by="user:kim",
+        intended_at=NOW - MINUTE,
+        done_at=done_at,
+        **more,
+    )
+
+
+def alike(letters, stream, entry_id):
+    """What a departure knows of a letter like this one."""
+    found = entry(stream, entry_id)
+    digest = fingerprints.of(found.error_type, found.error).digest
+    return {"fingerprint": digest, "size_bytes": found.size_bytes}
 
 
 def test_each_entry_is_read_once(letters):
@@ -114,20 +137,44 @@ def test_ids_are_in_the_order_of_the_stream(letters):
 def test_what_left_through_us_while_it_was_read_is_not_in_the_index(letters):
     letters.fill(2)
     stream = letters.stream()
-    Departure.objects.create(
-        stream=stream,
-        position=indexing.ids.position("1-0"),
-        action="retry",
-        state="done",
-        fields=b"[]",
-        by="user:kim",
-        intended_at=NOW,
-        done_at=NOW,
-    )
+    departed(stream, "1-0", done_at=NOW)
 
     indexing.catch_up(stream, NOW)
 
     assert Letter.objects.get().position == indexing.ids.position("2-0")
+
+
+def test_what_left_through_us_before_it_was_read_is_in_the_index_if_it_is_there(letters):
+    letters.fill(2)
+    stream = letters.stream()
+    departed(stream, "1-0", done_at=NOW - MINUTE)
+
+    indexing.catch_up(stream, NOW)
+
+    assert Letter.objects.count() == 2
+
+
+def test_what_was_restored_did_not_arrive(letters):
+    letters.fill(3)
+    stream = letters.stream()
+    departed(stream, "7-0", state="restored", new_id="2-0")
+    departed(stream, "8-0", state="restoring", **alike(letters, stream, "3-0"))
+
+    indexing.catch_up(stream, NOW)
+
+    assert Letter.objects.count() == 3
+    assert stream.arrived_total == 1
+    assert GroupDay.objects.get().arrived == 1
+
+
+def test_what_is_hidden_is_not_kept_of_a_type_or_a_consumer_group(letters):
+    letters.add(dlq_error_type="Denied token=hunter2", dlq_group="billing password=hunter2")
+
+    indexing.catch_up(letters.stream(), NOW)
+
+    found = Letter.objects.select_related("group").get()
+    assert found.group.error_type == "Denied token=[redacted]"
+    assert found.consumer_group == "billing password=[redacted]"
 
 
 def test_groups_are_told_by_what_failed_alike_the_largest_first(letters):

@@ -1,15 +1,16 @@
-"""Two who read the same stream into the index at the same time."""
+"""Several who work on the same stream at the same time."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Sum
 
-from breakers.dead_letters.finding import indexing, streams
-from breakers.models.dead_letters import GroupDay, Letter
+from breakers.dead_letters.finding import indexing, sampling, streams
+from breakers.models.dead_letters import GroupDay, Letter, LetterStream
 from breakers.tests.dead_letters.heaps import heap
-from breakers.tests.fleet import NOW
+from breakers.tests.fleet import NOW, SECOND
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,3 +35,32 @@ def test_each_letter_is_counted_once_whoever_reads_it(settings):
         assert Letter.objects.filter(stream=stream).count() == 6000
         assert (stream.arrived_total, stream.vanished_total) == (6000, 0)
         assert GroupDay.objects.aggregate(arrived=Sum("arrived"))["arrived"] == 6000
+
+
+def test_a_stream_that_another_works_on_keeps_no_other_waiting(settings):
+    with heap(settings) as letters, ThreadPoolExecutor(1) as thread:
+        for of in ("events", "busy"):
+            letters.fill(1, to=of)
+        sampling.turn(NOW)
+        for of in ("events", "busy"):
+            letters.fill(1, to=of, start=2)
+        held, enough = Event(), Event()
+
+        def hold():
+            with transaction.atomic():
+                LetterStream.objects.select_for_update().get(name=letters.name("busy"))
+                held.set()
+                enough.wait(10)
+            connection.close()
+
+        holding = thread.submit(hold)
+        held.wait(10)
+
+        sampling.turn(NOW + SECOND)
+        depths = [letters.stream(of).depth for of in ("events", "busy")]
+        enough.set()
+        holding.result()
+        sampling.turn(NOW + 2 * SECOND)
+
+        assert depths == [2, 1]
+        assert letters.stream("busy").depth == 2

@@ -252,6 +252,19 @@ def test_what_the_server_refuses_is_taken_back_and_nothing_has_changed(letters):
     assert letters.redis.hlen(carrying.notes_key(stream, NOW)) == 0
 
 
+@pytest.mark.parametrize(
+    ("said", "is_passing"),
+    [
+        ("OOM command not allowed when used memory > 'maxmemory'.", True),
+        ("BUSY Redis is busy running a script.", True),
+        ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is 'no'.", True),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
+    ],
+)
+def test_what_a_server_says_of_itself_will_pass(said, is_passing):
+    assert leaving.Outcome("refused", why=said).is_passing is is_passing
+
+
 def test_a_refused_intent_that_was_left_is_taken_back_on_record(letters):
     letters.redis.set(_origin(letters), "no stream")
     letter = letters.add()
@@ -264,6 +277,48 @@ def test_a_refused_intent_that_was_left_is_taken_back_on_record(letters):
     assert (row.action, json.loads(row.after)["id"]) == ("dead_letter.withdrawn", letter)
 
 
+@pytest.mark.parametrize("lost_answer", [False, True])
+def test_what_its_maker_carries_out_after_it_was_taken_back_is_in_the_archive(letters, lost_answer):
+    letter = letters.add()
+    stream = letters.stream()
+    indexing.catch_up(stream, NOW)
+    declared = declare(letters, letter)
+    letters.redis.set(_origin(letters), "no stream")
+    settling.turn(LATER)
+    letters.redis.delete(_origin(letters))
+
+    outcomes = leaving.carry_out(stream, declared)
+    if lost_answer:
+        outcomes = leaving.carry_out(stream, declared)
+    counts = settle(stream, declared, outcomes)
+    again = settle(stream, declared, outcomes)
+
+    ((new_id, _),) = origin(letters)
+    (departure,) = Departure.objects.all()
+    assert (counts, again) == ({"done": 1}, {})
+    assert (departure.state, departure.new_id) == ("done", new_id.decode())
+    assert dict(packing.unpack(departure.fields))[b"order"] == b"17"
+    assert not Letter.objects.filter(stream=stream).exists()
+
+
+def test_what_was_taken_back_and_left_by_another_is_in_the_archive_once(letters):
+    letter = letters.add()
+    stream = letters.stream()
+    late = declare(letters, letter)
+    letters.redis.set(_origin(letters), "no stream")
+    settling.turn(LATER)
+    letters.redis.delete(_origin(letters))
+    other = declare(letters, letter, by=LEE)
+    outcomes = leaving.carry_out(stream, other)
+
+    counts = [settle(stream, late, leaving.carry_out(stream, late))]
+    counts += [settle(stream, other, outcomes)]
+    counts += [settle(stream, late, leaving.carry_out(stream, late))]
+
+    assert counts == [{}, {"done": 1}, {}]
+    assert [one.by for one in Departure.objects.all()] == ["user:lee"]
+
+
 def test_one_that_is_refused_keeps_no_other_back(letters):
     good, wide = letters.add(), letters.add(**{f"f{n}": "x" for n in range(4000)})
     stream, declared = letters.stream(), declare(letters, good, wide)
@@ -274,7 +329,7 @@ def test_one_that_is_refused_keeps_no_other_back(letters):
     assert dead(letters) == [wide]
 
 
-def test_notes_are_kept_for_a_day(letters):
+def test_notes_are_kept_for_a_week(letters):
     letter = letters.add()
     stream, declared = letters.stream(), declare(letters, letter)
 
@@ -282,8 +337,20 @@ def test_notes_are_kept_for_a_day(letters):
 
     key = carrying.notes_key(stream, NOW)
     assert letters.redis.hget(key, letter).decode() == outcomes[declared[0].pk].new_id
-    assert 23 * 3600 < letters.redis.ttl(key) <= 24 * 3600
+    assert 0 <= 7 * 24 * 3600 - letters.redis.ttl(key) < 60
     assert carrying.notes_key(stream, NOW + 24 * HOUR) != key
+
+
+def test_who_may_not_go_on_declares_nothing(letters):
+    letter = letters.add()
+
+    def lost():
+        raise RuntimeError("the lease is lost")
+
+    with pytest.raises(RuntimeError):
+        declare(letters, letter, check=lost)
+
+    assert departures() == []
 
 
 def test_a_letter_that_was_cut_is_not_declared(letters):

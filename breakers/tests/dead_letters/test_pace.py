@@ -44,6 +44,18 @@ def test_a_clock_that_was_set_back_is_not_waited_for():
     assert pace.wait(100.0, AT_ONCE) == 0
 
 
+def test_a_moment_is_made_up_for_and_a_long_pause_is_not():
+    moment, pause = Pace(10.0, due=100.0), Pace(10.0, due=100.0)
+
+    moment.wait(103.0, AT_ONCE)
+    moment.left(25, 103.0)
+    pause.wait(160.0, AT_ONCE)
+    pause.left(25, 160.0)
+
+    assert moment.wait(103.0, AT_ONCE) == 0
+    assert pause.wait(160.0, AT_ONCE) == pytest.approx(2.5)
+
+
 @pytest.mark.parametrize(("rate", "together"), [(0.1, 1), (4, 1), (50, 12), (200, 50), (1000, 50)])
 def test_what_leaves_together_is_a_quarter_of_a_second(rate, together):
     assert Pace(rate, 0).at_once(AT_ONCE) == together

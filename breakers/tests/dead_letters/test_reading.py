@@ -60,3 +60,42 @@ def test_long_values_and_many_fields_are_read_in_part_and_say_so(name):
 def test_an_entry_that_is_not_there_is_none(name):
     assert reading.one("default", name, "7-7") is None
     assert reading.one("default", name, "5-0").value(b"a") == b"x"
+
+
+def test_some_are_read_together_in_the_order_of_their_ids_without_those_that_are_gone(name):
+    found = reading.some("default", name, [LARGEST, "7-7", "1-1", "0-1"])
+
+    assert [one.id for one in found] == [LARGEST, "1-1", "0-1"]
+    assert reading.some("default", name, ["7-7"]) == []
+    assert reading.some("default", name, []) == []
+
+
+def test_more_than_one_look_holds_are_all_read(name):
+    client = servers.of("default").client
+    client.delete(name)
+    large = b"x" * (reading.BUDGET // 2 + 1)
+    added = [client.xadd(name, {"a": large}, id=f"6-{number}").decode() for number in range(1, 6)]
+
+    found = reading.some("default", name, added, Limits(value_bytes=10, entries=1))
+
+    assert [one.id for one in found] == added
+    assert {one.sizes for one in found} == {(len(large),)}
+
+
+def test_of_an_entry_no_more_bytes_are_kept_than_its_limit_and_its_size_stays_true(name):
+    client = servers.of("default").client
+    client.delete(name)
+    fields = {"first": "x" * 60, "second": "y" * 60, "third": "z" * 60}
+    client.xadd(name, fields, id="6-1")
+    size = sum(len(part) for pair in fields.items() for part in pair)
+
+    entry = reading.one("default", name, "6-1", limits=Limits(total_bytes=133))
+
+    assert entry.pairs == ((b"first", b"x" * 60), (b"second", b"y" * 60), (b"th", b""))
+    assert (entry.size_bytes, entry.fields_total, entry.is_whole) == (size, 3, False)
+
+
+def test_a_limit_of_one_entry_is_not_spent_by_another(name):
+    found = reading.page("default", name, limits=Limits(total_bytes=2)).entries
+
+    assert [one.pairs for one in found] == [((b"a", b"x"),)] * len(IDS)

@@ -1,6 +1,5 @@
 """What is hidden of payloads, however they are written."""
 
-import fnmatch
 import json
 import time
 
@@ -8,9 +7,10 @@ import pytest
 
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.redaction import REDACTED, Redaction
+from breakers.dead_letters.sources import hiding
 
-GLOBS = ("*password*", "*secret*", "*token*", "pin")
-REDACTION = Redaction(lambda key: any(fnmatch.fnmatchcase(key.lower(), glob) for glob in GLOBS))
+GLOBS = ("*password*", "*secret*", "*token*", "*authorization*", "pin")
+REDACTION = Redaction(hiding(GLOBS))
 
 
 def within(text):
@@ -31,6 +31,35 @@ def within(text):
         ('{"url":"https://x/?token=abc&z=1"}', '{"url":"https://x/?token=[redacted]&z=1"}'),
         ('{"a":1,"password":"cut off he', '{"a":1,"password":"[redacted]"'),
         ("nothing to hide: password", "nothing to hide: password"),
+        (
+            '?token=a {"b": 1, "password": "x"}',
+            '?token=[redacted] {"b": 1, "password": "[redacted]"}',
+        ),
+        ('{"pin": two words }', '{"pin": "[redacted]" }'),
+        ("{'password': b'x', 'n': 1}", "{'password': '[redacted]', 'n': 1}"),
+        ("{'password': SecretStr('x'), 'n': 1}", "{'password': '[redacted]', 'n': 1}"),
+        ("{'password': '''a'b''', 'n': 1}", "{'password': '[redacted]', 'n': 1}"),
+        ("Login(user='kim', password='x')", "Login(user='kim', password='[redacted]')"),
+        ("Login(password=SecretStr('x'), n=1)", "Login(password=[redacted], n=1)"),
+        ('user=kim password="x y" n=1', 'user=kim password="[redacted]" n=1'),
+        ("{user=kim, password=x}", "{user=kim, password=[redacted]}"),
+        ("a=1,password=x", "a=1,password=[redacted]"),
+        ("user[pin]=1&x=1", "user[pin]=[redacted]&x=1"),
+        ("pass%77ord=x&n=1", "pass%77ord=[redacted]&n=1"),
+        ("p=%7B%22pin%22%3A1%7D", "p=%7B%22pin%22%3A%22%5Bredacted%5D%22%7D"),
+        ('{password: "x", n: 1}', '{password: "[redacted]", n: 1}'),
+        ('{"password"=>"x"}', '{"password"=>"[redacted]"}'),
+        ('{"user\'s password": "x"}', '{"user\'s password": "[redacted]"}'),
+        ('{"the \\"password\\"": "x"}', '{"the \\"password\\"": "[redacted]"}'),
+        ("POST: Authorization: Bearer x\nHost: y", "POST: Authorization: [redacted]\nHost: y"),
+        ("Authorization=Bearer x", "Authorization=[redacted]"),
+        ('{"b":"{\\u0022pin\\u0022:1}"}', '{"b":"{\\"pin\\":\\"[redacted]\\"}"}'),
+        ('{"u":"?a=1\\u0026token=x"}', '{"u":"?a=1&token=[redacted]"}'),
+        ('{"u":"?token=b","n":1}', '{"u":"?token=[redacted]","n":1}'),
+        ('{"u":"?a=1\\u0026b=2"}', '{"u":"?a=1\\u0026b=2"}'),
+        ('{"said":"wrong password=","n":1}', '{"said":"wrong password=","n":1}'),
+        ("axiom:token:17 is gone", "axiom:token:17 is gone"),
+        ("password=[redacted] twice", "password=[redacted] twice"),
         ("", ""),
     ],
 )
@@ -67,8 +96,63 @@ def test_value_that_was_read_in_part_still_says_that_it_is_longer():
     assert REDACTION.entry(entry).sizes == (9000, len(REDACTED))
 
 
+@pytest.mark.parametrize("space", [" " * 5_000, "\n" * 5_000])
+@pytest.mark.parametrize("before", ["", "a" * 5_000])
+def test_key_is_known_however_long_it_and_the_space_behind_it_are(before, space):
+    shown = within(f'{{"{before}password"{space}: "x"}}')
+
+    assert shown == f'{{"{before}password"{space}: "[redacted]"}}'
+
+
 @pytest.mark.parametrize(
-    "given", ['"\\"' * 300_000, '"' * 1_000_000, "\\" * 1_000_000, '{"password":' * 100_000]
+    ("keys", "hidden", "shown"),
+    [
+        (("*pass word*", "p?n", "a[bc]"), ["My PASS word", "Pin", "ab"], ["passwd", "pins", "ad"]),
+        (("*",), ["", "x"], []),
+        ((), [], ["", "password"]),
+        (("*.key*", "x*y"), ["a.keys", "xay"], ["akeys", "xyz"]),
+    ],
+)
+def test_globs_mean_what_they_mean_elsewhere(keys, hidden, shown):
+    hides = hiding(keys)
+
+    assert [key for key in [*hidden, *shown] if hides(key)] == hidden
+
+
+def test_own_fields_are_hidden_by_name_and_within():
+    entry = Entry(
+        "1-0",
+        (
+            (b"dlq_error", b"login with password=x"),
+            (b"dlq_error_type", b"Wrong token=x"),
+            (b"dlq_group", b"g pin=1"),
+        ),
+    )
+    by_name = Redaction(hiding(("dlq_*",)))
+
+    assert REDACTION.error(entry) == "login with password=[redacted]"
+    assert REDACTION.error_type(entry) == "Wrong token=[redacted]"
+    assert REDACTION.group(entry) == "g pin=[redacted]"
+    assert {by_name.error(entry), by_name.error_type(entry), by_name.group(entry)} == {REDACTED}
+    assert by_name.error(Entry("1-0", ())) == ""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        '"\\"' * 300_000,
+        '"' * 1_000_000,
+        "\\" * 1_000_000,
+        '{"password":' * 100_000,
+        "password='" * 100_000,
+        "a'" * 500_000,
+        "a=" * 100_000,
+        "a=%22:&" * 30_000,
+        "password=( " * 100_000,
+        ",".join(f'"key{number}":1' for number in range(90_000)),
+        '"password"' + " " * 1_000_000,
+        "\\" * 64 + "u0022:" * 100_000,
+    ],
 )
 def test_text_made_to_take_long_takes_no_longer_than_its_length(given):
     begin = time.monotonic()

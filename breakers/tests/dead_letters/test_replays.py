@@ -120,6 +120,33 @@ def test_what_comes_later_is_not_touched(letters):
     assert letters.redis.xlen(stream.name) == 2
 
 
+@pytest.mark.parametrize("chosen", [EVERYTHING, Chosen(error_type="TimeoutError")])
+def test_the_last_letter_gone_before_it_was_read_holds_nothing_up(letters, chosen):
+    letters.add()
+    last = letters.add()
+    stream = letters.stream()
+    job = ask(stream, chosen=chosen)
+    letters.redis.xdel(stream.name, last)
+
+    until_over(job)
+
+    assert (job.state, counts(job)["done"]) == ("completed", 1)
+
+
+def test_a_stream_that_is_deleted_meanwhile_ends_the_job(letters):
+    for _ in range(5):
+        letters.add()
+    stream = letters.stream()
+    indexing.catch_up(stream, NOW)
+    job = ask(stream, chosen=Chosen(error_type="TimeoutError"), rate_per_second=1.0)
+    letters.redis.delete(stream.name)
+    indexing.catch_up(stream, NOW + SECOND)
+
+    until_over(job, NOW + 2 * SECOND)
+
+    assert (job.state, counts(job)["done"]) == ("completed", 0)
+
+
 def test_what_can_not_leave_stays_and_is_counted_by_why(letters):
     letters.add(dlq_retry_count="3")
     letters.add(**{f"field{number}": "x" for number in range(3600)})
@@ -372,6 +399,24 @@ def test_a_purge_waits_for_a_second_person(letters):
     assert origin(letters) == []
     assert set(Departure.objects.values_list("action", "state")) == {("purge", "done")}
     assert AuditEntry.objects.last().action == "dead_letters.purged"
+
+
+def test_who_approves_a_purge_reads_how_many_it_is(letters):
+    letters.fill(40)
+
+    approval = ask(letters.stream(), action="purge")
+
+    assert "about 40 dead letters" in approval.summary
+    assert approval.diff["letters"] == 40
+
+
+def test_who_approves_a_purge_reads_that_it_may_be_more(letters, monkeypatch):
+    letters.fill(1001)
+    monkeypatch.setattr(replays, "COUNTED_WITHIN", 0.0)
+
+    approval = ask(letters.stream(), action="purge")
+
+    assert "at least 1,000 dead letters" in approval.summary
 
 
 def test_the_same_again_is_refused_while_it_is_under_way(letters):

@@ -1,6 +1,7 @@
 """What is too old, or too much, leaves for the archive."""
 
 import json
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,9 +9,11 @@ import pytest
 
 from breakers.dead_letters.departures import acting, retention
 from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.places import servers
 from breakers.models.dead_letters import Departure, LetterStream, Replay
 from breakers.tests.dead_letters.departing import KIM, REASON, audited, dead, declare, departures
 from breakers.tests.dead_letters.heaps import heap
+from breakers.tests.dead_letters.own_redis import stopped_redis
 from breakers.tests.fleet import NOW
 from controlplane.core.jobs.models import Job
 
@@ -119,6 +122,24 @@ def test_a_server_that_is_away_keeps_no_other_from_its_turn(letters, settings):
     done = retention.turn(NOW)
 
     assert done == 1
+
+
+def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path):
+    letters.add(id=days_ago(31))
+    letters.stream()
+    with stopped_redis(tmp_path) as url:
+        hung = {**settings.DEAD_LETTERS.servers, "hung": url}
+        settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=hung)
+        for number in range(6):
+            name = letters.name(str(number))
+            LetterStream.objects.create(server="hung", name=name, origin="o", found_at=NOW)
+
+        began = time.monotonic()
+        done = retention.turn(NOW)
+        took = time.monotonic() - began
+
+    assert done == 1
+    assert took < 2 * servers.ANSWERS_WITHIN + 1
 
 
 def test_many_too_many_leave_in_batches_within_the_time(letters):

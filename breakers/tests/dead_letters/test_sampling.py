@@ -195,3 +195,31 @@ def test_the_deepest_is_listed_first_after_those_with_an_alarm(letters):
     listed = [one.name for one in streams.listed(NOW) if one.source == "stream"]
 
     assert listed == [letters.name(of) for of in ("alarmed", "many", "few")]
+
+
+def test_many_streams_are_written_down_together(letters, django_assert_max_num_queries):
+    for number in range(30):
+        letters.fill(1, to=f"events-{number}")
+    sampling.turn(NOW)
+    sampling.turn(NOW + SECOND)
+
+    with django_assert_max_num_queries(40):
+        sampling.turn(NOW + MINUTE)
+
+    assert DepthMinute.objects.filter(minute__gt=NOW).count() == 31
+
+
+def test_what_was_deleted_from_many_streams_is_found(letters):
+    for number in range(3):
+        letters.fill(3, to=f"events-{number}")
+    sampling.turn(NOW)
+    letters.redis.xdel(letters.name("events-1"), "2-0")
+
+    sampling.turn(NOW + SECOND)
+
+    vanished = {one.name: one.vanished_total for one in streams.listed(NOW) if one.depth}
+    assert vanished == {
+        letters.name("events-0"): 0,
+        letters.name("events-1"): 1,
+        letters.name("events-2"): 0,
+    }

@@ -9,10 +9,12 @@ from uuid import uuid4
 
 import pytest
 import redis
+from redis.crc import key_slot
 
 from breakers.dead_letters.departures import acting, leaving, restoring
 from breakers.dead_letters.finding import groups, sampling, streams
-from breakers.dead_letters.places import reading
+from breakers.dead_letters.places import reading, samples
+from breakers.dead_letters.places.servers import ServerAway
 from breakers.models.dead_letters import Departure, LetterServer
 from breakers.tests.dead_letters.own_redis import own_redis
 from breakers.tests.fleet import NOW, SECOND
@@ -166,3 +168,33 @@ def test_streams_of_a_cluster_are_found_sampled_and_grouped(cluster):
     [group] = groups.of(cluster.stream("orders"))
     assert group.count == 2
     assert LetterServer.objects.get(name=cluster.name).is_away is False
+
+
+def test_a_node_that_hangs_is_found_away_soon_and_the_other_goes_on(cluster):
+    cluster.add("bills")
+    cluster.add("jobs")
+    names = ["axiom:dlq:bills", "axiom:dlq:jobs"]
+    slots = [key_slot(name.encode()) < SLOTS // 2 for name in names]
+    assert slots in ([True, False], [False, True]), "they are to be on different nodes"
+    hung, other = names
+    assert reading.page(cluster.name, hung).entries, "it is connected"
+    node = cluster.redis.get_node_from_key(hung)
+    cluster.redis.get_redis_connection(node).client_pause(5000)
+    began = time.monotonic()
+
+    with pytest.raises(ServerAway):
+        reading.page(cluster.name, hung)
+
+    assert time.monotonic() - began < 4
+    assert len(reading.page(cluster.name, other).entries) == 1
+    wait_until(lambda: time.monotonic() - began > 5)
+
+
+def test_a_cluster_that_is_not_there_is_away(settings):
+    given = {**settings.DEAD_LETTERS.servers, "nowhere": "redis+cluster://127.0.0.1:1"}
+    settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
+
+    with pytest.raises(ServerAway):
+        reading.page("nowhere", "axiom:dlq:bills")
+    with pytest.raises(ServerAway):
+        samples.of("nowhere", ["axiom:dlq:bills"])

@@ -64,7 +64,9 @@ def test_any_bytes_at_all_can_be_written_as_json():
 
 
 def test_measure_bounds_the_value():
-    fields, whole = showing.fields([(b"a", b"12345")], measure=Measure(value_bytes=3, fields=9))
+    fields, whole = showing.fields(
+        [(b"a", b"12345")], measure=Measure(value_bytes=3, fields=9, total_bytes=99)
+    )
 
     assert fields == {"a": {"text": "123", "bytes": 5, "truncated": True}}
     assert not whole

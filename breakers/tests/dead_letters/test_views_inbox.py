@@ -256,3 +256,18 @@ def streams_shown(html: str) -> list[str]:
 
 def ids_shown(html: str) -> list[str]:
     return [part.split('"')[0] for part in html.split('<li id="letter-')[1:]]
+
+
+def test_what_matches_is_offered_as_a_file_and_given(letters):
+    letters.fill(3)
+    letters.add(order="only-this-one")
+    stream = known(letters)
+
+    html = shown("viewer", address(stream, "?tab=messages&q=only-this-one"))
+    link = re.search(r'href="(/api/v1/dlq/[^"]*format=csv[^"]*)"', html)[1].replace("&amp;", "&")
+    answer = visitor("viewer").get(link)
+
+    assert answer.status_code == 200
+    lines = b"".join(answer.streaming_content).decode().splitlines()
+    assert len(lines) == 2
+    assert "only-this-one" in lines[1]

@@ -1,6 +1,7 @@
 """The page of one dead letter, and what is done from there: retried, edited, revealed, put back."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from django.urls import reverse
@@ -214,6 +215,32 @@ def test_what_is_hidden_can_not_be_moved_to_where_it_is_seen(letters, moved):
     assert origin(letters) == []
 
 
+UNSEEN = "pay \u202e1000\u202c,\r\nסוף\u200f"
+
+
+def test_characters_that_turn_lines_around_are_written_out_in_the_form(letters):
+    letter = letters.add(note=UNSEEN, payload=json.dumps({"note": UNSEEN}, ensure_ascii=False))
+    edit = at(letters.stream(), letter, "letter_edit")
+    operator = visitor("operator")
+    html = page(operator.get(edit))
+    sent = {name: said.replace("1000", "2000") for name, said in typed(html).items()}
+
+    operator.post(edit, {**sent, "reason": REASON})
+
+    (message,) = origin(letters)
+    assert not set(html) & set("\u202e\u202c\u200f")
+    assert message[b"note"].decode() == UNSEEN.replace("1000", "2000")
+    assert json.loads(message[b"payload"]) == {"note": UNSEEN.replace("1000", "2000")}
+
+
+def test_a_value_that_writes_such_a_character_itself_stays_as_it_is(letters):
+    letter = letters.add(note="\\u202e is \u202e")
+
+    html = page(visitor("operator").get(at(letters.stream(), letter, "letter_edit")))
+
+    assert "No text that a form can carry" in html
+
+
 def test_json_that_is_none_any_more_is_said_beside_its_field(letters):
     letter = letters.add(payload='{"id": 1}')
     edit = at(letters.stream(), letter, "letter_edit")
@@ -287,6 +314,64 @@ def test_a_bulk_rate_that_is_none_keeps_what_was_typed(letters):
     assert not Replay.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"fingerprint": ""},
+        {"error": "", "q": "x"},
+        {"value": "x"},
+        {"field": "order", "value": "17", "after": ""},
+        {"action": "remove"},
+    ],
+)
+def test_a_bulk_job_for_nothing_in_particular_is_not_one_for_all(letters, asked):
+    letters.fill(2)
+    stream = letters.stream()
+    bulk = reverse("letters_bulk", args=[stream.server, stream.name])
+    operator = visitor("operator")
+
+    shown = operator.get(bulk, {"action": "discard", **asked}, headers=DIALOG)
+    begun = operator.post(bulk, {"action": "discard", "reason": REASON, **asked})
+
+    assert (shown.status_code, begun.status_code) == (409, 409)
+    assert "Discard 2 letters" not in page(shown)
+    assert not Replay.objects.exists()
+
+
+def test_a_bulk_job_for_an_empty_value_takes_no_other(letters):
+    letters.add(note="")
+    letters.add(note="something")
+    stream = letters.stream()
+    operator = visitor("operator")
+    bulk = reverse("letters_bulk", args=[stream.server, stream.name])
+
+    html = page(operator.get(bulk, {"action": "discard", "field": "note="}))
+    hidden = {
+        more["name"]: more.get("value", "")
+        for tag, more in Tags(html).found
+        if tag == "input" and more.get("type") == "hidden"
+    }
+    operator.post(bulk, {**hidden, "reason": REASON})
+
+    assert "Discard 1 letter" in text(html)
+    assert Replay.objects.get().chosen == {"field": "note", "value": ""}
+
+
+def test_a_bulk_retry_is_counted_anew_for_another_number_of_retries(letters):
+    letters.fill(3)
+    letters.add(dlq_retry_count="3")
+    stream = letters.stream()
+    bulk = reverse("letters_bulk", args=[stream.server, stream.name])
+    asked = {"do": "count", "action": "retry", "reason": "", "rate": "1", "most_retries": "4"}
+
+    html = page(visitor("operator").post(bulk, asked, headers={**DIALOG, "HX-Target": "counted"}))
+
+    assert "Retry 4 letters" in text(html)
+    assert "in about 4 s at 1 a second" in text(html)
+    assert "A reason is required" not in html
+    assert not Replay.objects.exists()
+
+
 def test_a_purge_waits_for_somebody_else(letters):
     letters.fill(1)
     stream = letters.stream()
@@ -296,6 +381,51 @@ def test_a_purge_waits_for_somebody_else(letters):
 
     assert answer.headers["Location"] == reverse("approvals_page")
     assert Approval.objects.get().kind == "purge"
+    assert not Replay.objects.exists()
+
+
+def test_an_admin_reveals_what_is_in_the_archive(letters):
+    letter = letters.add(password="hunter2")
+    stream = letters.stream()
+    visitor("operator").post(at(stream, letter, "letter_discard"), {"reason": REASON})
+    left = Departure.objects.get()
+    there, reveal = (
+        reverse(name, args=[left.pk]) for name in ("archived_letter_page", "archived_letter_reveal")
+    )
+
+    refused = visitor("operator").post(reveal, {"reason": REASON})
+    hidden = page(visitor("admin").get(there))
+    asked = page(visitor("admin").get(reveal, headers=DIALOG))
+    shown = page(visitor("admin").post(reveal, {"reason": REASON}))
+
+    assert refused.status_code == 403
+    assert "hunter2" not in hidden + asked
+    assert reveal in hidden
+    assert "hunter2" in shown
+    assert AuditEntry.objects.filter(action="dead_letter.revealed").count() == 1
+
+
+def test_while_the_server_is_away_each_form_says_so_and_keeps_the_letter(letters, settings):
+    letter = letters.add(password="hunter2")
+    stream = letters.stream()
+    settings.DEAD_LETTERS = replace(
+        settings.DEAD_LETTERS, servers={"default": "redis://127.0.0.1:1/0"}
+    )
+    bulk = reverse("letters_bulk", args=[stream.server, stream.name])
+    paths = {
+        at(stream, letter, "letter_discard"): "operator",
+        at(stream, letter, "letter_reveal"): "admin",
+        at(stream, letter, "letter_edit"): "operator",
+        bulk: "operator",
+    }
+
+    for path, role in paths.items():
+        plain = visitor(role).post(path, {"reason": REASON, "action": "discard"})
+        dialog = visitor(role).post(path, {"reason": REASON, "action": "discard"}, headers=DIALOG)
+        assert (plain.status_code, dialog.status_code) == (503, 409), path
+        assert int(plain.headers["Retry-After"]) > 0
+        assert "does not answer" in page(dialog)
+    assert letters.redis.xlen(stream.name) == 1
     assert not Replay.objects.exists()
 
 

@@ -1,11 +1,12 @@
 """A bulk job as it is asked for: what it would take and what not is counted first, then confirmed
 with a reason and a rate."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -21,11 +22,14 @@ from breakers.views.dead_letters.forms import BulkForm
 from breakers.views.dead_letters.stream import find
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.changes import attempted, posted
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
 
 COUNTING_SECONDS = 3.0
+COUNT = "count"
+"""What the form says that is only to be counted anew."""
 WORDS = {
     "fingerprint": "group",
     "error_type": "error type",
@@ -44,28 +48,42 @@ def bulk(request: PersonRequest, server: str, name: str) -> HttpResponse:
     now = db_now()
     stream, actor = find(server, name, now), actor_of(request)
     actor.require(leaving.SCOPE)
-    asked = request.POST if request.method == "POST" else request.GET
-    action = asked.get("action", "")
-    action = action if action in replays.ACTIONS else replays.RETRY
     try:
-        chosen = messages.chosen_of(messages.typed(asked))
+        action, chosen = _asked(request.POST if request.method == "POST" else request.GET)
     except InvalidInput as error:
         return refused(request, stream, "", Conflict(error.detail))
-    form = BulkForm(request.POST if request.method == "POST" else None)
-    if form.is_valid():
-        try:
-            begun = replays.ask(
-                stream=stream, action=action, chosen=chosen, actor=actor, now=now, **form.asked()
-            )
-        except InvalidInput as error:
-            form.take(error.errors)
-        except (Conflict, NotFound, Unavailable) as error:
-            return refused(request, stream, "", error)
-        else:
-            return _begun(request, begun)
-    context = {**_context(stream, action, chosen, now), "form": form}
+    form = BulkForm(posted(request))
+    if request.POST.get("do") == COUNT:
+        form.is_valid()
+        told = _context(stream, action, chosen, form, now)
+        return render(request, "breakers/dead_letters/_counted.html", {**told, "oob": True})
+
+    def act() -> HttpResponse:
+        asked = form.asked()
+        begun = replays.ask(
+            stream=stream, action=action, chosen=chosen, actor=actor, now=now, **asked
+        )
+        return _begun(request, begun)
+
+    answer = attempted(form, act, lambda error: refused(request, stream, "", error))
+    if answer is not None:
+        return answer
     status = 422 if form.is_bound else 200
-    return show(request, "breakers/dead_letters/bulk.html", context, status=status)
+    told = _context(stream, action, chosen, form, now)
+    return show(request, "breakers/dead_letters/bulk.html", told, status=status)
+
+
+def _asked(given: Mapping[str, str]) -> tuple[str, Chosen]:
+    """What to do, and with which letters. Raises :class:`InvalidInput`, also for what is empty: who
+    names a group that is none hardly means all there are."""
+    action = given.get("action", replays.RETRY)
+    if action not in replays.ACTIONS:
+        raise InvalidInput({"action": [f"Must be one of {', '.join(replays.ACTIONS)}."]})
+    named = {name: given[name] for name in messages.NAMES if name in given}
+    empty = [name for name, said in named.items() if not said and name != "value"]
+    if empty or ("value" in named and "field" not in named):
+        raise InvalidInput({name: ["Nothing is said."] for name in empty or ["field"]})
+    return action, Chosen.of(named)
 
 
 def _begun(request: PersonRequest, begun: Any) -> HttpResponse:
@@ -75,16 +93,19 @@ def _begun(request: PersonRequest, begun: Any) -> HttpResponse:
     return moved_on(request, f"Job {begun.pk} begins.", reverse("replay_page", args=[begun.pk]))
 
 
-def _context(stream: LetterStream, action: str, chosen: Chosen, now: datetime) -> dict[str, Any]:
+def _context(
+    stream: LetterStream, action: str, chosen: Chosen, form: BulkForm, now: datetime
+) -> dict[str, Any]:
     counts, trouble = None, ""
+    limits = form.limits()
+    rate, most_retries = limits["rate_per_second"], limits["most_retries"]
     try:
-        counts = planning.count(
-            stream, chosen, action, replays.MOST_RETRIES, now, seconds=COUNTING_SECONDS
-        )
+        counts = planning.count(stream, chosen, action, most_retries, now, seconds=COUNTING_SECONDS)
     except (ServerAway, ServerRefused) as error:
         trouble = error.detail
     query = {"action": action, **chosen.as_dict()}
     return {
+        "form": form,
         "stream": stream,
         "action": action,
         "chosen": chosen,
@@ -92,15 +113,15 @@ def _context(stream: LetterStream, action: str, chosen: Chosen, now: datetime) -
         "hidden": query.items(),
         "group": _group(stream, chosen),
         "counts": counts,
-        "lasts_seconds": counts.eligible / replays.RATE_PER_SECOND if counts else None,
+        "lasts_seconds": counts.eligible / rate if counts else None,
         "trouble": trouble,
         "waits_for": holding.by_registry(stream) if action == replays.RETRY else [],
         "troubled": troubled(stream, now) if action == replays.RETRY else [],
         "delivery": leaving.delivery_of(stream),
-        "rate": replays.RATE_PER_SECOND,
-        "most_retries": replays.MOST_RETRIES,
+        "rate": rate,
+        "most_retries": most_retries,
+        "usual": {"rate": replays.RATE_PER_SECOND, "most_retries": replays.MOST_RETRIES},
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
-        "again": f"?{urlencode(query)}",
         "back": addresses.of_stream(stream),
     }
 

@@ -23,12 +23,13 @@ from breakers.views.dead_letters import addresses, letter, payload
 from breakers.views.dead_letters.forms import WhyForm
 from breakers.views.dead_letters.stream import find
 from controlplane.core.actors import Actor
-from controlplane.core.browser import PersonRequest, show, signed_in
-from controlplane.core.changes import posted
+from controlplane.core.browser import PersonRequest, in_dialog, show, signed_in
+from controlplane.core.changes import attempted, posted
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
+from controlplane.core.errors import DomainError, Unavailable
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people.roles import Power
+from controlplane.core.problem import headers
 
 OFTEN = 3
 """Retries after which another one is probably as good."""
@@ -93,22 +94,17 @@ def reveal(request: PersonRequest, server: str, entry_id: str, name: str) -> Htt
     stream, actor = find(server, name, now), actor_of(request)
     actor.require_power(Power.ADMINISTER)
     form = WhyForm(posted(request))
-    if form.is_valid():
-        try:
-            entry = revealing.reveal(
-                stream=stream, entry_id=entry_id, actor=actor, now=now, reason=form.given("reason")
-            )
-        except InvalidInput as error:
-            form.take(error.errors)
-        except (Conflict, NotFound, Unavailable) as error:
-            return refused(request, stream, entry_id, error)
-        else:
-            told = letter.seen(request, stream, letter.within_limits(entry), now, revealed=True)
-            told["reveal_reason"] = form.given("reason")
-            return render(request, "breakers/dead_letters/letter.html", told)
-    context = {**_about(stream, entry_id, "reveal"), "form": form}
-    status = 422 if form.is_bound else 200
-    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
+
+    def act() -> HttpResponse:
+        reason = form.given("reason")
+        entry = revealing.reveal(
+            stream=stream, entry_id=entry_id, actor=actor, now=now, reason=reason
+        )
+        told = letter.seen(request, stream, letter.within_limits(entry), now, revealed=True)
+        told["reveal_reason"] = reason
+        return render(request, "breakers/dead_letters/letter.html", told)
+
+    return _attempt(request, form, act, stream, _about(stream, entry_id, "reveal"))
 
 
 @signed_in
@@ -120,20 +116,17 @@ def reveal_archived(request: PersonRequest, departure_id: int) -> HttpResponse:
     departure = letter.departure(departure_id)
     stream, entry_id = departure.stream, ids.entry_id(departure.position)
     form = WhyForm(posted(request))
-    if form.is_valid():
-        try:
-            revealing.reveal_archived(
-                departure_id=departure_id, actor=actor, now=now, reason=form.given("reason")
-            )
-        except InvalidInput as error:
-            form.take(error.errors)
-        else:
-            told = letter.archived(request, departure, now, revealed=True)
-            return render(request, "breakers/dead_letters/archived.html", told)
+
+    def act() -> HttpResponse:
+        reason = form.given("reason")
+        revealing.reveal_archived(departure_id=departure_id, actor=actor, now=now, reason=reason)
+        told = letter.archived(request, departure, now, revealed=True)
+        return render(request, "breakers/dead_letters/archived.html", told)
+
     back = reverse("archived_letter_page", args=[departure_id])
-    context = {**_about(stream, entry_id, "reveal"), "back": back, "form": form}
-    status = 422 if form.is_bound else 200
-    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
+    return _attempt(
+        request, form, act, stream, {**_about(stream, entry_id, "reveal"), "back": back}
+    )
 
 
 def _change(
@@ -145,24 +138,33 @@ def _change(
     about: dict[str, Any],
     now: datetime,
 ) -> HttpResponse:
-    """Show the form, or carry it out; a refusal keeps everything that was typed."""
     actor = actor_of(request)
     actor.require(leaving.SCOPE)
     form = WhyForm(posted(request))
-    if form.is_valid():
-        try:
-            message, url = carry_out(form.given("reason"), actor, now)
-        except InvalidInput as error:
-            form.take(error.errors)
-        except (Conflict, NotFound, Unavailable) as error:
-            return refused(request, stream, entry_id, error)
-        else:
-            return moved_on(request, message, url)
-    context = {**_about(stream, entry_id, verb), **about, "form": form}
+
+    def act() -> HttpResponse:
+        return moved_on(request, *carry_out(form.given("reason"), actor, now))
+
+    about = {**_about(stream, entry_id, verb), **about}
     if not form.is_bound and verb == "retry":
-        context.update(_warned(stream, entry_id))
+        about.update(_warned(stream, entry_id))
+    return _attempt(request, form, act, stream, about)
+
+
+def _attempt(
+    request: PersonRequest,
+    form: WhyForm,
+    act: Callable[[], HttpResponse],
+    stream: LetterStream,
+    about: dict[str, Any],
+) -> HttpResponse:
+    """Show the form, or do what it asks; a complaint keeps everything that was typed."""
+    answer = attempted(form, act, lambda error: refused(request, stream, about["entry_id"], error))
+    if answer is not None:
+        return answer
     status = 422 if form.is_bound else 200
-    return show(request, "breakers/dead_letters/letter_do.html", context, status=status)
+    told = {**about, "form": form}
+    return show(request, "breakers/dead_letters/letter_do.html", told, status=status)
 
 
 def moved_on(request: PersonRequest, message: str, url: str) -> HttpResponse:
@@ -174,13 +176,18 @@ def moved_on(request: PersonRequest, message: str, url: str) -> HttpResponse:
 def refused(
     request: PersonRequest, stream: LetterStream, entry_id: str, error: DomainError
 ) -> HttpResponse:
-    """What stood in the way. A server that is away is one of the things that are told in place."""
+    """What stood in the way."""
     context = {
         "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
         "detail": error.detail,
         "url": page_of(stream, entry_id) if entry_id else addresses.of_stream(stream),
     }
-    return show(request, "breakers/dead_letters/notice.html", context, status=409)
+    # A dialog takes in what conflicts; anything worse would be a toast that doesn't say why.
+    status = 409 if in_dialog(request) else error.status
+    response = show(request, "breakers/dead_letters/notice.html", context, status=status)
+    for name, said in headers(error).items():
+        response[name] = said
+    return response
 
 
 def page_of(stream: LetterStream, entry_id: str) -> str:

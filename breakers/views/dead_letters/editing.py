@@ -39,7 +39,8 @@ WHOLE = Limits(value_bytes=MOST_BYTES + 1, fields=MOST_FIELDS + 20)
 @dataclass(frozen=True)
 class Field:
     """A field as the form has it; where there is a `why_not`, it can't be edited there, and `typed`
-    is what a page may show of it. `is_hidden` values are there for those only who said why."""
+    is what a page may show of it. `is_hidden` values are there for those only who said why; of one
+    that `is_written_out`, characters that can't be seen stand as `\\u202e`."""
 
     index: int
     name: str
@@ -47,9 +48,14 @@ class Field:
     is_json: bool
     why_not: str
     is_hidden: bool = False
+    is_written_out: bool = False
     original: bytes = b""
     removed: bool = False
     errors: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return payload.plain(self.name)
 
     @property
     def rows(self) -> int:
@@ -121,8 +127,9 @@ def _save(
             )
         except InvalidInput as error:
             errors = dict(error.errors)
+            others = {name: said for name, said in errors.items() if name != "reason"}
             errors["form"] = [
-                f"{name}: {' '.join(said)}" for name, said in errors.items() if name != "reason"
+                payload.plain(f"{name}: {' '.join(said)}") for name, said in others.items()
             ]
         else:
             message = f"Edited, and back in {stream.origin} as {done['new_id']}."
@@ -168,15 +175,16 @@ def _fields(entry: Entry, *, sees_all: bool) -> list[Field]:
         why_not = _why_not(name, value, names.count(name))
         if not why_not and seen != value and laid_out is None:
             why_not = "hidden"
-        plainly = payload.plain(text(hidden[:2000]))
+        offered = text(hidden[:2000]) if why_not else laid_out or _lines(text(seen))
         found.append(
             Field(
                 index=index,
                 name=text(name),
-                typed=plainly if why_not else laid_out or text(seen),
+                typed=payload.plain(offered),
                 is_json=laid_out is not None,
                 why_not=why_not,
                 is_hidden=hidden != value,
+                is_written_out=payload.has_unseen(offered),
                 original=value,
             )
         )
@@ -188,8 +196,20 @@ def _why_not(name: bytes, value: bytes, times: int) -> str:
         return "several"
     if not showing.is_text(value) or not showing.is_text(name):
         return "bytes"
-    plainly = value.replace(b"\r\n", b"\n")
-    return "bytes" if any(one < 32 and one not in b"\n\t" for one in plainly) else ""
+    said = _lines(text(value))
+    carried = not any(ord(one) < 32 and one not in "\n\t" for one in said)
+    return "" if carried and _comes_back(said) else "bytes"
+
+
+def _comes_back(said: str) -> bool:
+    """Whether it can be told apart from what is written out of it."""
+    is_json = payload.laid_out(said) is not None
+    return is_json or not payload.has_unseen(said) or payload.unplain(said) == said
+
+
+def _lines(said: str) -> str:
+    """As a form sends it back, with one way to end a line."""
+    return said.replace("\r\n", "\n")
 
 
 def _taken(fields: list[Field], posted: Mapping[str, str]) -> tuple[list[Field], dict[str, Any]]:
@@ -203,7 +223,7 @@ def _taken(fields: list[Field], posted: Mapping[str, str]) -> tuple[list[Field],
             edited[field.name] = value
     name = posted.get("new-name", "").strip()
     if name:
-        edited[name] = posted.get("new-value", "").replace("\r\n", "\n")
+        edited[name] = _lines(posted.get("new-value", ""))
     return taken, edited
 
 
@@ -215,16 +235,17 @@ def _read(field: Field, posted: Mapping[str, str]) -> tuple[Field, bool, str | N
         # What was not in the form is not shown by sending it, either.
         unseen = replace(field, typed=redaction.REDACTED, why_not="hidden")
         return unseen if field.is_hidden else field, False, None
-    typed = posted[f"field-{field.index}"].replace("\r\n", "\n").replace("\x00", "")
+    typed = _lines(posted[f"field-{field.index}"]).replace("\x00", "")
     if posted.get(f"remove-{field.index}"):
         return replace(field, typed=typed, removed=True), True, None
-    before = field.typed.replace("\r\n", "\n")
+    before = field.typed
     now = replace(field, typed=typed)
     if typed == before:
         return field, False, None
     if not field.is_json:
-        only_crlf = "\r\n" in field.typed and "\n" not in field.typed.replace("\r\n", "")
-        return now, True, typed.replace("\n", "\r\n") if only_crlf else typed
+        only_crlf = b"\r\n" in field.original and b"\n" not in field.original.replace(b"\r\n", b"")
+        said = payload.unplain(typed) if field.is_written_out else typed
+        return now, True, said.replace("\n", "\r\n") if only_crlf else said
     try:
         if payload.compact(typed) == payload.compact(before):
             return now, False, None

@@ -42,11 +42,18 @@ class BulkForm(RuleForm):
     )
     does_wait = forms.BooleanField(required=False)
 
+    def limits(self) -> dict[str, Any]:
+        """How fast and how often at most; as usual where it was left empty or makes no sense."""
+        given = self.cleaned_data if self.is_bound else {}
+        return {
+            "rate_per_second": given.get("rate") or replays.RATE_PER_SECOND,
+            "most_retries": given.get("most_retries") or replays.MOST_RETRIES,
+        }
+
     def asked(self) -> dict[str, Any]:
-        """The service's arguments; what was left empty is as usual."""
+        """The service's arguments."""
         asked = {
-            "rate_per_second": self.cleaned_data.get("rate") or replays.RATE_PER_SECOND,
-            "most_retries": self.cleaned_data.get("most_retries") or replays.MOST_RETRIES,
+            **self.limits(),
             "reason": self.given("reason"),
         }
         if not self.cleaned_data.get("does_wait"):

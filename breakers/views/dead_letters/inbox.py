@@ -14,7 +14,7 @@ from breakers.dead_letters.bulk.replays import KIND
 from breakers.dead_letters.finding import streams, weekly
 from breakers.dead_letters.finding.weekly import Failed
 from breakers.models.dead_letters import LetterServer, LetterStream, Replay
-from breakers.views.dead_letters import live
+from breakers.views import live
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.jobs.models import Job
@@ -59,7 +59,7 @@ def inbox_page(request: PersonRequest) -> HttpResponse:
         **_replays(),
         **watched(),
     }
-    return live.page(request, "inbox", context)
+    return live.page(request, "dead_letters/inbox", context)
 
 
 def watched() -> dict[str, Any]:

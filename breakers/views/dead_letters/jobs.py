@@ -10,7 +10,7 @@ from breakers import names
 from breakers.dead_letters.bulk import replays
 from breakers.dead_letters.departures import leaving
 from breakers.models.dead_letters import Departure, Replay
-from breakers.views.dead_letters import live
+from breakers.views import live
 from breakers.views.dead_letters.bulk import WORDS
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
@@ -35,7 +35,7 @@ def replay_page(request: PersonRequest, job_id: int) -> HttpResponse:
     replay = rows.filter(pk=job_id).first() if job_id < 2**63 else None
     if replay is None:
         raise Http404
-    return live.page(request, "replay", _context(request, replay, now))
+    return live.page(request, "dead_letters/replay", _context(request, replay, now))
 
 
 def _context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str, Any]:

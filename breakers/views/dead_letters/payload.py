@@ -23,6 +23,8 @@ _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 
+_WRITTEN_OUT = re.compile(r"\\u([0-9a-f]{4})")
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -86,6 +88,16 @@ def plain(said: str) -> str:
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
 
 
+def has_unseen(said: str) -> bool:
+    """Whether :func:`plain` would write something of it out."""
+    return _UNSEEN.search(said) is not None
+
+
+def unplain(said: str) -> str:
+    """What :func:`plain` wrote out as characters again; anything else stays as it is."""
+    return _WRITTEN_OUT.sub(_character, said)
+
+
 def laid_out(value: bytes | str) -> str | None:
     """JSON objects and lists on lines of their own, numbers as they were written; None if it is
     none, or too deep to be read by anybody."""
@@ -117,6 +129,11 @@ def written(tree: Any) -> str:
 
 def is_object(tree: Any) -> bool:
     return isinstance(tree, _Members)
+
+
+def _character(found: re.Match[str]) -> str:
+    character = chr(int(found[1], 16))
+    return character if has_unseen(character) else found[0]
 
 
 def _shown(index: int, name: bytes, value: bytes, size: int) -> Shown:

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_GET
 from breakers.models import Dependency
 from breakers.models.dead_letters import LetterStream
 from breakers.states import board
+from breakers.views.dead_letters.inbox import watched
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
 
@@ -20,6 +21,7 @@ def runbook_page(request: PersonRequest) -> HttpResponse:
     deep = LetterStream.objects.filter(gone_at__isnull=True, depth__gt=0).order_by("-depth")
     context = {
         "now": now,
+        **watched(),
         "alarmed": LetterStream.objects.filter(
             gone_at__isnull=True, alarmed_at__isnull=False
         ).count(),

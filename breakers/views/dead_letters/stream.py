@@ -12,7 +12,8 @@ from breakers.dead_letters.departures import archive
 from breakers.dead_letters.finding import groups, indexing, streams
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import Departure, Gap, LetterStream, Replay
-from breakers.views.dead_letters import addresses, live, messages
+from breakers.views import live
+from breakers.views.dead_letters import addresses, messages
 from breakers.views.dead_letters.inbox import watched
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
@@ -56,7 +57,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
         **watched(),
         **_TABS[tab](request, stream, now),
     }
-    return live.page(request, "stream", context)
+    return live.page(request, "dead_letters/stream", context)
 
 
 def find(server: str, name: str, now: datetime) -> LetterStream:

@@ -2,8 +2,8 @@
 
 from django.urls import path
 
+from breakers.converters import STREAM_NAME
 from breakers.views.dead_letters import (
-    addresses,
     bulk,
     changes,
     editing,
@@ -14,13 +14,11 @@ from breakers.views.dead_letters import (
     stream,
 )
 
-__all__ = ["addresses", "urlpatterns"]
-
 ROOT = "dead-letters/"
 # A dash is no part of a name that comes out of a pattern by accident.
 ONE = f"{ROOT}<str:server>/-"
-STREAM = f"{ROOT}<str:server>/<letter_stream:name>/"
-LETTER = "<letter_id:entry_id>/<letter_stream:name>/"
+STREAM = f"{ROOT}<str:server>/{STREAM_NAME}/"
+LETTER = f"<letter_id:entry_id>/{STREAM_NAME}/"
 
 urlpatterns = [
     path(ROOT, inbox.inbox_page, name="dead_letters_page"),
@@ -41,9 +39,7 @@ urlpatterns = [
     path(f"{ONE}/edit/{LETTER}", editing.edit, name="letter_edit"),
     path(f"{ONE}/discard/{LETTER}", changes.discard, name="letter_discard"),
     path(f"{ONE}/reveal/{LETTER}", changes.reveal, name="letter_reveal"),
-    path(f"{ONE}/bulk/<letter_stream:name>/", bulk.bulk, name="letters_bulk"),
-    path(
-        f"{ROOT}<str:server>/<letter_stream:name>/", stream.stream_page, name="letter_stream_page"
-    ),
+    path(f"{ONE}/bulk/{STREAM_NAME}/", bulk.bulk, name="letters_bulk"),
+    path(STREAM, stream.stream_page, name="letter_stream_page"),
     path("runbooks/dead-letters/", runbook.runbook_page, name="letters_runbook"),
 ]

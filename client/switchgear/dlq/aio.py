@@ -57,16 +57,22 @@ class AsyncConsumer(Settings):
             return await self._turn(wait_seconds)
 
     async def _turn(self, wait_seconds: float) -> int:
+        left = 0
         try:
             await self._have_group()
-            left = await self._left_behind()
+            left = await self._see_to_all(await self._left_behind())
+            if self.is_stopped:
+                return left
             new = await self._ask(exchanges.new_messages(self, 0 if left else wait_seconds))
         except Exception as error:
             if not exchanges.says(error, "NOGROUP"):
                 raise
             self._has_group = False  # Somebody emptied Redis.
-            return 0
-        messages = [*left, *new]
+            return left
+        return left + await self._see_to_all(new)
+
+    async def _see_to_all(self, messages: list[Message]) -> int:
+        """In hand at once, so that whatever is not come to is released."""
         self._in_hand.take([one.id for one in messages], time.monotonic())
         for message in messages:
             if self.is_stopped:
@@ -114,7 +120,7 @@ class AsyncConsumer(Settings):
             error=error,
             attempts=attempts,
         )
-        buried = await self._insist(lambda: letter.bury(one_slot=self._one_slot))
+        buried = await self._insist(lambda: letter.bury_or_save(one_slot=self._one_slot))
         if buried.outcome is Outcome.DEAD:
             self.counts.dead_lettered += 1
             told = (message.id, message.stream, self.dead_stream, buried.new_id)

@@ -64,16 +64,22 @@ class Consumer(Settings):
             return self._turn(wait_seconds)
 
     def _turn(self, wait_seconds: float) -> int:
+        left = 0
         try:
             self._have_group()
-            left = self._left_behind()
+            left = self._see_to_all(self._left_behind())
+            if self.is_stopped:
+                return left
             new = self._ask(exchanges.new_messages(self, 0 if left else wait_seconds))
         except Exception as error:
             if not exchanges.says(error, "NOGROUP"):
                 raise
             self._has_group = False  # Somebody emptied Redis.
-            return 0
-        messages = [*left, *new]
+            return left
+        return left + self._see_to_all(new)
+
+    def _see_to_all(self, messages: list[Message]) -> int:
+        """In hand at once, so that whatever is not come to is released."""
         self._in_hand.take([one.id for one in messages], time.monotonic())
         for message in messages:
             if self.is_stopped:
@@ -121,7 +127,7 @@ class Consumer(Settings):
             error=error,
             attempts=attempts,
         )
-        buried = self._insist(lambda: letter.bury(one_slot=self._one_slot))
+        buried = self._insist(lambda: letter.bury_or_save(one_slot=self._one_slot))
         if buried.outcome is Outcome.DEAD:
             self.counts.dead_lettered += 1
             told = (message.id, message.stream, self.dead_stream, buried.new_id)

@@ -4,6 +4,7 @@ The consumers for threads and for asyncio hold the same talks. Nothing here impo
 """
 
 from collections.abc import Awaitable, Generator
+from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from switchgear.dlq import scripts
@@ -31,26 +32,32 @@ class AsyncClient(Protocol):
 
 def hold(client: Client, exchange: Exchange[T]) -> T:
     """Hold the talk to its end. Raises what the client raises."""
-    answer: Any = None
+    go_on = partial(exchange.send, None)
     while True:
         try:
-            command = exchange.send(answer)
+            command = go_on()
         except StopIteration as end:
             value: T = end.value
             return value
-        answer = client.execute_command(*command, **RAW)
+        try:
+            go_on = partial(exchange.send, client.execute_command(*command, **RAW))
+        except Exception as error:  # The talk may know what to make of it.
+            go_on = partial(exchange.throw, error)
 
 
 async def hold_async(client: AsyncClient, exchange: Exchange[T]) -> T:
     """The same with a client of asyncio."""
-    answer: Any = None
+    go_on = partial(exchange.send, None)
     while True:
         try:
-            command = exchange.send(answer)
+            command = go_on()
         except StopIteration as end:
             value: T = end.value
             return value
-        answer = await client.execute_command(*command, **RAW)
+        try:
+            go_on = partial(exchange.send, await client.execute_command(*command, **RAW))
+        except Exception as error:  # The talk may know what to make of it.
+            go_on = partial(exchange.throw, error)
 
 
 def make_group(terms: Settings) -> Exchange[None]:

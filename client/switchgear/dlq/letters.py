@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from switchgear.dlq import scripts
-from switchgear.dlq.exchanges import Command, Exchange
+from switchgear.dlq.exchanges import Command, Exchange, says
 from switchgear.dlq.messages import Message, Pairs, paired, text
 from switchgear.dlq.names import Names
 
 LONGEST_ERROR = 2000  # characters
+LOOKED_AT = 200  # of the last dead letters
 Fields = Mapping[str, object] | Mapping[bytes, object] | Iterable[tuple[bytes | str, object]]
 """Names and values: bytes, text or numbers."""
 
@@ -65,6 +66,30 @@ class Letter:
             return Result(Outcome(text(reply[0])), text(reply[1]) if len(reply) > 1 else "")
         return (yield from self._in_steps())
 
+    def bury_or_save(self, *, one_slot: bool) -> Exchange[Result]:
+        """The same for a worker that has the message in hand. Whoever deletes it from the stream
+        meanwhile, or all of the stream, has the group forget it: then nobody else can come to an
+        end with it, and it is added as the worker has it, unless it was."""
+        try:
+            found = yield from self.bury(one_slot=one_slot)
+        except Exception as error:
+            if not says(error, "NOGROUP"):
+                raise
+            found = Result(Outcome.SETTLED)
+        if found.outcome is not Outcome.SETTLED:
+            return found
+        if (yield ("EVAL", scripts.IS_THERE, 1, self.stream, self.id)):
+            return found
+        own = (self.id, self.group, LOOKED_AT)
+        if (yield ("EVAL", scripts.IS_DEAD, 1, self.dead_stream, *own)):
+            return found
+        return Result(Outcome.DEAD, text((yield self._added(self.pairs))))
+
+    def _added(self, pairs: Pairs) -> Command:
+        names = set(self.metadata[::2])
+        kept = flat(tuple(pair for pair in pairs if pair[0] not in names))
+        return ("XADD", self.dead_stream, "*", *kept, *self.metadata)
+
     def _script(self, pairs: Pairs) -> Command:
         head = (self.group, self.consumer, self.id, len(self.metadata))
         keys = (self.stream, self.dead_stream)
@@ -79,9 +104,7 @@ class Letter:
             pairs = paired(reply[1]) or pairs
         if not pairs:
             raise ValueError(f"{self.id} is not in {self.stream} any more: fields= is needed")
-        names = set(self.metadata[::2])
-        kept = flat(tuple(pair for pair in pairs if pair[0] not in names))
-        new_id = yield ("XADD", self.dead_stream, "*", *kept, *self.metadata)
+        new_id = yield self._added(pairs)
         if self.group:
             yield ("XACK", self.stream, self.group, self.id)
         return Result(Outcome.DEAD, text(new_id))

@@ -66,6 +66,28 @@ local entry = redis.call('XRANGE', KEYS[1], ARGV[3], ARGV[3])[1]
 return {'ours', entry and entry[2] or {}}
 """
 
+IS_THERE = """
+-- KEYS: the stream. ARGV: id.
+return #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])
+"""
+
+IS_DEAD = """
+-- KEYS: the dead letters. ARGV: id and group of a message, how many of the last letters to look at.
+for _, entry in ipairs(redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', ARGV[3])) do
+  local fields, same = entry[2], 0
+  for at = 1, #fields, 2 do
+    local wanted = ({dlq_original_id = ARGV[1], dlq_group = ARGV[2]})[fields[at]]
+    if fields[at + 1] == wanted then
+      same = same + 1
+    end
+  end
+  if same == 2 then
+    return 1
+  end
+end
+return 0
+"""
+
 RECLAIM = """
 -- KEYS: the stream. ARGV: group, consumer, idle milliseconds, how many at most.
 -- Gives id, fields and deliveries of what is ours now, and ids of what is pending without content.
@@ -86,11 +108,13 @@ return {given, gone}
 
 HOLD = """
 -- KEYS: the stream. ARGV: group, consumer, ids. Nobody reclaims for a while what is ours still.
--- Gives how many are.
+-- What is deleted from the stream meanwhile is not touched: from Redis 7 on, claiming it would end
+-- that it is pending. Gives how many are ours.
 local ours = 0
 for at = 3, #ARGV do
   local one = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[at], ARGV[at], 1)[1]
-  if one and one[2] == ARGV[2] then
+  local is_ours = one and one[2] == ARGV[2]
+  if is_ours and #redis.call('XRANGE', KEYS[1], ARGV[at], ARGV[at]) > 0 then
     redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[at], 'JUSTID')
     ours = ours + 1
   end
@@ -101,10 +125,12 @@ return ours
 RELEASE = """
 -- KEYS: the stream. ARGV: group, consumer, idle milliseconds, ids. What is ours looks as if it had
 -- been idle for long, and as if we had not been given it; a consumer without any is taken down.
+-- What is deleted from the stream stays as it is, to be found so.
 local stream, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 for at = 4, #ARGV do
   local one = redis.call('XPENDING', stream, group, ARGV[at], ARGV[at], 1)[1]
-  if one and one[2] == consumer then
+  local is_ours = one and one[2] == consumer
+  if is_ours and #redis.call('XRANGE', stream, ARGV[at], ARGV[at]) > 0 then
     redis.call('XCLAIM', stream, group, consumer, 0, ARGV[at],
       'IDLE', ARGV[3], 'RETRYCOUNT', math.max(one[4] - 1, 0), 'JUSTID')
   end

@@ -74,7 +74,7 @@ def test_admin_words_a_rule_looks_what_it_would_do_and_asks(desks):
     page.get_by_label("Switches").fill("segment:*")
     page.get_by_role("button", name="What would it do?").click()
     expect(page.locator("#dialog")).to_contain_text("2 are engaged, 1 more than allowed")
-    page.get_by_label("Why").fill("both were off on 14 Nov, INC-4411")
+    page.get_by_label("Reason", exact=True).fill("both were off on 14 Nov, INC-4411")
     page.get_by_role("button", name="Ask for approval").click()
     expect(page.locator("#toasts")).to_contain_text("Asked for approval")
     page.reload()

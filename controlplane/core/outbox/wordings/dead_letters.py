@@ -25,8 +25,8 @@ DEAD_LETTERS: Mapping[str, Wording] = {
     ),
     "dlq.recovered": Wording(
         "🌤️",
-        "Few dead letters are left in {stream}: {depth}",
-        (("It was more than", "limit"), ("Since", "since_at")),
+        "Dead letters left in {stream}: {depth}",
+        (("It was more than", "limit"), ("Since", "since_at"), ("Why", "why")),
     ),
     "dlq.replayed": Wording(
         "📬",

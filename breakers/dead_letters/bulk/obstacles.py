@@ -1,0 +1,28 @@
+"""A letter that a server does not take or give in time, though it answers otherwise.
+
+It is tried a few times, then alone, and passed over at last: a job must not stand before it for
+ever. An intent that is open of it is the clockwork's to end.
+"""
+
+from breakers.dead_letters.bulk import planning, replaying, selecting
+from breakers.dead_letters.bulk.replaying import HEAVY, MOST_TRIES, Slice
+from breakers.dead_letters.bulk.tally import Tally
+
+
+def met(work: Slice) -> None:
+    """Count one more try of what comes next; after too many it is passed over, if it is large.
+
+    Raises :class:`LeaseLost`, :class:`servers.ServerAway` and :class:`servers.ServerRefused`.
+    """
+    work.tries += 1
+    replay = work.replay
+    if work.tries > MOST_TRIES:
+        found = selecting.next_one(
+            replay.stream, work.chosen, after=replay.position, until=replay.until
+        )
+        if found is not None and found[1] > HEAVY:
+            counts = Tally.of(replay.counts)
+            counts.why[planning.TOO_SLOW] += 1
+            replay.counts, replay.position = counts.as_dict(), found[0]
+            work.tries = 0
+    replaying.checkpoint(work)

@@ -1,0 +1,73 @@
+"""What a bulk job has declared and not settled: carried out by whoever goes on with it."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from breakers.dead_letters.bulk.selecting import AT_ONCE
+from breakers.dead_letters.bulk.tally import recount
+from breakers.dead_letters.departures import leaving
+from breakers.dead_letters.departures.leaving import Outcome
+from breakers.dead_letters.places.reading import BUDGET
+from breakers.models import Departure, Replay
+from controlplane.core.jobs.kinds import Probe, no_probe
+
+
+class Held(Exception):
+    """Nothing leaves for now; the text says why."""
+
+
+def settle_own(
+    replay: Replay,
+    now: datetime,
+    probe: Probe = no_probe,
+    *,
+    is_doubtful: bool = False,
+    most_bytes: int | None = None,
+) -> None:
+    """Carry out what a worker that died had declared, so that its counts are what the archive says:
+    they may not be if there was any, or one died (`is_doubtful`) after it was written down. What
+    was passed over, or is larger than `most_bytes`, is left to the clockwork.
+
+    Raises :class:`Held` and :class:`servers.ServerAway`; what was not settled stays declared.
+    """
+    own = Departure.objects.filter(
+        job=replay.job_id, state=Departure.State.INTENDED, position__gt=replay.position
+    )
+    if most_bytes is not None:
+        own = own.filter(size_bytes__lte=most_bytes)
+    try:
+        for departures in _batches(own):
+            is_doubtful = True
+            outcomes = leaving.carry_out(replay.stream, departures)
+            with transaction.atomic():
+                leaving.settle(replay.stream, departures, outcomes, now)
+            probe("replay.resumed")
+            refuse(outcomes)
+    finally:
+        if is_doubtful:
+            replay.counts = recount(replay.pk).counts
+
+
+def refuse(outcomes: Mapping[int, Outcome]) -> None:
+    """What the server refuses now it may take later: nothing was passed over, and it is tried
+    again."""
+    refused = [one.why for one in outcomes.values() if one.kind == "refused"]
+    if refused:
+        raise Held(refused[0])
+
+
+def _batches(departures: QuerySet[Departure]) -> Iterator[list[Departure]]:
+    """Open intents in order, a few megabytes at a time (one at least)."""
+    batch: list[int] = []
+    size = 0
+    for pk, bytes_ in list(departures.order_by("position").values_list("pk", "size_bytes")):
+        if batch and (size + bytes_ > BUDGET or len(batch) == AT_ONCE):
+            yield list(departures.filter(pk__in=batch).order_by("position"))
+            batch, size = [], 0
+        batch.append(pk)
+        size += bytes_
+    if batch:
+        yield list(departures.filter(pk__in=batch).order_by("position"))

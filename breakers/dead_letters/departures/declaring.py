@@ -1,0 +1,138 @@
+"""Writing down that letters are about to leave, with all that they are."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from django.db import connection, models, transaction
+from django.db.models import Q
+
+from breakers.dead_letters.letters import fingerprints, packing
+from breakers.dead_letters.letters.entries import Entry, Pairs
+from breakers.dead_letters.letters.redaction import configured_redaction
+from breakers.models.dead_letters import LONGEST_ERROR, POSITION, Departure, LetterStream
+from controlplane.core.actors import Actor
+from controlplane.core.jobs.models import Job
+
+LONGEST_TYPE = 200
+LONGEST_ACTOR = 200
+_OWN = (
+    "position",
+    "fields",
+    "edited",
+    "size_bytes",
+    "error_type",
+    "error",
+    "fingerprint",
+    "retry_of",
+)
+"""What each letter has of its own, in the order of the statement below."""
+_DECLARED = """
+    INSERT INTO breakers_departure (stream_id, action, state, job_id, reason, by, intended_at,
+        new_id, restored_by, restore_reason, position, fields, edited, size_bytes, error_type,
+        error, fingerprint, retry_of)
+    SELECT %(stream)s, %(action)s, 'intended', %(job)s, %(reason)s, %(by)s, %(now)s, '', '', '',
+        given.* FROM unnest(%(position)s::text[], %(fields)s::bytea[], %(edited)s::bytea[],
+            %(size_bytes)s::bigint[], %(error_type)s::text[], %(error)s::text[],
+            %(fingerprint)s::text[], %(retry_of)s::text[]) AS given
+    ON CONFLICT (stream_id, position) WHERE state = 'intended' DO NOTHING
+    RETURNING position, id
+"""
+
+
+def declare(
+    *,
+    stream: LetterStream,
+    entries: Sequence[Entry],
+    action: str,
+    actor: Actor,
+    reason: str,
+    job: Job | None = None,
+    edits: Mapping[str, Pairs] | None = None,
+    check: Callable[[], None] | None = None,
+    now: datetime,
+) -> list[Departure]:
+    """Write down that these letters are about to leave; committed when it returns.
+
+    `entries` have to be whole. `edits` are the messages that go to the origin instead, by the
+    entry's id. Returns the intents that are now open for this caller: one that another has open is
+    left out, one of the same job, or of the same actor without a job, is given as it was declared.
+    `check` is called in the transaction, which ends there if it raises.
+    """
+    if not all(entry.is_whole for entry in entries):
+        raise ValueError("An entry that was not read wholly can't be archived.")
+    known = edits or {}
+    rows = [
+        Departure(
+            stream=stream,
+            action=action,
+            job=job,
+            reason=reason.strip(),
+            by=actor.label[:LONGEST_ACTOR],
+            intended_at=now,
+            **_of(entry, known.get(entry.id)),
+        )
+        for entry in entries
+    ]
+    # Sorted, so that two who declare the same letters wait for each other in one order.
+    rows.sort(key=lambda row: row.position)
+    with transaction.atomic(durable=True):
+        if check is not None:
+            check()
+        ours = _declared(rows)
+        others = [row.position for row in rows if row.pk is None]
+        earlier = _open_for(stream, others, action, actor, job) if others else ()
+        return sorted([*ours, *earlier], key=lambda row: row.position)
+
+
+def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
+    """What a departure keeps of an entry; of what went wrong, only what anybody may see."""
+    hiding = configured_redaction()
+    return {
+        "position": entry.position,
+        "fields": packing.pack(entry.pairs),
+        "edited": None if edited is None else packing.pack(edited),
+        "size_bytes": entry.size_bytes,
+        "error_type": hiding.error_type(entry)[:LONGEST_TYPE],
+        "error": hiding.error(entry)[:LONGEST_ERROR],
+        "fingerprint": fingerprints.of(entry.error_type, entry.error).digest,
+        "retry_of": _position_or_none(entry.retry_of),
+    }
+
+
+def _declared(rows: Sequence[Departure]) -> list[Departure]:
+    """Those of the rows that there was no open intent of. In one statement, which gives back keys
+    and no payloads."""
+    if not rows:
+        return []
+    one = rows[0]
+    values = {
+        "stream": one.stream_id,
+        "action": one.action,
+        "job": one.job_id,
+        "reason": one.reason,
+        "by": one.by,
+        "now": one.intended_at,
+        **{name: [getattr(row, name) for row in rows] for name in _OWN},
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_DECLARED, values)
+        keys = dict(cursor.fetchall())
+    for row in rows:
+        row.pk = keys.get(row.position)
+        row._state.adding = row.pk is None
+    return [row for row in rows if row.pk is not None]
+
+
+def _open_for(
+    stream: LetterStream, positions: Sequence[str], action: str, actor: Actor, job: Job | None
+) -> models.QuerySet[Departure]:
+    """The open intents to do this with these letters that are the job's, or the actor's own."""
+    whose = Q(job=job) if job is not None else Q(job=None, by=actor.label[:LONGEST_ACTOR])
+    return Departure.objects.filter(
+        whose, stream=stream, position__in=positions, state=Departure.State.INTENDED, action=action
+    ).order_by("position")
+
+
+def _position_or_none(entry_id: str) -> str:
+    """The id as it was said, if it is as long as one."""
+    return entry_id if len(entry_id) <= POSITION else ""

@@ -1,0 +1,198 @@
+"""Where the values under certain keys are in a text, whatever it is written in. Pure.
+
+The text is taken as it stands instead of being read as JSON: the beginning of a long value, JSON
+inside JSON, Python's and Java's ways of writing an object, forms, headers, and what has one wrong
+byte in it are no JSON, and have secrets all the same.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+REDACTED = b"[redacted]"
+Hides = Callable[[bytes], bool]
+DEEPEST = 2
+"""So often what is in a form's value is a form or JSON again."""
+
+# All repetitions are possessive or begin where nothing like them is before, and of a quoted key few
+# are tried again: the time taken grows with the text.
+_RUN = rb"(?:[^\"'\\]|\\++[^\"'\\])"
+_PLAIN_RUN = rb"(?:[^\"'\\:=,{}\[\]]|\\++[^\"'\\])*+"
+_IN_NAME = rb"[^\s=&?;,:\"'\\{}()<>|#]"
+_SEPARATOR = rb"\s*+(?:=>|[:=])\s*+"
+# A key in quotes. Inside a string the quotes have backslashes before them, the more the deeper it
+# is. Quotes may be in a key, if what is around them looks like one. A name without quotes may be
+# behind an escaped end of line, of which the letter is not its own.
+_KEY = re.compile(
+    rb"(?P<slashes>(?<!\\)\\*+)(?P<quote>[\"'])"
+    rb"(?P<key>" + _RUN + rb"++|" + _PLAIN_RUN + rb"(?:\\*+[\"']" + _PLAIN_RUN + rb"){1,3}?)"
+    rb"(?=(?P=slashes)(?P=quote)(?P<colon>" + _SEPARATOR + rb"))"
+    rb"|(?<!" + _IN_NAME + rb")(?:(?<=\\)[nrt])?(?P<name>" + _IN_NAME + rb"++)"
+    rb"(?=(?P<sign>[ \t]*+(?:=>|={1,3}+|:=?+)[ \t]*+))"
+)
+_HEADER = re.compile(rb"(?:authorization|cookie)\Z", re.IGNORECASE)
+_LINE = re.compile(rb"[^\"'\\\r\n]*+(?:\"[^\"\\\r\n]*+\"(?=\s*(?:;|\Z))[^\"'\\\r\n]*+)*+")
+_SCALAR = re.compile(rb"[^,}\])\"'\\\r\n]*+")
+_WORD = re.compile(rb"(?:[^\s&;\"'\\]|\\++[^\snrt\"'\\])*+")
+_ENCODED = re.compile(rb"[^\s&;\"'\\=]*+")
+_PREFIX = re.compile(rb"[bBfFrRuU]{1,2}(?=\\*[\"'])|[\w.]{1,100}(?=\()")
+_QUOTED = re.compile(rb"(?P<slashes>\\*+)(?P<quote>[\"'])")
+_STRING_IS_OVER = re.compile(rb"\\*+[\"']\s*+(?:[}\]]|,\s*+[\"'{\[\d\\]|\Z)")
+_BRACKETS = {
+    quote: re.compile(rb"[{}\[\]()]|(\\*+)" + quote) for quote in (b'"', b"'")
+}  # fmt: skip
+_ENDS = {quote: re.compile(rb"(\\*+)" + quote) for quote in (b'"', b"'")}
+_NEAR = 200
+"""So far off, in bytes, the quotes in brackets tell how deep in a string they are."""
+_OPENING, _CLOSING = b"{[(", b"}])"
+_ESCAPED = re.compile(rb"(\\++)u00(2[2367bB]|3[aAdD])")
+
+
+def without(given: bytes, hides: Hides, depth: int = 0) -> bytes:
+    """The text with `[redacted]` for every value under a key that is hidden."""
+    seen = _ESCAPED.sub(_unescaped, given) if b"\\u00" in given else given
+    if b":" not in seen and b"=" not in seen:
+        return given
+    pieces, at = [], 0
+    for begin, end, instead in _found(seen, hides, depth):
+        pieces += [seen[at:begin], instead]
+        at = end
+    return b"".join([*pieces, seen[at:]]) if pieces else given
+
+
+def _found(value: bytes, hides: Hides, depth: int) -> Iterator[tuple[int, int, bytes]]:
+    """Where hidden values are, in order, and what stands there instead."""
+    if b"%22" not in value and b"%3" not in value:
+        depth = DEEPEST  # Nothing is encoded.
+    at = 0
+    while (key := _KEY.search(value, at)) is not None:
+        found = _of_name(value, key, hides, depth) if key["name"] else _of_key(value, key, hides)
+        at = key.end()
+        if found is not None:
+            yield found
+            at = max(at, found[1])
+
+
+def _of_key(value: bytes, key: re.Match[bytes], hides: Hides) -> tuple[int, int, bytes] | None:
+    if not hides(_read(key["key"])):
+        return None
+    mark = key["slashes"] + key["quote"]
+    begin = key.end() + len(mark) + len(key["colon"])
+    end = _end_of_value(value, _behind_prefix(value, begin), key["quote"], len(key["slashes"]))
+    if end is None:
+        found = _SCALAR.match(value, begin)
+        end = begin + len(found[0].rstrip()) if found else begin
+    return begin, end, mark + REDACTED + mark
+
+
+def _of_name(
+    value: bytes, name: re.Match[bytes], hides: Hides, depth: int
+) -> tuple[int, int, bytes] | None:
+    """Of `name=value&name=value`, headers, settings, and objects written like them."""
+    begin = name.end("sign")
+    if not hides(_decoded(name["name"])):
+        return None if depth >= DEEPEST else _inside(value, begin, hides, depth)
+    if _STRING_IS_OVER.match(value, begin):
+        return None
+    first = _behind_prefix(value, begin)
+    first = begin if _STRING_IS_OVER.match(value, first) else first
+    quoted = _QUOTED.match(value, first)
+    around = quoted or _QUOTED.search(value, first, first + _NEAR)
+    slashes, mark = (len(around["slashes"]), around["quote"]) if around else (0, b'"')
+    end = _end_of_value(value, first, mark, slashes)
+    if end is not None:
+        said = quoted[0] + REDACTED + quoted[0] if quoted else REDACTED
+        return begin, end, said
+    if _HEADER.search(name["name"]):
+        found = _LINE.match(value, begin)
+    elif b":" not in name["sign"]:
+        found = _WORD.match(value, begin)
+    else:
+        return None
+    said = found[0].rstrip().rstrip(b",}])") if found else b""
+    return (begin, begin + len(said), REDACTED) if said else None
+
+
+def _inside(value: bytes, begin: int, hides: Hides, depth: int) -> tuple[int, int, bytes] | None:
+    """What is percent-encoded in a form's value: a form or JSON again."""
+    found = _ENCODED.match(value, begin)
+    if found is None or (b"%22" not in found[0] and b"%3" not in found[0]):
+        return None
+    plain = unquote_to_bytes(found[0].replace(b"+", b" "))
+    shown = without(plain, hides, depth + 1)
+    return None if shown == plain else (begin, found.end(), quote_from_bytes(shown).encode())
+
+
+def _read(key: bytes) -> bytes:
+    """A key without what JSON escapes in it."""
+    if b"\\" not in key:
+        return key
+    try:
+        said = json.loads(b'"' + re.sub(rb"\\+", rb"\\", key) + b'"')
+    except ValueError:
+        return key
+    return str(said).encode(errors="replace")
+
+
+def _decoded(name: bytes) -> bytes:
+    return unquote_to_bytes(name.replace(b"+", b" ")) if b"%" in name or b"+" in name else name
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """What JSON may write as `\\u0026`; quotes stay escaped as deep as they were."""
+    sign = bytes([int(found[2], 16)])
+    return b"\\" * _deep(len(found[1])) + sign if sign in b"\"'" else sign
+
+
+def _deep(slashes: int) -> int:
+    """So many backslashes are before a quote that has so many before its `u0022`."""
+    return slashes if slashes % 2 else 2 * _deep(slashes // 2) + 1
+
+
+def _behind_prefix(value: bytes, begin: int) -> int:
+    """Behind the `b` of `b'…'`, or the `SecretStr` of `SecretStr('…')`."""
+    found = _PREFIX.match(value, begin)
+    return found.end() if found else begin
+
+
+def _end_of_value(value: bytes, first: int, quote: bytes, slashes: int) -> int | None:
+    """Where the string, object, list or call that begins there ends; the end of the text if it does
+    not say. None if none begins there."""
+    string = _QUOTED.match(value, first)
+    if string is not None:
+        triple = string[0] * 3
+        if value.startswith(triple, first):
+            end = value.find(triple, first + len(triple))
+            return len(value) if end < 0 else end + len(triple)
+        return _end_of_string(value, string.end(), string["quote"], slashes)
+    mark = value[first : first + 1]
+    return _end_of_nested(value, first, quote, slashes) if mark and mark in _OPENING else None
+
+
+def _end_of_string(value: bytes, begin: int, quote: bytes, slashes: int) -> int:
+    for found in _ENDS[quote].finditer(value, begin):
+        count = len(found[1])
+        if count < slashes:  # The string around it ended.
+            return found.start()
+        if count % (2 * slashes + 2) == slashes:
+            return found.end()
+    return len(value)
+
+
+def _end_of_nested(value: bytes, begin: int, quote: bytes, slashes: int) -> int:
+    depth, at = 0, begin
+    while (found := _BRACKETS[quote].search(value, at)) is not None:
+        at = found.end()
+        mark = found[0]
+        if mark in _OPENING:
+            depth += 1
+        elif mark in _CLOSING:
+            depth -= 1
+            if not depth:
+                return at
+        elif len(found[1]) < slashes:
+            return found.start()
+        else:
+            at = _end_of_string(value, at, quote, slashes)
+    return len(value)

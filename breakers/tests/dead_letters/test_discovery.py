@@ -1,0 +1,39 @@
+"""Names of streams that are passed over."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from breakers.dead_letters.finding import discovery
+from breakers.dead_letters.places import servers
+from breakers.models.dead_letters import LONGEST_NAME
+from breakers.tests.dead_letters.heaps import heap
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+def found():
+    names, cursor = set(), ""
+    while True:
+        looked = discovery.look(servers.of("default"), cursor)
+        names |= looked.names
+        cursor = looked.cursor
+        if not cursor:
+            return names
+
+
+@pytest.mark.parametrize("odd", [b"\xff", b"\0", b"x" * LONGEST_NAME])
+def test_a_name_that_can_not_be_kept_is_passed_over_and_said_once(letters, odd):
+    letters.add()
+    letters.redis.xadd(letters.name("odd").encode() + odd, {"a": "b"})
+
+    with capture_logs() as said:
+        looks = [found(), found()]
+
+    assert looks == [{letters.name()}] * 2
+    [line] = said
+    assert line["event"] == "dead_letters.name_passed_over"
+    assert line["name"].startswith(letters.name("odd"))

@@ -1,0 +1,69 @@
+"""What a dead letter went through, told without reading more than is shown of it."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from breakers.dead_letters import history
+from breakers.dead_letters.letters import ids, packing
+from breakers.dead_letters.letters.entries import Entry
+from breakers.dead_letters.letters.redaction import Redaction
+from breakers.dead_letters.sources import hiding
+from breakers.models import Departure, LetterStream
+from breakers.tests.fleet import NOW
+
+pytestmark = pytest.mark.django_db
+HIDING = Redaction(hiding(("*password*",)))
+
+
+@pytest.fixture
+def stream():
+    return LetterStream.objects.create(
+        server="default", name="axiom:dlq:history", origin="axiom:history", found_at=NOW
+    )
+
+
+def left(stream, entry_id, *, fields=(), size_bytes=100, **given):
+    known = {"action": "retry", "state": "done", "by": "user:kim", "reason": "fixed", **given}
+    return Departure.objects.create(
+        stream=stream, position=ids.position(entry_id), fields=packing.pack(fields),
+        size_bytes=size_bytes, intended_at=NOW, done_at=NOW, **known,
+    )  # fmt: skip
+
+
+def test_way_back_leads_through_a_large_letter_that_is_not_unpacked(stream):
+    left(stream, "1-0", fields=[(b"dlq_error", b"first")])
+    left(
+        stream, "2-0", fields=[(b"payload", b"x")], size_bytes=2**30, edited=packing.pack([]),
+        error="second", error_type="Late", retry_of=ids.position("1-0"),
+    )  # fmt: skip
+
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        events = history.of(stream, Entry("3-0", ((b"dlq_retry_of", b"2-0"),)), redaction=HIDING)
+
+    told = [(one.kind, one.id, one.error, one.error_type, one.edited) for one in events]
+    assert told == [
+        ("failed", "1-0", "first", "", False),
+        ("retried", "1-0", "", "", False),
+        ("failed", "2-0", "second", "Late", False),
+        ("retried", "2-0", "", "", True),
+        ("failed", "3-0", "", "", False),
+    ]
+    payloads = [one["sql"] for one in asked if '"breakers_departure"."fields"' in one["sql"]]
+    assert len(payloads) == 1  # Of the small one.
+
+
+def test_edits_of_a_small_letter_are_told_and_its_errors_are_redacted(stream):
+    before, after = [(b"payload", b'{"n":1}')], [(b"payload", b'{"n":2}')]
+    left(stream, "1-0", fields=before, edited=packing.pack(after))
+    error = b"no password=hunter2 " + "\uac00".encode() * 5000
+
+    failed, retried = history.of(stream, Entry("1-0", ((b"dlq_error", error),)), redaction=HIDING)
+
+    assert failed.error.startswith("no password=[redacted] \uac00")
+    assert len(failed.error) == 2048
+    assert [(one.path, one.before, one.after) for one in retried.changes] == [
+        ("payload.n", "1", "2")
+    ]

@@ -1,0 +1,29 @@
+"""How long a server is waited for."""
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from breakers.dead_letters.places import servers
+from breakers.dead_letters.places.servers import LARGE, Call, ServerAway
+from breakers.tests.dead_letters.own_redis import own_redis
+
+
+@pytest.fixture
+def slow(tmp_path, settings):
+    """A server of its own, by its name, that will not answer for 3 seconds."""
+    with own_redis(tmp_path) as own:
+        name = f"slow-{uuid4().hex[:8]}"
+        given = {**settings.DEAD_LETTERS.servers, name: own.url}
+        settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
+        servers.of(name).client.client_pause(3000)
+        yield name
+
+
+def test_a_call_that_carries_a_lot_gets_more_time_than_others(slow):
+    with pytest.raises(ServerAway):
+        servers.of(slow).run("sample", Call(["axiom:dlq:events"]))
+    found = servers.of(slow).run("sample", Call(["axiom:dlq:events"], [b"x" * (LARGE + 1)]))
+
+    assert found[0] == 0
