@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
+from controlplane.core.forgetting import forget
 from controlplane.core.instances.queries import HEARD_WITHIN
 
 TRANSITIONS_KEPT = timedelta(days=35)
@@ -73,18 +74,4 @@ def sample(now: datetime) -> int:
 
 def purge(now: datetime, *, at_once: int, most: int) -> int:
     """Delete up to `most` old rows of each kind, `at_once` in one statement; returns how many."""
-    return sum(
-        _forget(statement, now - kept, at_once=at_once, most=most) for statement, kept in _FORGET
-    )
-
-
-def _forget(statement: str, before: datetime, *, at_once: int, most: int) -> int:
-    done = 0
-    while done < most:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, {"before": before, "most": at_once})
-            deleted = int(cursor.rowcount)
-        done += deleted
-        if deleted < at_once:
-            break
-    return done
+    return forget(_FORGET, now, at_once=at_once, most=most)

@@ -1,10 +1,7 @@
 """A stream's letters as a file, sent while it is read."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
-from django.db import connection
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -18,6 +15,7 @@ from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.dead_letters.places import samples
 from controlplane.core.clock import db_now
+from controlplane.core.http import files
 
 SENT_AT_ONCE = 64 * 1024  # bytes, and one letter at least
 
@@ -49,15 +47,12 @@ class ExportView(DeadLetterView):
         until = samples.one(stream.server, stream.name).last
         rows = exporting.letters(stream, chosen, until=until, redaction=configured_redaction())
         chunks = _chunks(exporting.lines(rows, given["format"]))
-        # Django would gather a plain iterator in memory before it sends it over ASGI.
-        over_asgi = isinstance(request._request, ASGIRequest)
-        response = StreamingHttpResponse(
-            _step_by_step(chunks) if over_asgi else chunks,
+        return files.sent(
+            request._request,
+            chunks,
             content_type=exporting.FORMATS[given["format"]],
+            name=f"dead-letters.{given['format']}",
         )
-        file = f"dead-letters.{given['format']}"
-        response["Content-Disposition"] = f'attachment; filename="{file}"'
-        return response
 
 
 def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -70,16 +65,3 @@ def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
             waiting, size = [], 0
     if waiting:
         yield b"".join(waiting)
-
-
-async def _step_by_step(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Between two chunks nothing of the database is held: readers may be slow, and many."""
-
-    def following() -> bytes | None:
-        try:
-            return next(chunks, None)
-        finally:
-            connection.close()  # Back to the pool.
-
-    while (chunk := await sync_to_async(following)()) is not None:
-        yield chunk

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from django.db import connection
+from controlplane.core.forgetting import forget
 
 MINUTES_KEPT = timedelta(days=3)
 GAPS_KEPT = timedelta(days=90)
@@ -41,18 +41,4 @@ _FORGET = (
 
 def purge(now: datetime, *, at_once: int, most: int) -> int:
     """Delete up to `most` old rows of each kind, `at_once` in one statement; returns how many."""
-    return sum(
-        _forget(statement, now - kept, at_once=at_once, most=most) for statement, kept in _FORGET
-    )
-
-
-def _forget(statement: str, before: datetime, *, at_once: int, most: int) -> int:
-    done = 0
-    while done < most:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, {"before": before, "most": at_once})
-            deleted = int(cursor.rowcount)
-        done += deleted
-        if deleted < at_once:
-            break
-    return done
+    return forget(_FORGET, now, at_once=at_once, most=most)

@@ -2,14 +2,11 @@
 
 import csv
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 import orjson
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -23,6 +20,7 @@ from controlplane.core.audit.export import csv_rows
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
+from controlplane.core.http import files
 from controlplane.core.http.fields import Filters, Moment
 from controlplane.core.http.views import ApiView, ListView
 
@@ -123,13 +121,12 @@ class AuditExport(ApiView):
         chosen = filters.pop("format")
         rows = services.rows_of(matching(AuditEntry.objects.all(), filters))
         chunks = _chunks(_csv_lines(rows) if chosen == "csv" else _json_lines(rows))
-        # Django would gather a plain iterator in memory before it sends it over ASGI.
-        over_asgi = isinstance(request._request, ASGIRequest)
-        response = StreamingHttpResponse(
-            _step_by_step(chunks) if over_asgi else chunks, content_type=FORMATS[chosen]
+        return files.sent(
+            request._request,
+            chunks,
+            content_type=FORMATS[chosen],
+            name=f"switchgear-audit.{chosen}",
         )
-        response["Content-Disposition"] = f'attachment; filename="switchgear-audit.{chosen}"'
-        return response
 
 
 def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet[AuditEntry]:
@@ -188,16 +185,3 @@ class _Echo:
 def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
     while chunk := "".join(islice(lines, SENT_AT_ONCE)):
         yield chunk.encode()
-
-
-async def _step_by_step(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Between two chunks nothing of the database is held: readers may be slow, and many."""
-
-    def following() -> bytes | None:
-        try:
-            return next(chunks, None)
-        finally:
-            connection.close()  # Back to the pool.
-
-    while (chunk := await sync_to_async(following)()) is not None:
-        yield chunk
