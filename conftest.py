@@ -4,17 +4,18 @@ Tests create, migrate and empty their database, so they connect as its owner.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models.signals import post_migrate
 from django.test import override_settings
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import DeadlockDetected
 from pytest_django import DjangoDbBlocker
 
 from controlplane.core.attention import services as attention
@@ -75,6 +76,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     Emptying ends with the signal that migrating ends with.
     """
     post_migrate.connect(_begin_again, sender=apps.get_app_config("switches"))
+    connection.ops.execute_sql_flush = _emptied_in_the_end(connection.ops.execute_sql_flush)
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +106,21 @@ def _wait_for_others(cursor: CursorWrapper) -> None:
         if cursor.fetchone() == (0,):
             return
         time.sleep(0.05)
+
+
+def _emptied_in_the_end(empty: Callable[[Sequence[str]], None]) -> Callable[[Sequence[str]], None]:
+    """Whoever begins to ask just then may be in the way of all the locks that emptying takes."""
+
+    def emptied(statements: Sequence[str]) -> None:
+        for _ in range(4):
+            try:
+                return empty(statements)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, DeadlockDetected):
+                    raise
+        return empty(statements)
+
+    return emptied
 
 
 def _is_transactional(request: pytest.FixtureRequest) -> bool:

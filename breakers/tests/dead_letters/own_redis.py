@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,20 +22,31 @@ CHUNK = 65536
 @contextmanager
 def own_redis(directory: Path, *options: str) -> Iterator[Redis]:
     """A server with these lines of configuration besides (`maxmemory 8mb`)."""
-    given = prepare(layout.prepare(directory), durable=False)
-    spec = given.spec()
-    process = subprocess.Popen(
-        spec.command, cwd=spec.directory, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
+    given, process = _started(directory, options)
     try:
-        assert process.stdin is not None
-        process.stdin.write((spec.stdin or b"") + "".join(f"{one}\n" for one in options).encode())
-        process.stdin.close()
-        _wait_for(given.url)
         yield given
     finally:
         process.kill()
         process.wait()
+
+
+def _started(directory: Path, options: Sequence[str]) -> tuple[Redis, subprocess.Popen[bytes]]:
+    """Tried a few times: a cluster's server takes another port, which may be somebody's, and ends
+    at once."""
+    for _ in range(5):
+        given = prepare(layout.prepare(directory), durable=False)
+        spec = given.spec()
+        process = subprocess.Popen(
+            spec.command, cwd=spec.directory, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        assert process.stdin is not None
+        process.stdin.write((spec.stdin or b"") + "".join(f"{one}\n" for one in options).encode())
+        process.stdin.close()
+        if _answers(given.url, process):
+            return given, process
+        process.kill()
+        process.wait()
+    raise AssertionError("The server did not begin to answer.")
 
 
 @contextmanager
@@ -106,11 +117,13 @@ def way_to(port: int) -> Iterator[Way]:
         way.close()
 
 
-def _wait_for(url: str) -> None:
+def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
     with redis.Redis.from_url(url) as client:
         for _ in range(200):
+            if process.poll() is not None:
+                return False
             with suppress(redis.RedisError):
                 client.ping()
-                return
+                return True
             time.sleep(0.05)
-    raise AssertionError("The server did not begin to answer.")
+    return False

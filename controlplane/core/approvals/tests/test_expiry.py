@@ -47,10 +47,10 @@ def test_one_that_fails_holds_up_none_of_the_others():
 def test_kind_that_nobody_registered_is_not_approved():
     now = db_now()
     waiting = asked("purge", "data:logs", now, risk="critical")
-    Approval.objects.update(expires_at=now + timedelta(hours=1))
+    Approval.objects.update(expires_at=now + timedelta(hours=1), kind="of_a_gone_app")
     actor = actor_for(person("approver", "lee"))
 
-    with pytest.raises(Conflict, match="purge"):
+    with pytest.raises(Conflict, match="of_a_gone_app"):
         services.approve(approval_id=waiting.pk, comment="", actor=actor, now=now)
     assert states() == ["pending"]
     denied = services.deny(approval_id=waiting.pk, comment="no", actor=actor, now=now)
