@@ -29,6 +29,7 @@ INSTALLED_APPS = [
     "controlplane.dataplane",
     "switches",
     "breakers",
+    "slo",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

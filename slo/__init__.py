@@ -1,0 +1,1 @@
+"""SLOs: what is counted, how fast budgets burn, and what follows."""

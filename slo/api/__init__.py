@@ -1,0 +1,1 @@
+"""SLOs over HTTP."""

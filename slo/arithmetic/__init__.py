@@ -1,0 +1,1 @@
+"""Exact arithmetic of SLOs. Pure: values in and out, no ORM, no clock, no settings."""

@@ -1,0 +1,1 @@
+"""How events get in: pushed, reported, asked of Prometheus, imported."""

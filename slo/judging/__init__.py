@@ -1,0 +1,1 @@
+"""What is so: the turn of each minute, alerts, what they set off, and looking back."""

@@ -1,0 +1,21 @@
+"""The tables of this app, gathered for Django from the rooms they live in."""
+
+from slo.models.alerts import Alert, ThresholdRule
+from slo.models.counters import Batch, Hour, Minute, Reported, Sample, Series, Sli
+from slo.models.objective import Exclusion, Slo, Standing, Turn
+
+__all__ = [
+    "Alert",
+    "Batch",
+    "Exclusion",
+    "Hour",
+    "Minute",
+    "Reported",
+    "Sample",
+    "Series",
+    "Sli",
+    "Slo",
+    "Standing",
+    "ThresholdRule",
+    "Turn",
+]

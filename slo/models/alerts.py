@@ -1,0 +1,111 @@
+"""What is wrong, and the rules of figures that are compared with a limit."""
+
+from django.db import models
+from django.db.models import Q
+
+from slo.models.objective import LONGEST_NAME, Slo
+
+SEVERITIES = ("critical", "warning", "info")
+
+
+class ThresholdRule(models.Model):
+    """`statistic` of `metric` over `window`, compared with `value`, of at least `min_events`.
+
+    `built_in` ones came with the installation; they are edited like any other.
+    """
+
+    name = models.CharField(max_length=LONGEST_NAME, unique=True, db_collation="C")
+    title = models.CharField(max_length=200, blank=True)
+    metric = models.CharField(max_length=LONGEST_NAME)
+    statistic = models.CharField(max_length=12)
+    window = models.CharField(max_length=12)
+    comparison = models.CharField(max_length=2)
+    value = models.FloatField()
+    min_events = models.BigIntegerField(default=1)
+    severity = models.CharField(max_length=8)
+    is_enabled = models.BooleanField(default=True)
+    built_in = models.BooleanField(default=False)
+    runbook_url = models.CharField(max_length=500, blank=True)
+    version = models.PositiveIntegerField(default=1)
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(severity__in=SEVERITIES), name="threshold_severity_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(comparison__in=[">", ">=", "<", "<="]),
+                name="threshold_comparison_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Alert(models.Model):
+    """A rule that fires for a subject, from `opened_at` until `resolved_at`; at most one is open.
+
+    `rule` names the rule: `1h/5m>14` of an SLO (with `label` page or ticket), or the name of a
+    threshold rule. `subject` is the SLO's name, or what the figure is of (`core->oracle`,
+    `segment:finance`). `firing_at` is the last minute in which it fired, by which it resolves;
+    unknown neither opens nor resolves. `evidence` is what was counted when it opened, and `latest`
+    when it was last judged. `told_at` and `over_told_at` say when people were told.
+    """
+
+    class Kind(models.TextChoices):
+        BURN = "burn"
+        THRESHOLD = "threshold"
+
+    kind = models.CharField(max_length=9, choices=Kind.choices)
+    slo = models.ForeignKey(Slo, on_delete=models.CASCADE, null=True, blank=True)
+    threshold = models.ForeignKey(ThresholdRule, on_delete=models.SET_NULL, null=True, blank=True)
+    rule = models.CharField(max_length=200)
+    subject = models.CharField(max_length=250)
+    service = models.CharField(max_length=60, blank=True, db_collation="C")
+    severity = models.CharField(max_length=8)
+    label = models.CharField(max_length=8)
+    said = models.CharField(max_length=500)
+    path = models.CharField(max_length=500, blank=True)
+    opened_at = models.DateTimeField()
+    firing_at = models.DateTimeField()
+    evidence = models.JSONField(default=dict)
+    latest = models.JSONField(default=dict)
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.CharField(max_length=200, blank=True)
+    acknowledged_because = models.TextField(blank=True)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    resolved_because = models.CharField(max_length=200, blank=True)
+    told_at = models.DateTimeField(null=True, blank=True)
+    told_alone = models.BooleanField(default=False)
+    over_told_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "rule", "subject"],
+                condition=Q(resolved_at__isnull=True),
+                name="alert_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(severity__in=SEVERITIES), name="alert_severity_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["opened_at"], name="alert_by_time"),
+            models.Index(fields=["subject", "opened_at"], name="alert_by_subject"),
+            models.Index(
+                fields=["opened_at"], condition=Q(over_told_at__isnull=True), name="alert_to_tell"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rule} of {self.subject}"
+
+    @property
+    def state(self) -> str:
+        """open, acknowledged or resolved."""
+        if self.resolved_at is not None:
+            return "resolved"
+        return "acknowledged" if self.acknowledged_at is not None else "open"

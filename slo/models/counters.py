@@ -1,0 +1,156 @@
+"""What was counted. Minutes are numbered since 1970; minute `m` ends at `m × 60` seconds, and its
+row holds what was counted up to then, since ever: `C(m)`. So a window is the difference of two
+rows. A row is there for each minute in which something was known; between two of them nothing was.
+"""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from slo.models.objective import LONGEST_NAME, Slo
+
+LONGEST_SOURCE = 200
+
+
+class Sli(models.Model):
+    """One pair of counters: that of an SLO, or of one edge of a latency histogram (`metric` of a
+    `service`, at most `edge_ms`; events without limit have no edge).
+
+    `first` and `last` are the minutes of its first and last row. `source_error` is why its source
+    could not be read last, with `asked_to` the last minute it was asked for.
+    """
+
+    slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
+    metric = models.CharField(max_length=LONGEST_NAME, blank=True, db_collation="C")
+    service = models.CharField(max_length=60, blank=True, db_collation="C")
+    edge_ms = models.FloatField(null=True, blank=True)
+    first = models.IntegerField(null=True, blank=True)
+    last = models.IntegerField(null=True, blank=True)
+    asked_to = models.IntegerField(null=True, blank=True)
+    source_error = models.CharField(max_length=500, blank=True)
+    source_error_since = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["metric", "service", "edge_ms"],
+                condition=Q(slo__isnull=True),
+                nulls_distinct=False,
+                name="sli_edge_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"SLO {self.slo_id}" if self.slo_id else f"{self.service}/{self.metric}"
+
+
+class Minute(models.Model):
+    """Counters of an SLI up to the end of a minute, and how many minutes were covered by then."""
+
+    pk = models.CompositePrimaryKey("sli_id", "minute")
+    sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
+    minute = models.IntegerField()
+    good = models.FloatField()
+    total = models.FloatField()
+    covered = models.IntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.sli_id}@{self.minute}"
+
+
+class Hour(models.Model):
+    """The sixty rows of an hour that is past for long, packed: the element `i` (from 0) of each
+    array is that of the minute `hour × 60 + i`."""
+
+    pk = models.CompositePrimaryKey("sli_id", "hour")
+    sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
+    hour = models.IntegerField()
+    good = ArrayField(models.FloatField())
+    total = ArrayField(models.FloatField())
+    covered = ArrayField(models.IntegerField())
+
+    def __str__(self) -> str:
+        return f"{self.sli_id}@{self.hour}h"
+
+
+class Series(models.Model):
+    """One boot of one source of an SLI, whose cumulative counters only grow: what it said last.
+
+    `started_at` is from when on its counters began at zero; null if nobody knows, and its first
+    sample is what is counted from.
+    """
+
+    sli = models.ForeignKey(Sli, on_delete=models.CASCADE)
+    source = models.CharField(max_length=LONGEST_SOURCE, db_collation="C")
+    boot = models.CharField(max_length=LONGEST_SOURCE, blank=True, db_collation="C")
+    started_at = models.DateTimeField(null=True, blank=True)
+    at = models.DateTimeField()
+    good = models.FloatField()
+    total = models.FloatField()
+
+    class Meta:
+        verbose_name_plural = "series"
+        constraints = [
+            models.UniqueConstraint(fields=["sli", "source", "boot"], name="series_once"),
+        ]
+        indexes = [models.Index(fields=["at"], name="series_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.source} ({self.boot})"
+
+
+class Sample(models.Model):
+    """What a series said last in a minute; kept for as long as something may still come before."""
+
+    pk = models.CompositePrimaryKey("series_id", "minute")
+    series = models.ForeignKey(Series, on_delete=models.CASCADE, db_index=False)
+    minute = models.IntegerField()
+    at = models.DateTimeField()
+    good = models.FloatField()
+    total = models.FloatField()
+
+    class Meta:
+        indexes = [models.Index(fields=["minute"], name="sample_by_minute")]
+
+    def __str__(self) -> str:
+        return f"{self.series_id}@{self.minute}"
+
+
+class Batch(models.Model):
+    """A batch of deltas that was taken in, and what was answered: it is taken once."""
+
+    sender = models.CharField(max_length=200)
+    batch_id = models.CharField(max_length=200, db_collation="C")
+    received_at = models.DateTimeField()
+    answer = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name_plural = "batches"
+        constraints = [
+            models.UniqueConstraint(fields=["sender", "batch_id"], name="batch_once"),
+        ]
+        indexes = [models.Index(fields=["received_at"], name="batch_by_time")]
+
+    def __str__(self) -> str:
+        return self.batch_id
+
+
+class Reported(models.Model):
+    """Events that an instance counted between two reports, until they are added to the minutes.
+
+    The data plane writes it in the transaction of the report; rows go as soon as they are added.
+    """
+
+    slo = models.CharField(max_length=1000)
+    instance = models.CharField(max_length=250)
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+    good = models.BigIntegerField()
+    total = models.BigIntegerField()
+
+    class Meta:
+        verbose_name_plural = "reported"
+
+    def __str__(self) -> str:
+        return f"{self.slo}: {self.good} of {self.total}"

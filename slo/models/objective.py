@@ -1,0 +1,130 @@
+"""What is wanted, and how it stood when it was judged last."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import F, Q
+
+LONGEST_NAME = 120
+
+
+class SloQuerySet(models.QuerySet["Slo"]):
+    def present(self) -> "SloQuerySet":
+        """Those that were not removed."""
+        return self.filter(removed_at__isnull=True)
+
+
+class Slo(models.Model):
+    """An objective: this share of a service's events is good, over so many days.
+
+    Of kind `latency` an event is good if it took at most `threshold_ms`. `source` is `{"type":
+    "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as the
+    API shows them. Its events are counted by its :class:`Sli`; after a removal a new one of the
+    same name begins anew.
+    """
+
+    class Kind(models.TextChoices):
+        AVAILABILITY = "availability"
+        RATIO = "ratio"
+        LATENCY = "latency"
+
+    name = models.CharField(max_length=LONGEST_NAME, db_collation="C")
+    service = models.CharField(max_length=60, blank=True, db_collation="C")
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    target = models.DecimalField(max_digits=9, decimal_places=8)
+    window_days = models.PositiveSmallIntegerField(default=30)
+    threshold_ms = models.FloatField(null=True, blank=True)
+    source = models.JSONField(default=dict)
+    rules = models.JSONField(default=list)
+    min_events = models.BigIntegerField(default=0)
+    actions = models.JSONField(default=list, blank=True)
+    description = models.TextField(blank=True)
+    owner = models.CharField(max_length=200, blank=True)
+    runbook_url = models.CharField(max_length=500, blank=True)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+    changed_at = models.DateTimeField()
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    objects: ClassVar[SloQuerySet] = SloQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(removed_at__isnull=True), name="slo_name_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["availability", "ratio", "latency"]), name="slo_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(target__gt=0, target__lt=1), name="slo_target_is_a_share"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Standing(models.Model):
+    """How an SLO stood at `minute` (since 1970), when it was judged last; replaced each minute.
+
+    `burn_rates` and `coverage` are by window (`5m`), null where nothing is known; `rules` are as
+    `GET …/status` shows them. `since` is since when its `state` is what it is.
+    """
+
+    slo = models.OneToOneField(Slo, on_delete=models.CASCADE, primary_key=True)
+    minute = models.IntegerField()
+    state = models.CharField(max_length=8)
+    since = models.DateTimeField()
+    burn_rates = models.JSONField(default=dict)
+    coverage = models.JSONField(default=dict)
+    rules = models.JSONField(default=list)
+    remaining_ratio = models.FloatField(null=True, blank=True)
+    exhausts_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["ok", "firing", "unknown"]), name="slo_state_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slo_id}: {self.state}"
+
+
+class Turn(models.Model):
+    """A minute that was judged, once for all SLOs."""
+
+    minute = models.IntegerField(primary_key=True)
+    judged_at = models.DateTimeField()
+    slos = models.IntegerField(default=0)
+    took_ms = models.FloatField(default=0)
+
+    def __str__(self) -> str:
+        return str(self.minute)
+
+
+class Exclusion(models.Model):
+    """A span that does not count, such as a maintenance: whole minutes, from `starts_at` (after it)
+    to `ends_at`. Taken back when `removed_at` is set; nothing that was counted is ever changed."""
+
+    slo = models.ForeignKey(Slo, on_delete=models.CASCADE, related_name="exclusions")
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    reason = models.TextField()
+    created_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField()
+    removed_by = models.CharField(max_length=200, blank=True)
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(ends_at__gt=F("starts_at")), name="exclusion_has_a_length"
+            ),
+        ]
+        indexes = [models.Index(fields=["slo", "starts_at"], name="exclusion_by_slo")]
+
+    def __str__(self) -> str:
+        return f"{self.slo_id}: {self.starts_at} – {self.ends_at}"

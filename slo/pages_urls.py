@@ -1,0 +1,5 @@
+"""The pages of SLOs."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,1 @@
+"""Rules that compare a figure with a limit, of whatever the house measures."""
