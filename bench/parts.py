@@ -17,6 +17,8 @@ from bench import (
     load,
     propagation,
     ramps,
+    slo_ingest,
+    slo_judging,
     sockets,
     targets,
 )
@@ -156,6 +158,24 @@ def ramping(setting: Setting, table: Table) -> None:
         os.sched_setaffinity(0, load_core)
 
 
+def judging(setting: Setting, table: Table) -> None:
+    """A thousand SLOs and ten thousand. No server runs, so this process has both cores."""
+    load_core = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {setting.core, *load_core})
+    try:
+        table.judging(slo_judging.measure())
+    finally:
+        os.sched_setaffinity(0, load_core)
+
+
+def points(setting: Setting, table: Table) -> None:
+    """Counters of a thousand SLOs are pushed."""
+    slo_ingest.lay()
+    token = ground.make_token("slo:write")
+    with running(WEB, core=setting.core, loop=setting.loop) as web:
+        table.pushed(slo_ingest.measure(web, token, setting.rounds * setting.seconds))
+
+
 def dead_letters(setting: Setting, table: Table) -> None:
     """A hundred thousand dead letters in one stream."""
     token = ground.make_token("dlq:read")
@@ -179,5 +199,7 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "many": many,
     "ramps": ramping,
     "reports": reports,
+    "points": points,
+    "judging": judging,
     "letters": dead_letters,
 }

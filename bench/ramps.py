@@ -113,7 +113,7 @@ def _go_back(failing: list[int], moments: Iterator[datetime]) -> Iterator[Cost]:
 def _tick(now: datetime) -> Cost:
     from controlplane.core.jobs import engine
 
-    database = _database_cpu()
+    database = database_cpu()
     before = database()
     wall, cpu = time.monotonic(), time.process_time()
     moved = engine.turn("ramps.turn", now)
@@ -121,7 +121,7 @@ def _tick(now: datetime) -> Cost:
     return Cost(moved, cpu, None if before is None else (database() or before) - before, wall)
 
 
-def _database_cpu() -> Callable[[], float | None]:
+def database_cpu() -> Callable[[], float | None]:
     """Tells the CPU seconds so far of the PostgreSQL process behind this connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")

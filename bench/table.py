@@ -10,6 +10,8 @@ from bench.large import Sizes
 from bench.letters import COLD_SECONDS, GROUPS_MS, MOST_GROWTH_MIB, Letters
 from bench.load import Figures, Target
 from bench.ramps import Cost, Ramping
+from bench.slo_ingest import WANTED_POINTS, Pushed
+from bench.slo_judging import Judging
 
 WANTED_RATIO = {"snapshot 304": 0.8, "snapshot 200, 100 engaged": 0.8}
 WANTED_LARGE_RATIO = 0.95
@@ -19,6 +21,9 @@ PAGE_P99_MS = 1000.0
 TICK_SECONDS = 1.0
 INGEST_P99_MS = 100.0
 MOST_WRITES = 1.01
+JUDGED_SECONDS = {(1_000, 1): 0.25, (1_000, 30): 0.25, (10_000, 1): 3.0}
+"""By the number of SLOs and the days of their history."""
+HISTORY_FACTOR = 1.5
 NEAR = 0.9
 """A load process that keeps its core this busy may be the one that is measured."""
 
@@ -99,6 +104,20 @@ class Table:
         self._line(f"{count}, {back.moved} go back at once", *_cost(back, back.moved))
         print(f"  (the last was at 0 % after {back.wall:.1f} s, in {seen.ticks} ticks)")
 
+    def judging(self, seen: Sequence[Judging]) -> None:
+        """One turn over all SLOs, of one core each; history must not make it dearer."""
+        _head("", "CPU ms", "database", "wall ms", "ms an SLO")
+        for one in seen:
+            name = f"{one.count:,} SLOs judged, {one.days} d of history"
+            wanted = JUDGED_SECONDS.get((one.count, one.days))
+            target = None
+            if wanted is not None:
+                target = (f"CPU < {wanted * 1e3:,.0f} ms", one.turn.cpu < wanted)
+            self._line(name, *_cost(one.turn, one.count), target=target)
+        short, long = (_all_cpu(one.turn) for one in seen[:2])
+        flat = (f"≤ {HISTORY_FACTOR}", long <= short * HISTORY_FACTOR)
+        self._line("  a month of history beside a day", f"{long / short:.2f}", target=flat)
+
     def ingest(self, seen: Ingest) -> None:
         """A fleet's reports: how soon each is stored, of which share of a core."""
         _head("", "p50 ms", "p99 ms", "worst ms", "server", "database", "load")
@@ -115,6 +134,15 @@ class Table:
             print("  " + ", ".join(f"{count} × {why}" for why, count in seen.lost.items()))
         print(f"  (the load was up to {seen.late_ms:.0f} ms late)")
         _stalled(seen.delays)
+
+    def pushed(self, rows: Sequence[Pushed]) -> None:
+        """Points a second, and what one of them costs the server."""
+        _head("", "points/s", "p50 ms", "p99 ms", "worst ms", "CPU µs")
+        for seen in rows:
+            name = f"pushed points, {seen.batch:,} in a batch"
+            cells = (f"{seen.points:,.0f}", *_three(seen.delays), f"{seen.cpu_us:.1f}")
+            self._line(name, *cells, target=_at_least(seen.points, WANTED_POINTS.get(seen.batch)))
+            _stalled(seen.delays)
 
     def letters(self, seen: Letters) -> None:
         """Many dead letters: how soon they are known, how soon they are shown, in what memory."""
@@ -157,6 +185,10 @@ def _cells(seen: Figures, ratio: float, cpu_ratio: float) -> Iterator[str]:
 
 def _three(seen: Delays) -> tuple[str, str, str]:
     return f"{seen.p50_ms:.1f}", f"{seen.p99_ms:.1f}", f"{seen.worst_ms:.1f}"
+
+
+def _all_cpu(cost: Cost) -> float:
+    return cost.cpu + (cost.database or 0.0)
 
 
 def _cost(seen: Cost, ramps: int, besides: Cost | None = None) -> tuple[str, ...]:

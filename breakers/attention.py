@@ -1,13 +1,11 @@
 """What breakers and dependencies have waiting for a person."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from breakers import telling
-from breakers.alarms import rules
-from breakers.alarms import telling as of_alarms
+from breakers import names, telling
 from breakers.models import Alarm, Override, Probe
 from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
@@ -55,22 +53,24 @@ def forced(now: datetime) -> Sequence[Waiting]:
     ]
 
 
-def alarms(now: datetime) -> Sequence[Waiting]:
-    """Alarms that are open, warnings first, but for those that are told as open breakers."""
-    rows = Alarm.objects.filter(closed_at__isnull=True).order_by("-severity", "since", "pk")
-    some = list(rows[: 2 * MOST])
-    told = {one.name for one in _open(now)}
-    shown = [one for one in some if one.rule != rules.OPEN.name or one.subject not in told]
+def weighty(now: datetime) -> Collection[str]:
+    """The dependencies (`core->oracle`) whose open breakers wait."""
+    return {one.name for one in _open(now)}
+
+
+def outages(now: datetime) -> Sequence[Waiting]:
+    """Outages that last, of dependencies with a policy for them."""
+    rows = Alarm.objects.filter(closed_at__isnull=True).order_by("since", "pk")
     return [
         Waiting(
             kind="breaker_alarm",
             severity=one.severity,
             title=one.evidence.get("said") or f"{one.rule} of {one.subject}",
             detail=_advice(one),
-            path=of_alarms.path(one),
+            path=telling.path(*names.parts(one.subject) or ("", "")),
             since=min(one.since, now),
         )
-        for one in shown[:MOST]
+        for one in rows[:MOST]
     ]
 
 
@@ -138,8 +138,6 @@ def _override(one: Override, said: Sequence[str], by: Acknowledged, now: datetim
 
 
 def _advice(one: Alarm) -> str:
-    if one.rule in rules.ALL:
-        return rules.ALL[one.rule].to_do
     done, why = one.evidence.get("done"), one.evidence.get("why")
     if not done:
         return "Its policy acts if that lasts."

@@ -8,11 +8,11 @@ from django.db import connection
 from django.db.models import Count
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from breakers.alarms import rules
 from breakers.dead_letters import sources
 from breakers.dead_letters.finding import streams
 from breakers.models import Alarm, Override, Probe
 from breakers.models.dead_letters import LetterServer, LetterStream
+from breakers.outages import services as outages
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core import metrics
 from controlplane.core.degradation import services as degradation
@@ -78,8 +78,9 @@ def forced(now: datetime) -> Iterator[Metric]:
 
 @metrics.from_database
 def alarms(now: datetime) -> Iterator[Metric]:
+    """Outages. What threshold rules find is told with the SLOs."""
     live = Alarm.objects.filter(closed_at__isnull=True).order_by().values_list("rule")
-    counts = dict.fromkeys(rules.ALL, 0) | dict(live.annotate(Count("pk")))
+    counts = {outages.RULE: 0} | dict(live.annotate(Count("pk")))
     yield _by("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
 
 

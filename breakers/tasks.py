@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from breakers import conditions, gates
-from breakers.alarms import services as alarms
 from breakers.dead_letters import settling
 from breakers.dead_letters.bulk import turns
 from breakers.dead_letters.departures import retention
@@ -53,11 +52,6 @@ def tell_of_the_silent(now: datetime) -> int:
 @ticks.tick("breakers.sample", seconds=10, queue="housekeeping")
 def sample_breakers(now: datetime) -> int:
     return minutes.sample(now)
-
-
-@ticks.tick(alarms.TICK, seconds=10, queue="breakers")
-def look_at_limits(now: datetime) -> int:
-    return alarms.look(now)
 
 
 @ticks.tick("breakers.probe", seconds=10, queue="housekeeping")

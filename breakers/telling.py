@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 from breakers.models import Dependency
+from controlplane.core import runbooks
 
 LONGEST_THREAD = 120
 BOARD = "/breakers/"
@@ -41,6 +42,12 @@ def facts(dependency: Dependency) -> dict[str, Any]:
     return {
         "dependency": dependency.name,
         "owner": dependency.owner or None,
-        "runbook": dependency.runbook_url or None,
+        "runbook": dependency.runbook_url or _runbook(dependency) or None,
         "path": page(dependency),
     }
+
+
+def _runbook(dependency: Dependency) -> str:
+    """That of this installation which fits it."""
+    slug = runbooks.about(kind="breaker", service=dependency.caller, subject=dependency.name)
+    return runbooks.address(slug)

@@ -2,7 +2,7 @@
 
 from django.db import connection
 
-_KEYS = {"alarms": 1, "conditions": 2}
+_KEYS = {"conditions": 2}
 _SPACE = 0x5317  # The first half of advisory locks of two numbers, which nobody else uses here.
 
 

@@ -24,6 +24,8 @@ from psycopg.conninfo import conninfo_to_dict
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME_ROLE = "switchgear_runtime"
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
+# A Prometheus nearly always stands in a network of one's own; only admins say which one is asked.
+OWN_NETWORKS = "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7"
 SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 HIDDEN_KEYS = (
     "*password*,*passwd*,*pwd*,*passphrase*,pass,*secret*,*token*,*api_key*,*apikey*,*api-key*,"
@@ -102,6 +104,7 @@ class Environment:
     email: Email
     webhook_allow: tuple[str, ...]
     probe_allow: tuple[str, ...]
+    prometheus_allow: tuple[str, ...]
     allowed_hosts: list[str]
     https_only: bool
     public_url: str
@@ -135,6 +138,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         email=_email(variables),
         webhook_allow=_networks(variables, "WEBHOOK_ALLOW"),
         probe_allow=_networks(variables, "PROBE_ALLOW"),
+        prometheus_allow=_networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
         allowed_hosts=_hosts(variables),
         https_only=_flag(variables, "HTTPS_ONLY"),
         public_url=_public_url(variables),
@@ -251,9 +255,10 @@ def _pattern(text: str) -> tuple[str, str]:
     return dead, origin
 
 
-def _networks(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Networks (CIDR) that may be reached although they are not public: by webhooks, by probes."""
-    networks = [text.strip() for text in variables.get(name, "").split(",")]
+def _networks(variables: Mapping[str, str], name: str, usual: str = "") -> tuple[str, ...]:
+    """Networks (CIDR) that may be reached although they are not public: by webhooks, by probes, by
+    questions to Prometheus servers."""
+    networks = [text.strip() for text in variables.get(name, usual).split(",")]
     networks = [text for text in networks if text]
     for network in networks:
         try:

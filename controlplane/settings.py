@@ -7,7 +7,7 @@ from typing import Any
 from csp.constants import NONE, SELF
 from psycopg.conninfo import conninfo_to_dict
 
-from controlplane import environment, logs
+from controlplane import assets, environment, logs
 from controlplane.core.wire import LARGEST_BODY
 
 ENV = environment.read()
@@ -134,6 +134,7 @@ SLACK = ENV.slack
 EMAIL = ENV.email
 WEBHOOK_ALLOW = ENV.webhook_allow
 PROBE_ALLOW = ENV.probe_allow
+PROMETHEUS_ALLOW = ENV.prometheus_allow
 PUBLIC_URL = ENV.public_url
 DATA_UPLOAD_MAX_MEMORY_SIZE = LARGEST_BODY
 
@@ -203,7 +204,11 @@ TIME_ZONE = ENV.time_zone
 
 STATIC_URL = "/static/"
 STATIC_ROOT = ENV.data_dir / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "controlplane.assets.Finder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+]
+STATICFILES_DIRS = assets.folders(BASE_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},

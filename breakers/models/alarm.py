@@ -1,4 +1,4 @@
-"""What rules and probes have found wrong."""
+"""What policies for outages and probes have found wrong."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,11 +7,9 @@ from breakers.models.registry import Service
 
 
 class Alarm(models.Model):
-    """A rule that does not hold for something (`core->oracle`, `core/llm`), from `since` until
-    `closed_at`. `value` and `limit` are in the rule's unit, as last seen at `seen_at`.
-
-    `told_at` is when people were told that it began, `told_alone` whether in a message of its own,
-    and `over_told_at` when they were told that it ended."""
+    """A rule that does not hold for a dependency (`core->oracle`), from `since` until `closed_at`:
+    there is one, `outage`. `value` and `limit` are shares (0 to 1) of its instances, as last seen
+    at `seen_at`. What threshold rules find is an alert, of no business of ours."""
 
     rule = models.CharField(max_length=40)
     subject = models.CharField(max_length=250)
@@ -22,9 +20,6 @@ class Alarm(models.Model):
     since = models.DateTimeField()
     seen_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
-    told_at = models.DateTimeField(null=True, blank=True)
-    told_alone = models.BooleanField(default=False)
-    over_told_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -34,9 +29,6 @@ class Alarm(models.Model):
         ]
         indexes = [
             models.Index(fields=["since"], name="alarm_by_time"),
-            models.Index(
-                fields=["since"], condition=Q(over_told_at__isnull=True), name="alarm_to_tell"
-            ),
         ]
 
     def __str__(self) -> str:

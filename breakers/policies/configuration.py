@@ -5,21 +5,21 @@ A file that is not there leaves alone what it would say. One that is there says 
 dependency that `breaker.yaml` does not name has no breaker by policy.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from breakers import names
 from breakers.policies.parameters import TIERS
+from controlplane.core.configuration.files import parse
 from controlplane.core.errors import InvalidInput
+from controlplane.core.values import put as _note
 
 Entries = dict[str, dict[str, Any]]
 
 SERVICES, TIMEOUT, BREAKER = "services.yaml", "timeout.yaml", "breaker.yaml"
-RETRY, BULKHEAD, FALLBACK, SLO = "retry.yaml", "bulkhead.yaml", "fallback.yaml", "slo.yaml"
-FILES = (SERVICES, TIMEOUT, BREAKER, RETRY, BULKHEAD, FALLBACK, SLO)
+RETRY, BULKHEAD, FALLBACK = "retry.yaml", "bulkhead.yaml", "fallback.yaml"
+FILES = (SERVICES, TIMEOUT, BREAKER, RETRY, BULKHEAD, FALLBACK)
 """In the order they are read."""
 PARTS = {
     SERVICES: ("services", "channels", "stages"),
@@ -162,47 +162,10 @@ def _remarks(files: Mapping[str, Any]) -> Iterator[str]:
     tiers = files.get(BULKHEAD, {}).get("tiers")
     for tier in (one for one in tiers or () if one not in TIERS):
         yield f"{BULKHEAD}: only this folder knows the tier {tier}: its numbers are taken."
-    if SLO in files:
-        said = ", ".join(map(str, files[SLO])) or "nothing"
-        yield f"{SLO} is well-formed ({said}); nothing in this console reads it yet."
 
 
 def _file(name: str, text: str, errors: dict[str, list[str]]) -> dict[str, Any]:
-    try:
-        found = yaml.load(text, Loader=_Loader)  # noqa: S506 - it is a SafeLoader
-    except yaml.YAMLError as error:
-        _note(errors, name, " ".join(str(error).split()))
-        return {}
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        _note(errors, name, "Must be keys with values.")
-        return {}
-    for key in found.keys() - {*PARTS.get(name, found)}:
+    found = parse(name, text, errors)
+    for key in found.keys() - {*PARTS[name]}:
         _note(errors, f"{name}: {key}", f"Unknown; there are {', '.join(PARTS[name])}.")
     return found
-
-
-def _note(errors: dict[str, list[str]], where: str, said: str) -> None:
-    errors.setdefault(where, []).append(said)
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without objects, and without keys that stand twice: the first would be lost silently."""
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[Any] = set()
-    for key, _ in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value!r} is there twice", problem_mark=key.start_mark
-                )
-            seen.add(key.value)
-    loader.flatten_mapping(node)
-    return loader.construct_mapping(node, deep=True)
-
-
-_construct: Callable[[_Loader, yaml.MappingNode], dict[Any, Any]] = _mapping
-_Loader.add_constructor("tag:yaml.org,2002:map", _construct)

@@ -1,41 +1,29 @@
-"""Reading one value of a policy as strictly as JSON is: 5 is a number, "5" and true are not. Pure.
+"""Reading one value of a policy, by its parameter: what the house reads everywhere, and words and
+chains. Pure."""
 
-Each reader notes what is wrong under the value's path and goes on, so that all of it is told.
-"""
-
-import math
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any
 
 from breakers.policies.parameters import Parameter
+from controlplane.core.values import (
+    LONGEST_WORD,
+    Errors,
+    choice,
+    is_finite,
+    number,
+    put,
+    refuse_unknown,
+    text,
+    whole,
+)
 
-Errors = dict[str, list[str]]
+__all__ = [
+    "Errors", "are_numbers", "chain", "choice", "number", "put", "read", "refuse_unknown", "text",
+    "whole", "words",
+]  # fmt: skip
 
-LONGEST_WORD = 120
 LONGEST_HOP = 300
 MOST_IN_HOP = 10
-MOST_UNKNOWN = 20
-
-
-def put(errors: Errors, path: str, said: str) -> None:
-    errors.setdefault(path, []).append(said)
-
-
-def refuse_unknown(
-    section: str, given: Mapping[str, Any], known: Iterable[str], errors: Errors
-) -> None:
-    """A parameter that nobody knows would be a policy that nobody follows."""
-    names = list(known)
-    unknown = [str(name) for name in given if name not in names]
-    # To look for what was meant takes a moment each, and the given names may be many and long.
-    for name in unknown[:MOST_UNKNOWN]:
-        shown = name[:LONGEST_WORD]
-        path = f"{section}.{shown}" if section else shown
-        meant = get_close_matches(shown, names, n=1)
-        put(errors, path, f"Unknown; did you mean {meant[0]}?" if meant else "Unknown.")
-    if len(unknown) > MOST_UNKNOWN:
-        put(errors, section or "fields", f"{len(unknown) - MOST_UNKNOWN:,} more are unknown.")
 
 
 def read(parameter: Parameter, value: Any, errors: Errors) -> Any:
@@ -59,44 +47,8 @@ def read(parameter: Parameter, value: Any, errors: Errors) -> Any:
             return text(path, value, int(most or 0), errors)
 
 
-def whole(path: str, value: Any, least: float | None, most: float | None, errors: Errors) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        put(errors, path, "Must be a whole number, without quotes.")
-        return 0
-    _within(path, value, least, most, errors)
-    return value
-
-
-def number(path: str, value: Any, least: float | None, most: float | None, errors: Errors) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
-        put(errors, path, "Must be a number, without quotes.")
-        return 0.0
-    _within(path, value, least, most, errors)
-    return int(value) if value == int(value) else value
-
-
 def are_numbers(*found: Any) -> bool:
     return all(isinstance(one, int | float) for one in found)
-
-
-def choice(path: str, value: Any, choices: tuple[str, ...], errors: Errors) -> str:
-    if value not in choices:
-        put(errors, path, f"Must be one of {', '.join(choices)}.")
-        return ""
-    return str(value)
-
-
-def text(path: str, value: Any, longest: int, errors: Errors) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        put(errors, path, "Must be a string.")
-        return ""
-    if len(value) > longest:
-        put(errors, path, f"At most {longest} characters.")
-    elif any(ord(one) < 32 and one not in "\n\t" for one in value):
-        put(errors, path, "Leave out control characters.")
-    return value.strip()
 
 
 def words(path: str, value: Any, most: int, errors: Errors) -> list[str | int]:
@@ -143,18 +95,4 @@ def _is_hop_object(hop: Any) -> bool:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= LONGEST_HOP and value.isprintable()
-    return isinstance(value, int | float) and _is_finite(value)
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # A whole number beyond what a float can hold.
-        return False
-
-
-def _within(
-    path: str, value: float, least: float | None, most: float | None, errors: Errors
-) -> None:
-    if (least is not None and value < least) or (most is not None and value > most):
-        put(errors, path, f"Must be from {least or 0:g} to {most or 0:,g}.")
+    return isinstance(value, int | float) and is_finite(value)

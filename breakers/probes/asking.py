@@ -14,9 +14,9 @@ import httpx
 
 from breakers.probes import guard
 from breakers.probes.guard import Target
-from controlplane.core.outbox.transports import names
-from controlplane.core.outbox.transports.failures import TransientFailure
-from controlplane.core.outbox.transports.guarded import Address
+from controlplane.core.outside import names
+from controlplane.core.outside.allowance import Address
+from controlplane.core.outside.failures import Unresolved
 
 SECONDS = 2.0
 LOOK_UP_SECONDS = 1.8
@@ -73,8 +73,8 @@ async def _ask(url: str, look_up: LookUp) -> Result:
             error = await _asked(guard.parsed(url), look_up)
     except guard.Refused as refused:
         return Result(None, 0.0, str(refused))
-    except TransientFailure as failure:
-        error = failure.reason
+    except Unresolved as failure:
+        error = str(failure)
     except (TimeoutError, httpx.TimeoutException):
         error = f"no answer within {SECONDS:g} s"
     except (OSError, httpx.HTTPError, httpx.InvalidURL) as problem:

@@ -10,6 +10,7 @@ from breakers import telling
 from breakers.models import Probe, Service
 from breakers.probes import asking, judge
 from breakers.probes.asking import Result
+from controlplane.core import runbooks
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
@@ -121,7 +122,12 @@ def _facts(probe: Probe, before: judge.Standing) -> Mapping[str, object]:
         "fails": "; ".join(service.loses) or None,
         "works": "; ".join(service.keeps) or None,
         "owner": service.owner or None,
-        "runbook": service.runbook_url or None,
+        "runbook": service.runbook_url or _runbook(service) or None,
         "since_at": timestamp(before.since) if before.since else None,
         "path": "/breakers/infrastructure/",
     }
+
+
+def _runbook(service: Service) -> str:
+    """That of this installation which fits it."""
+    return runbooks.address(runbooks.about(kind="away", service=service.pk, subject=service.pk))

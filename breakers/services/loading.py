@@ -1,7 +1,7 @@
-"""Loading a configuration folder: all of it or nothing, and what that changes."""
+"""Loading the files about services, dependencies and channels, and what that changes."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -9,20 +9,14 @@ from django.db import transaction
 from breakers import names, publication
 from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
-from breakers.policies.configuration import FILES, Configuration
 from breakers.policies.documents import COLUMNS
 from breakers.services import catalogue, registry
 from breakers.services.permission import require_admin
-from breakers.services.plans import CHANGED, KEPT, NEW, SAME, Change, Plan, Write, plan
+from breakers.services.plans import Plan, Write, plan
 from controlplane.core.actors import Actor
-from controlplane.core.audit import services as audit
-from controlplane.core.errors import InvalidInput
+from controlplane.core.configuration.plans import REASON, Loaded
 from controlplane.core.live.notes import changed
 
-__all__ = ["CHANGED", "KEPT", "NEW", "SAME", "Change", "Plan", "load", "load_folder"]
-
-REASON = "config load"
-LARGEST_FILE = 4 * 1024 * 1024
 WRITTEN_AT_ONCE = 500
 POLICY = (
     *COLUMNS, "document", "on_outage", "version", "registered_at", "changed_at", "removed_at",
@@ -31,13 +25,8 @@ POLICY = (
 
 
 def load(
-    wanted: Configuration,
-    *,
-    keep_edited: bool = False,
-    dry_run: bool = False,
-    actor: Actor,
-    now: datetime,
-) -> Plan:
+    texts: dict[str, str], *, keep_edited: bool, dry_run: bool, actor: Actor, now: datetime
+) -> Loaded:
     """Have everything the files name be as they say. What they don't name is left alone.
 
     All of it is one version, told once. With `keep_edited`, what somebody changed by hand after it
@@ -45,45 +34,27 @@ def load(
     if there is no room; then nothing has changed.
     """
     require_admin(actor)
+    wanted = configuration.read(texts)
     found = plan(wanted, keep_edited=keep_edited)
     if dry_run or not found.writes:
-        return found
+        return _loaded(found)
     with transaction.atomic():
         head = publication.lock()
         # Once more: what it was compared with may have changed before the lock.
         found = plan(wanted, keep_edited=keep_edited)
         told = _write_catalogue(found, now)
         told += _write_dependencies(found.of("dependency"), head, now)
-        audit.record_many([{**row, "actor": actor, "now": now} for row in told])
-    return found
-
-
-def load_folder(folder: Path, **how: Any) -> Plan:
-    """The same from the files in a folder."""
-    return load(configuration.read(read_files(folder)), **how)
-
-
-def read_files(folder: Path) -> dict[str, str]:
-    """The texts of the files that are there. Raises :class:`InvalidInput`."""
-    if not folder.is_dir():
-        raise InvalidInput({str(folder): ["There is no such folder."]})
-    texts = {}
-    for name in FILES:
-        path = folder / name
-        if not path.exists():
-            continue
-        try:
-            if path.stat().st_size > LARGEST_FILE:
-                raise InvalidInput({name: [f"Larger than {LARGEST_FILE // 1024} KiB."]})
-            texts[name] = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput({name: [f"Can't be read: {error}."]}) from error
-    return texts
+    return _loaded(found, told)
 
 
 def nothing_yet() -> bool:
     """Whether nobody has ever registered anything here."""
     return not (Registry.objects.filter(version__gt=0).exists() or Service.objects.exists())
+
+
+def _loaded(found: Plan, told: Sequence[dict[str, Any]] = ()) -> Loaded:
+    elsewhere = tuple(f"dependency {name}" for name in found.elsewhere)
+    return Loaded(found.changes, found.remarks, elsewhere, told)
 
 
 def _write_catalogue(found: Plan, now: datetime) -> list[dict[str, Any]]:

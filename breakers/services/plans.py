@@ -7,28 +7,18 @@ from typing import Any
 from breakers.models import Dependency
 from breakers.policies import configuration
 from breakers.policies.configuration import Configuration, where
-from breakers.policies.documents import Difference, differences
+from breakers.policies.documents import differences
 from breakers.services import catalogue, registry
-from controlplane.core.audit.models import AuditEntry
+from controlplane.core.configuration.plans import CHANGED, KEPT, NEW, SAME, Change, edited_by_hand
 from controlplane.core.errors import InvalidInput
 
-CONSOLE = ("user", "token", "slack")
-"""Types of actors whose changes were made by hand rather than by loading files."""
-NEW, CHANGED, SAME, KEPT = "new", "changed", "same", "kept"
+ACTIONS = [
+    f"{kind}.{did}"
+    for kind in ("dependency", "service", "channel")
+    for did in ("registered", "changed", "removed")
+]
 
 Said = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Change:
-    """What loading does with one service, dependency or channel. `edited` says who had changed it
-    by hand since, and when; empty if nobody had."""
-
-    kind: str
-    name: str
-    outcome: str
-    differences: tuple[Difference, ...] = ()
-    edited: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,9 +39,6 @@ class Plan:
     elsewhere: tuple[str, ...]
     """Dependencies that are registered and stand in no file; they are left alone."""
 
-    def count(self, outcome: str) -> int:
-        return sum(change.outcome == outcome for change in self.changes)
-
     def of(self, kind: str) -> list[Write]:
         return [one for one in self.writes if one.kind == kind]
 
@@ -59,7 +46,7 @@ class Plan:
 def plan(wanted: Configuration, *, keep_edited: bool = False) -> Plan:
     """Compare the files with what is registered. Raises :class:`InvalidInput`, which names file and
     key of everything that is wrong."""
-    run = _Run(wanted, keep_edited, _edited_by_hand())
+    run = _Run(wanted, keep_edited, edited_by_hand(ACTIONS))
     known = {row.name: registry.said(row) for row in Dependency.objects.registered()}
     _services(run)
     _channels(run)
@@ -102,10 +89,10 @@ class _Run:
         except InvalidInput as error:
             self.errors.update({place(path): said for path, said in error.errors.items()})
             return
-        found = tuple(differences(before, after))
+        found = differences(before, after)
         outcome = NEW if before is None else CHANGED if found else SAME
         by_hand = by_hand if outcome != SAME else ""
-        self.changes.append(Change(kind, name, outcome, found, by_hand))
+        self.changes.append(Change(kind, name, outcome, tuple(map(str, found)), by_hand))
         if before != after:
             self.writes.append(Write(kind, name, before, after))
 
@@ -161,20 +148,3 @@ def _dependencies(run: _Run, known: Mapping[str, Said | None]) -> None:
 
 def _place(part: str, name: str) -> Callable[[str], str]:
     return lambda path: f"{configuration.SERVICES}: {part}: {name}: {path}"
-
-
-def _edited_by_hand() -> dict[str, str]:
-    """What people and programs changed last, by what it is, with who and when."""
-    kinds = ("dependency", "service", "channel")
-    actions = [f"{kind}.{did}" for kind in kinds for did in ("registered", "changed", "removed")]
-    last = (
-        AuditEntry.objects.filter(action__in=actions)
-        .order_by("target", "-id")
-        .distinct("target")
-        .values_list("target", "actor_type", "actor_name", "action", "at")
-    )
-    return {
-        target: f"{action.partition('.')[2]} by {kind}:{name} on {at:%Y-%m-%d %H:%M} UTC"
-        for target, kind, name, action, at in last
-        if kind in CONSOLE
-    }

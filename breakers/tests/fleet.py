@@ -2,7 +2,7 @@
 choosing."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from django.db import connection, transaction
 
-from breakers import names, turns
+from breakers import names
 from breakers.models import BreakerState, Dependency, Minute, Service, Transition
 from controlplane.core.models import Instance
 from controlplane.core.outbox.models import OutboxMessage
@@ -86,13 +86,13 @@ def transition(
 
 
 @contextmanager
-def doing(turn: str) -> Iterator[None]:
-    """Somebody else is at a turn meanwhile."""
+def doing(turn: Callable[[], object]) -> Iterator[None]:
+    """Somebody else is at a turn meanwhile, which `turn` takes."""
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
         with transaction.atomic():
-            turns.alone(turn)
+            turn()
             held.set()
             done.wait(10)
         connection.close()

@@ -1,9 +1,10 @@
-"""Alarms from what is reported: begun once, told once, and over after two clean minutes."""
+"""What is reported beyond a limit is an alert: begun once, told once, and over after two clean
+minutes."""
 
 import pytest
 
-from breakers.alarms.services import look
-from breakers.models import Alarm
+from breakers.readings import openings
+from breakers.tests.alerted import look, standing
 from breakers.tests.fleet import (
     MINUTE,
     NOW,
@@ -19,6 +20,8 @@ from breakers.tests.fleet import (
 )
 from controlplane.core.models import Instance, Tick
 from controlplane.core.outbox import wordings
+from slo.judging import locks
+from slo.models import Alert
 
 pytestmark = pytest.mark.django_db
 
@@ -26,12 +29,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _somewhere(settings):
     reachable(settings)
-
-
-def standing():
-    return set(
-        Alarm.objects.filter(closed_at__isnull=True).values_list("rule", "subject").distinct()
-    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +72,7 @@ def test_minutes_are_added_up_and_old_ones_left_out():
     look(NOW)
 
     assert standing() == {("timeout_rate", ORACLE)}
-    assert Alarm.objects.get().evidence["calls"] == 21
+    assert Alert.objects.get().evidence["calls"] == 21
 
 
 def test_an_open_breaker_is_an_alarm_told_in_its_own_thread():
@@ -86,12 +83,15 @@ def test_an_open_breaker_is_an_alarm_told_in_its_own_thread():
     look(NOW)
     look(NOW + 10 * SECOND)
 
-    (message,) = told("breaker.alarm")
+    (message,) = told("slo.alert")
     assert message.subject == "dependency:core->oracle"
     notice = wordings.notice(message.event, message.payload)
     assert notice.title == "The breaker of core->oracle is open in 1 of 2 instances"
     assert ("Owner", "search team") in notice.lines
-    assert notice.path == "/breakers/core/oracle/"
+    assert ("What to do", openings.TO_DO) in notice.lines
+    alert = Alert.objects.get()
+    assert (alert.path, alert.service) == ("/breakers/core/oracle/", "core")
+    assert notice.path == f"/alerts/{alert.pk}/"
 
 
 def test_alarms_that_go_on_keep_what_was_seen_last():
@@ -102,7 +102,7 @@ def test_alarms_that_go_on_keep_what_was_seen_last():
 
     assert look(NOW + 10 * SECOND) == 0
 
-    kept = {one.rule: (one.value, one.seen_at) for one in Alarm.objects.all()}
+    kept = {one.rule: (one.latest["value"], one.firing_at) for one in Alert.objects.all()}
     assert kept == {
         "breaker_open": (2, NOW + 10 * SECOND),
         "timeout_rate": (0.5, NOW + 10 * SECOND),
@@ -130,7 +130,7 @@ def test_it_is_over_after_two_clean_minutes_and_told_in_the_thread():
     assert look(NOW + 3 * MINUTE) == 1
 
     assert standing() == set()
-    (message,) = told("breaker.alarm_over")
+    (message,) = told("slo.alert_over")
     assert message.subject == "dependency:core->oracle"
     assert look(NOW + 4 * MINUTE) == 0
 
@@ -147,11 +147,9 @@ def test_a_full_bulkhead_is_an_alarm_over_all_instances_of_a_service():
     look(NOW)
 
     assert standing() == {("concurrency", "core/llm")}
-    alarm = Alarm.objects.get()
-    assert alarm.value == pytest.approx(0.85)
-    assert alarm.evidence["said"] == (
-        "The bulkhead core/llm is 85 % full (80 % at most; 2 instances)"
-    )
+    alert = Alert.objects.get()
+    assert alert.evidence["value"] == pytest.approx(0.85)
+    assert alert.said == ("The bulkhead core/llm is 85 % full (80 % at most; 2 instances)")
 
 
 def test_silence_ends_no_alarm_until_it_has_lasted_five_minutes():
@@ -183,7 +181,7 @@ def test_a_breaker_that_opened_between_two_looks_is_an_alarm_and_told_as_short()
     assert look(NOW) == 1
     assert look(NOW + 10 * SECOND) == 0
 
-    (message,) = told("breaker.alarm")
+    (message,) = told("slo.alert")
     assert message.payload["said"] == (
         "The breaker of core->oracle opened for a moment, in 1 of 2 instances"
     )
@@ -201,7 +199,7 @@ def test_what_did_not_open_just_now_is_no_alarm(path, at):
 
 def test_a_trip_during_a_pause_of_the_clockwork_is_found_afterwards():
     about = dependency()
-    Tick.objects.create(name="breakers.alarms", ran_at=NOW - 4 * MINUTE, ran_by="worker")
+    Tick.objects.create(name="slo.thresholds", ran_at=NOW - 4 * MINUTE, ran_by="worker")
     transition(about, 1, "closed>open", NOW - 3 * MINUTE)
 
     assert look(NOW) == 1
@@ -228,13 +226,13 @@ def test_more_than_three_at_once_are_told_together_and_end_together():
 
     look(NOW + 3 * MINUTE)
 
-    assert not told("breaker.alarm")
-    assert not told("breaker.alarm_over")
-    (begun,) = told("breakers.alarms")
+    assert not told("slo.alert")
+    assert not told("slo.alert_over")
+    (begun,) = told("slo.alerts")
     assert begun.payload["count"] == 5
-    (over,) = told("breakers.alarms_over")
+    (over,) = told("slo.alerts_over")
     assert over.payload["count"] == 5
-    assert begun.subject == over.subject == "alarms:breakers"
+    assert begun.subject == over.subject == "alerts:many"
 
 
 def test_a_storm_is_summed_up_once_a_minute():
@@ -248,8 +246,8 @@ def test_a_storm_is_summed_up_once_a_minute():
         look(at)
     look(NOW + 130 * SECOND)
 
-    counts = [one.payload["count"] for one in told("breakers.alarms")]
-    assert len(told("breaker.alarm")) == 2
+    counts = [one.payload["count"] for one in told("slo.alerts")]
+    assert len(told("slo.alert")) == 2
     assert len(counts) == 3
     assert sum(counts) == 22
 
@@ -264,15 +262,15 @@ def test_a_fourth_within_a_minute_is_told_with_the_group():
 
     look(NOW + 10 * SECOND)
 
-    assert len(told("breaker.alarm")) == 3
-    assert [one.payload["count"] for one in told("breakers.alarms")] == [1]
+    assert len(told("slo.alert")) == 3
+    assert [one.payload["count"] for one in told("slo.alerts")] == [1]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_who_comes_while_another_looks_leaves_it_to_that_one():
     dependency()
     reports("core/a1", "open")
-    with doing("alarms"):
+    with doing(lambda: locks.alone(locks.THRESHOLDS)):
         meanwhile = look(NOW)
 
     assert meanwhile == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from breakers import conditions
+from breakers import conditions, turns
 from breakers.conditions import Known
 from breakers.models import Probe
 from breakers.states.troubled import Troubled
@@ -228,7 +228,7 @@ def test_causes_beyond_fifty_are_summed_up():
 def test_who_comes_while_another_looks_reports_nothing_that_is_old():
     dependency()
     reports("core/a1", "open")
-    with doing("conditions"):
+    with doing(lambda: turns.alone("conditions")):
         meanwhile = conditions.look(NOW)
 
     assert not meanwhile

@@ -198,7 +198,7 @@ def test_anchor_may_be_merged_and_overruled():
             {"timeout": "dependencies: {a->b: {}}", "breaker": "breakers: {a->c: {}}"},
             "breaker.yaml: breakers: a->c",
         ),
-        ({"slo": "a: !!python/object/apply:os.system [ls]"}, "slo.yaml"),
+        ({"retry": "a: !!python/object/apply:os.system [ls]"}, "retry.yaml"),
         ({}, "folder"),
     ],
 )

@@ -3,9 +3,9 @@
 import pytest
 
 from breakers import metrics
-from breakers.alarms.services import look
 from breakers.conditions import look as look_at_conditions
 from breakers.models import Dependency, Probe
+from breakers.outages import services as outages
 from breakers.services import overrides
 from breakers.tests.fleet import NOW, SECOND, dependency, reports, service
 from controlplane.core.actors import system
@@ -75,15 +75,16 @@ def test_overrides_are_told_by_mode_and_go_back_to_zero():
     assert after["switchgear_breaker_overrides", "forced_open"] == 0
 
 
-def test_alarms_probes_and_the_level_are_told():
-    dependency()
+def test_outages_probes_and_the_level_are_told():
+    dependency(on_outage={"action": "trip", "switch": "segment:oracle", "for_seconds": 2})
+    assert said(metrics.alarms)["switchgear_breaker_alarms", "outage"] == 0
     reports("core/a1", "open")
     service("redis", probe_url="tcp://redis:6379")
     Probe.objects.create(service_id="redis", is_away=True, since=NOW)
-    look(NOW)
+    outages.look(NOW)
     look_at_conditions(NOW)
 
-    assert said(metrics.alarms)["switchgear_breaker_alarms", "breaker_open"] == 1
+    assert said(metrics.alarms)["switchgear_breaker_alarms", "outage"] == 1
     found = said(metrics.standing)
     assert found["switchgear_degradation_level",] >= 1
     assert found["switchgear_probe_up", "redis"] == 0

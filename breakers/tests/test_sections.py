@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from breakers import attention, report
-from breakers.alarms.services import look
 from breakers.map import dependents
 from breakers.models import Dependency, Probe
 from breakers.services import overrides
@@ -15,7 +14,6 @@ from breakers.tests.fleet import (
     NOW,
     SECOND,
     dependency,
-    minute,
     reports,
     service,
     transition,
@@ -134,18 +132,6 @@ def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
     assert found.detail.startswith("1 of 2 instances go by it, not core/a2.")
 
 
-def test_alarms_wait_but_not_twice_with_an_open_breaker():
-    about = dependency(criticality="high")
-    reports("core/a1", "open")
-    minute(about, success=50, timeout=50)
-    look(NOW)
-
-    found = attention.alarms(NOW)
-
-    assert [one.title[:12] for one in found] == ["50 % of the "]
-    assert found[0].path == "/breakers/core/oracle/"
-
-
 def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():
     for slug, level in (("redis", 2), ("weaver", 1)):
         service(slug, name=slug.title(), level=level, probe_url="tcp://redis:6379")
@@ -165,7 +151,7 @@ def test_every_source_is_asked_by_the_page():
     assert asked >= {
         attention.open_breakers,
         attention.forced,
-        attention.alarms,
+        attention.outages,
         attention.away,
     }
     assert {report.breakers, report.overrides} <= set(sections.report_sources())

@@ -6,7 +6,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate
+from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate, Hold
 from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.instances.models import Acknowledgement, Instance
 from controlplane.core.interactions.models import AnsweredRequest
@@ -31,6 +31,7 @@ __all__ = [
     "ExternalVerdict",
     "Gate",
     "Heartbeat",
+    "Hold",
     "IdempotencyKey",
     "Instance",
     "Job",

@@ -9,6 +9,7 @@ from controlplane.core.interactions import urls as interactions
 from controlplane.core.jobs import urls as jobs
 from controlplane.core.outbox import urls as outbox
 from controlplane.core.people import views as people
+from controlplane.core.runbooks import urls as runbooks
 from controlplane.core.targets import urls as targets
 
 urlpatterns = [
@@ -23,5 +24,6 @@ urlpatterns = [
     *interactions.urlpatterns,
     *jobs.urlpatterns,
     *outbox.urlpatterns,
+    *runbooks.urlpatterns,
     *targets.urlpatterns,
 ]

@@ -70,7 +70,7 @@ def unreadable(
             f"The {called} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are kept. "
             "Put the summary here and the rest in the evidence or the incident."
         ]
-    if refused := sorted({f"U+{ord(c):04X}" for c in text if _is_refused(c)}):
+    if refused := sorted({f"U+{ord(c):04X}" for c in text if is_refused(c)}):
         return [
             f"The {called} contains control characters ({', '.join(refused[:5])}). "
             "Type it again, or paste it as plain text."
@@ -109,10 +109,10 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _is_refused(character: str) -> bool:
-    if character in _OVERRIDES:
-        return True
-    return unicodedata.category(character) in {"Cc", "Cs"} and character not in _LINE_CHARACTERS
+def is_refused(character: str) -> bool:
+    """Whether a character makes a text read other than it is, or can't be kept at all."""
+    is_control = unicodedata.category(character) in {"Cc", "Cs"}
+    return character in _OVERRIDES or (is_control and character not in _LINE_CHARACTERS)
 
 
 # --- folding: one spelling for what reads the same

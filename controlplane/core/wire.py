@@ -8,9 +8,13 @@ LARGEST_BODY = 64 * 1024  # bytes of a request
 LARGEST_REPORT_BODY = 512 * 1024  # an instance may have hundreds of breakers
 LARGEST_HOOK_BODY = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
 LARGEST_LETTER_BODY = 1024 * 1024  # a message that somebody corrected
+LARGEST_OPENSLO_BODY = 1024 * 1024  # a file of all objectives of a house
+LARGEST_SLI_BODY = 4 * 1024 * 1024  # ten thousand points
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
+OPENSLO = "/api/v1/openslo"
 REPORT = "/api/v1/report"
+SLI = "/api/v1/sli"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 LIVE_CHANNEL = "switchgear:live"
@@ -24,6 +28,10 @@ def largest_body(path: str) -> int:
         return LARGEST_HOOK_BODY
     if path.startswith(LETTERS):
         return LARGEST_LETTER_BODY
+    if path.removesuffix("/") == OPENSLO:
+        return LARGEST_OPENSLO_BODY
+    if path.removesuffix("/") == SLI:
+        return LARGEST_SLI_BODY
     return LARGEST_REPORT_BODY if path.removesuffix("/") == REPORT else LARGEST_BODY
 
 

@@ -73,12 +73,18 @@ STORE_ROW = """
         resilience = coalesce(%s::jsonb, resilience)
     WHERE id = %s
 """
+# For gates, and to be added to the minutes of SLOs: what is read once is written once.
 COUNTED = """
+    WITH counted AS (
+        SELECT * FROM json_to_recordset(%s::json)
+             AS told (slo text, instance text, began_at timestamptz, ended_at timestamptz,
+                      good bigint, total bigint)
+    ), added AS (
+        INSERT INTO slo_reported (slo, instance, began_at, ended_at, good, total)
+        SELECT slo, instance, began_at, ended_at, good, total FROM counted
+    )
     INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)
-    SELECT counted.*
-    FROM json_to_recordset(%s::json)
-         AS counted (slo text, instance text, began_at timestamptz, ended_at timestamptz,
-                     good bigint, total bigint)
+    SELECT slo, instance, began_at, ended_at, good, total FROM counted
 """
 COUNT = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) AS those"
 KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"

@@ -43,6 +43,7 @@ def read(tmp_path, **variables):
         ("EMAIL_URL", "smtp://mail.example.org?from=nobody"),
         ("WEBHOOK_ALLOW", "10.0.0.0/33"),
         ("WEBHOOK_ALLOW", "intranet"),
+        ("PROMETHEUS_ALLOW", "prometheus"),
     ],
 )
 def test_a_wrong_value_names_its_variable(tmp_path, name, value):
@@ -54,6 +55,12 @@ def test_a_url_may_name_several_hosts(tmp_path):
     url = "postgresql://app@a:5432,b:5433/x"
 
     assert read(tmp_path, DATABASE_URL=url).database.url == url
+
+
+def test_a_prometheus_may_stand_in_a_network_of_ones_own_unless_others_are_named(tmp_path):
+    assert "127.0.0.0/8" in read(tmp_path).prometheus_allow
+    assert read(tmp_path, PROMETHEUS_ALLOW="10.1.0.0/16").prometheus_allow == ("10.1.0.0/16",)
+    assert read(tmp_path, PROMETHEUS_ALLOW="").prometheus_allow == ()
 
 
 def test_without_a_mail_server_there_is_no_host(tmp_path):

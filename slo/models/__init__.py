@@ -1,12 +1,13 @@
 """The tables of this app, gathered for Django from the rooms they live in."""
 
 from slo.models.alerts import Alert, ThresholdRule
-from slo.models.counters import Batch, Hour, Minute, Reported, Sample, Series, Sli
+from slo.models.counters import Batch, Delayed, Hour, Minute, Reported, Sample, Series, Sli
 from slo.models.objective import Exclusion, Slo, Standing, Turn
 
 __all__ = [
     "Alert",
     "Batch",
+    "Delayed",
     "Exclusion",
     "Hour",
     "Minute",

@@ -51,7 +51,8 @@ class Alert(models.Model):
     threshold rule. `subject` is the SLO's name, or what the figure is of (`core->oracle`,
     `segment:finance`). `firing_at` is the last minute in which it fired, by which it resolves;
     unknown neither opens nor resolves. `evidence` is what was counted when it opened, and `latest`
-    when it was last judged. `told_at` and `over_told_at` say when people were told.
+    when it was last judged. Messages about it share the thread of `thread`, if that names one, and
+    say `facts` besides. `told_at` and `over_told_at` say when people were told.
     """
 
     class Kind(models.TextChoices):
@@ -68,6 +69,8 @@ class Alert(models.Model):
     label = models.CharField(max_length=8)
     said = models.CharField(max_length=500)
     path = models.CharField(max_length=500, blank=True)
+    thread = models.CharField(max_length=120, blank=True)
+    facts = models.JSONField(default=dict, blank=True)
     opened_at = models.DateTimeField()
     firing_at = models.DateTimeField()
     evidence = models.JSONField(default=dict)

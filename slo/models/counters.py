@@ -10,6 +10,8 @@ from django.db.models import Q
 from slo.models.objective import LONGEST_NAME, Slo
 
 LONGEST_SOURCE = 200
+IMPORTED = "import"
+"""The source of what was read from files: its samples are kept as long as its history."""
 
 
 class Sli(models.Model):
@@ -17,7 +19,8 @@ class Sli(models.Model):
     `service`, at most `edge_ms`; events without limit have no edge).
 
     `first` and `last` are the minutes of its first and last row. `source_error` is why its source
-    could not be read last, with `asked_to` the last minute it was asked for.
+    could not be read last, with `asked_to` the last minute it was asked for; it is asked again
+    after `ask_after`, which is also the lease of whoever asks it now.
     """
 
     slo = models.OneToOneField(Slo, on_delete=models.CASCADE, null=True, blank=True)
@@ -27,6 +30,7 @@ class Sli(models.Model):
     first = models.IntegerField(null=True, blank=True)
     last = models.IntegerField(null=True, blank=True)
     asked_to = models.IntegerField(null=True, blank=True)
+    ask_after = models.DateTimeField(null=True, blank=True)
     source_error = models.CharField(max_length=500, blank=True)
     source_error_since = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
@@ -77,14 +81,17 @@ class Hour(models.Model):
 class Series(models.Model):
     """One boot of one source of an SLI, whose cumulative counters only grow: what it said last.
 
-    `started_at` is from when on its counters began at zero; null if nobody knows, and its first
-    sample is what is counted from.
+    `started_at` is from when on its counters began at zero, if somebody said so. `first_at` is when
+    its first sample was taken, and `counted_from` since when that counted from zero: null if it is
+    what is counted from.
     """
 
-    sli = models.ForeignKey(Sli, on_delete=models.CASCADE)
+    sli = models.ForeignKey(Sli, on_delete=models.CASCADE, db_index=False)
     source = models.CharField(max_length=LONGEST_SOURCE, db_collation="C")
     boot = models.CharField(max_length=LONGEST_SOURCE, blank=True, db_collation="C")
     started_at = models.DateTimeField(null=True, blank=True)
+    first_at = models.DateTimeField()
+    counted_from = models.DateTimeField(null=True, blank=True)
     at = models.DateTimeField()
     good = models.FloatField()
     total = models.FloatField()
@@ -94,27 +101,50 @@ class Series(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["sli", "source", "boot"], name="series_once"),
         ]
-        indexes = [models.Index(fields=["at"], name="series_by_time")]
 
     def __str__(self) -> str:
         return f"{self.source} ({self.boot})"
 
 
 class Sample(models.Model):
-    """What a series said last in a minute; kept for as long as something may still come before."""
+    """What a series said in a minute, in order; kept for as long as something may still come before
+    or between. `at` is in microseconds since 1970.
+
+    Without a constraint on `series`, which would lock its row for each of thousands a second.
+    """
 
     pk = models.CompositePrimaryKey("series_id", "minute")
-    series = models.ForeignKey(Series, on_delete=models.CASCADE, db_index=False)
+    series = models.ForeignKey(
+        Series, on_delete=models.CASCADE, db_index=False, db_constraint=False
+    )
     minute = models.IntegerField()
-    at = models.DateTimeField()
-    good = models.FloatField()
-    total = models.FloatField()
+    at = ArrayField(models.BigIntegerField())
+    good = ArrayField(models.FloatField())
+    total = ArrayField(models.FloatField())
 
     class Meta:
         indexes = [models.Index(fields=["minute"], name="sample_by_minute")]
 
     def __str__(self) -> str:
         return f"{self.series_id}@{self.minute}"
+
+
+class Delayed(models.Model):
+    """What is to be added to an SLI's minutes by a tick, because it would move too many rows at
+    once: growth between two moments (microseconds since 1970), or a span that was covered."""
+
+    sli = models.ForeignKey(Sli, on_delete=models.CASCADE)
+    began = models.BigIntegerField()
+    ended = models.BigIntegerField()
+    good = models.FloatField()
+    total = models.FloatField()
+    covers = models.BooleanField(default=False)
+
+    class Meta:
+        verbose_name_plural = "delayed"
+
+    def __str__(self) -> str:
+        return f"{self.sli_id}: {self.good} of {self.total}"
 
 
 class Batch(models.Model):

@@ -153,7 +153,7 @@ function reveal() {
 /* --- keyboard: single keys, which can be turned off, and never while somebody types */
 
 const OFF = "switchgear.shortcuts.off";
-const GO = { s: "/", b: "/breakers/", d: "/dead-letters/", m: "/breakers/map/", r: "/ramps/", p: "/approvals/", a: "/audit/" };
+const GO = { s: "/", b: "/breakers/", d: "/dead-letters/", m: "/breakers/map/", r: "/ramps/", o: "/slos/", p: "/approvals/", a: "/audit/" };
 const toggle = document.querySelector("[data-shortcuts-on]");
 let afterG = 0;
 

@@ -30,7 +30,8 @@ VERBS = ("advance", "pause", "resume", "abort")
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
 ) -> Ramp:
-    """On to the next step now: the rest of the dwell, and gates without data, are passed over.
+    """On to the next step now: the rest of the dwell, gates without data and what holds the ramp
+    are passed over.
 
     `step_index` is the step to be left, if it is said: at another nothing happens. Takes the role
     of an approver; where a manual gate waits, or all would flow too early of a switch that takes
@@ -133,7 +134,7 @@ def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> Non
     if waits:
         _be_another(found.ramp, actor, "A manual gate needs a signed-in person")
     is_early = look.step.due_at is not None and look.step.due_at > now
-    if not is_early and all(gate["verdict"] == PASS for gate in look.gates):
+    if not is_early and not look.is_held and all(gate["verdict"] == PASS for gate in look.gates):
         return
     if found.all_flows_next and needs_second_person(found.switch, at_once=True):
         what = "To let all of it flow before its dwell is over and its gates pass"

@@ -20,13 +20,15 @@ class Next(StrEnum):
 class Standing:
     """How the present step stands: `state` is that of the job (running, holding, paused).
 
-    `blind_since`: since when, past its dwell, a gate has had no data.
+    `blind_since`: since when, past its dwell, a gate has had no data. `held` says what holds it
+    whatever its gates say.
     """
 
     state: str
     dwell_until: datetime
     max_hold: timedelta
     blind_since: datetime | None = None
+    held: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,15 @@ class Decision:
 def decide(standing: Standing, seen: Sequence[Seen], now: datetime) -> Decision:
     """A failing gate ends the ramp at any time, and also while it is paused; nothing else happens
     before the dwell is over. Then all have to pass. Without data it holds, for so long; for a
-    person it holds as long as that gate itself waits."""
+    person it holds as long as that gate itself waits, and while something holds it, without limit:
+    only after that does the time without data begin."""
     failing = [one for one in seen if one.verdict == FAIL]
     if failing:
         return Decision(Next.COMPENSATE, _told("A gate fails", failing))
     if standing.state == "paused" or now < standing.dwell_until:
         return Decision(Next.STAY, blind_since=standing.blind_since)
+    if standing.held:
+        return Decision(Next.HOLD, f"Held: {'; '.join(standing.held)}.")
     if all(one.verdict == PASS for one in seen):
         return Decision(Next.ADVANCE)
     blind = [one for one in seen if one.verdict == NO_DATA]

@@ -3,7 +3,7 @@
 Done for any number of them together, in a handful of queries.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,9 @@ from django.db import InterfaceError, OperationalError, connection
 from django.db.models import F
 
 from controlplane.core.canonical import timestamp
+from controlplane.core.gates import holds
 from controlplane.core.gates import services as gates
+from controlplane.core.gates.models import Hold
 from controlplane.core.gates.questions import NO_DATA, WAITING, Answer, Question
 from controlplane.core.jobs.claims import Turn
 from controlplane.core.jobs.models import Job, JobStep
@@ -24,6 +26,8 @@ from switches.ramps import asking, clocks, live, moves, words
 from switches.ramps.decide import Decision, Next, Seen, Standing, decide
 
 KEEP_EVERY = timedelta(seconds=5)
+MOST_HOLDS = 3
+"""Named as the reason why a ramp holds."""
 
 _KEEP = """
     UPDATE core_jobstep SET data = new.data
@@ -40,6 +44,7 @@ class Look:
     """A ramp as it was found: its step, its gates with what they say now, and what follows.
 
     `step.data` has what they said when that was kept last. One that can't be judged has no gates.
+    `is_held`: something holds it, whatever its gates say.
     """
 
     turn: Turn
@@ -47,6 +52,7 @@ class Look:
     step: JobStep
     gates: list[dict[str, Any]]
     decision: Decision
+    is_held: bool = False
 
 
 def at(turns: Sequence[Turn], now: datetime) -> list[Look]:
@@ -63,7 +69,10 @@ def at(turns: Sequence[Turn], now: datetime) -> list[Look]:
     there = [turn for turn in turns if turn.job.pk in steps and turn.job.pk in ramps]
     clocks.set_right([(turn, ramps[turn.job.pk], steps[turn.job.pk]) for turn in there], now)
     said = _said(there, ramps, steps, now)
-    return [_judged(turn, ramps[turn.job.pk], steps[turn.job.pk], said, now) for turn in there]
+    held = _held([turn.job.pk for turn in there], now)
+    return [
+        _judged(turn, ramps[turn.job.pk], steps[turn.job.pk], said, held, now) for turn in there
+    ]
 
 
 def news(looks: Sequence[Look], now: datetime) -> list[Look]:
@@ -92,11 +101,16 @@ def keep(looks: Sequence[Look], now: datetime) -> None:
 
 
 def _judged(
-    turn: Turn, ramp: Ramp, step: JobStep, said: Mapping[str, Answer], now: datetime
+    turn: Turn,
+    ramp: Ramp,
+    step: JobStep,
+    said: Mapping[str, Answer],
+    held: Mapping[str, Sequence[Hold]],
+    now: datetime,
 ) -> Look:
     """One that can't be judged goes back, and does not keep the others from going on."""
     try:
-        return _looked(turn, ramp, step, said, now)
+        return _looked(turn, ramp, step, said, held.get(ramp.switch_id, ()), now)
     except Exception as error:
         log.exception("ramp.not_judged", ramp=ramp.pk)
         why = f"It can't be judged: {type(error).__name__}: {error}"
@@ -134,8 +148,28 @@ def _answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
         return [Answer(NO_DATA, {"why": why}) for _ in questions]
 
 
+def _held(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[Hold]]:
+    """What holds these ramps, by switch. Plans are only read while something does at all."""
+    standing = holds.standing() if ramps else []
+    if not standing:
+        return {}
+    plans = Ramp.objects.filter(pk__in=ramps).values_list("switch_id", "plan")
+    ways = [holds.Way(switch, frozenset(_slos(plan))) for switch, plan in plans]
+    return holds.in_the_way(standing, ways, now)
+
+
+def _slos(plan: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Those that any step has a gate on."""
+    return (str(gate["slo"]) for step in plan for gate in step["gates"] if "slo" in gate)
+
+
 def _looked(
-    turn: Turn, ramp: Ramp, step: JobStep, said: Mapping[str, Answer], now: datetime
+    turn: Turn,
+    ramp: Ramp,
+    step: JobStep,
+    said: Mapping[str, Answer],
+    held: Sequence[Hold],
+    now: datetime,
 ) -> Look:
     job = turn.job
     answers = [
@@ -154,9 +188,10 @@ def _looked(
         max_hold=timedelta(seconds=step.data["max_hold_seconds"]),
         # How long a rule has been in the way is not how long data has been missing.
         blind_since=None if step.data.get(moves.HELD_FOR) == moves.RULES else ramp.blind_since,
+        held=[one.why for one in held[:MOST_HOLDS]],
     )
     seen = [Seen(words.gate(gate), gate["verdict"], _why(gate)) for gate in found]
-    return Look(turn, ramp, step, found, decide(standing, seen, now))
+    return Look(turn, ramp, step, found, decide(standing, seen, now), is_held=bool(held))
 
 
 def _why(gate: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from breakers.dead_letters.departures import acting
-from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.finding import alarms, indexing
 from breakers.models.dead_letters import Gap, LetterServer, LetterStream
 from breakers.tests.dead_letters.departing import KIM, REASON
 from breakers.tests.dead_letters.heaps import heap
@@ -239,7 +239,8 @@ def test_the_runbook_says_how_it_is_now(letters):
 
     html = shown("viewer", "/runbooks/dead-letters/")
 
-    assert address(stream) in html
+    assert f'href="{alarms.path(stream)}"' in html
+    assert "2 in " in text(html)
 
 
 def test_a_stream_that_is_long_gone_is_no_row(letters):

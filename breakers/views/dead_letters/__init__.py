@@ -1,1 +1,1 @@
-"""The screens of dead letters: the inbox, one stream, one letter, bulk jobs, the runbook."""
+"""The screens of dead letters: the inbox, one stream, one letter, bulk jobs."""

@@ -10,7 +10,6 @@ from breakers.views.dead_letters import (
     inbox,
     jobs,
     letter,
-    runbook,
     stream,
 )
 
@@ -41,5 +40,4 @@ urlpatterns = [
     path(f"{ONE}/reveal/{LETTER}", changes.reveal, name="letter_reveal"),
     path(f"{ONE}/bulk/{STREAM_NAME}/", bulk.bulk, name="letters_bulk"),
     path(STREAM, stream.stream_page, name="letter_stream_page"),
-    path("runbooks/dead-letters/", runbook.runbook_page, name="letters_runbook"),
 ]

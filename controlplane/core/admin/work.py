@@ -8,6 +8,7 @@ from controlplane.core.models import (
     EventCount,
     ExternalVerdict,
     Gate,
+    Hold,
     Job,
     JobEffect,
     JobStep,
@@ -50,6 +51,13 @@ class GateAdmin(ReadOnly):
     list_display = ("id", "key", "type", "since", "verdict", "observed_at")
     list_filter = ("type", "verdict")
     search_fields = ("=key",)
+    ordering = ("-id",)
+
+
+@admin.register(Hold)
+class HoldAdmin(ReadOnly):
+    list_display = ("id", "key", "service", "why", "since")
+    search_fields = ("=key", "=service")
     ordering = ("-id",)
 
 

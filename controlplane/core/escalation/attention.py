@@ -8,7 +8,7 @@ from controlplane.core.sections import Waiting
 
 # What is about these is told by the room or app it belongs to, with more to say.
 TOLD_ELSEWHERE = (
-    *("episode:", "approval:", "review:", "report:", "trip:", "job:"),
+    *("episode:", "approval:", "review:", "report:", "trip:", "job:", "alert:"),
     "outbox:backlog",
 )
 MOST = 300

@@ -1,6 +1,6 @@
 """Opening, acknowledging and closing escalations; `escalation.advance` tells the next person."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,10 @@ from controlplane.core.escalation.models import Escalation
 from controlplane.core.escalation.schedule import QUIET
 
 # What an app acknowledges by a service of its own, which writes more than this row.
-ELSEWHERE = {"episode": "on the page of its switch, or POST …/acknowledge there"}
+ELSEWHERE = {
+    "alert": "on its page, or POST /api/v1/alerts/{id}/ack",
+    "episode": "on the page of its switch, or POST …/acknowledge there",
+}
 
 
 def open_escalation(
@@ -48,6 +51,28 @@ def open_escalation(
     return escalation
 
 
+def open_announced(
+    facts: Mapping[str, Mapping[str, Any]], *, event: str, severity: str, now: datetime
+) -> None:
+    """The same for many subjects at once, by what their messages say, that the routes are told of
+    already; those that are open stay as they are. One statement, in the caller's transaction."""
+    Escalation.objects.bulk_create(
+        (
+            Escalation(
+                subject=subject,
+                event=event,
+                severity=severity,
+                facts=dict(said),
+                opened_at=now,
+                next_at=now,
+                notified_at=now,
+            )
+            for subject, said in facts.items()
+        ),
+        ignore_conflicts=True,
+    )
+
+
 def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:
     """Somebody knows: no further step for 24 hours, then once a day until it is closed.
 
@@ -61,7 +86,13 @@ def acknowledge(*, subject: str, actor: Actor, now: datetime) -> None:
 
 def close(*, subject: str, now: datetime) -> None:
     """It is over: nobody is told any more. In the caller's transaction."""
-    Escalation.objects.filter(subject=subject, closed_at=None).update(closed_at=now, next_at=None)
+    close_all([subject], now=now)
+
+
+def close_all(subjects: Collection[str], *, now: datetime) -> None:
+    """The same for many."""
+    rows = Escalation.objects.filter(subject__in=subjects, closed_at=None)
+    rows.update(closed_at=now, next_at=None)
 
 
 @transaction.atomic

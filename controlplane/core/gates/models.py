@@ -1,4 +1,5 @@
-"""The tables of gates: what is asked, what outsiders said, and events counted over short spans."""
+"""The tables of gates: what is asked, what outsiders said, what holds ramps, and events that were
+counted over short spans."""
 
 from django.db import models
 from django.db.models import Q
@@ -54,6 +55,24 @@ class ExternalVerdict(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.verdict})"
+
+
+class Hold(models.Model):
+    """Something is wrong with `service`: ramps that its traffic depends on do not go on meanwhile.
+
+    `key` names what placed it (`alert:12`), `why` says it in a sentence without a full stop, and
+    `path` is its page. `slos` are the names of the SLOs of the service.
+    """
+
+    key = models.CharField(max_length=200, unique=True)
+    service = models.CharField(max_length=60, db_collation="C")
+    slos = models.JSONField(default=list)
+    why = models.CharField(max_length=500)
+    path = models.CharField(max_length=500, blank=True)
+    since = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.service}: {self.why}"
 
 
 class EventCount(models.Model):

@@ -12,9 +12,10 @@ ABOUT = """
 Credentials: `Authorization: Bearer sg_…`, `X-API-Key`, or a signed-in browser (with `X-CSRFToken`).
 Every answer carries `X-Request-ID`; yours is kept if it is up to 128 of `A-Za-z0-9._-`.
 
-Bodies are JSON objects of at most 64 KiB (reports: 512 KiB, hooks and dead letters: 1 MiB). Fields
-nobody knows are ignored, except those that look like a misspelling of one that is known (`dryrun`),
-and all unknown ones of `/check`. Where a field may be left out, null means the same.
+Bodies are JSON objects of at most 64 KiB (reports: 512 KiB, hooks, OpenSLO and dead letters: 1 MiB,
+points of SLIs: 4 MiB). Fields nobody knows are ignored, except those that look like a misspelling
+of one that is known (`dryrun`), and all unknown ones of `/check`. Where a field may be left out,
+null means the same.
 
 `dry_run` does everything and rolls it back: the answer is what would have happened, and an id in it
 names nothing. Lists come in pages; follow `next`. Errors are `application/problem+json`; where

@@ -72,11 +72,7 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        charset = _charset(media_type or "")
-        if charset not in {"", "utf-8", "utf8"}:
-            raise UnsupportedMediaType(
-                media_type or "", f"JSON is UTF-8; send it without the charset {charset}."
-            )
+        self.require_utf8(media_type or "")
         # Read no further than the limit: a chunked body doesn't say how long it will be.
         request = (parser_context or {}).get("request")
         limit = largest_body(request.path if request is not None else "")
@@ -84,6 +80,14 @@ class StrictJSONParser(BaseParser):
         if len(body) > limit:
             raise too_large(limit)
         return loads_object(body)
+
+    def require_utf8(self, media_type: str) -> None:
+        """Raise if the body says that it is in another encoding."""
+        charset = _charset(media_type)
+        if charset not in {"", "utf-8", "utf8"}:
+            raise UnsupportedMediaType(
+                media_type, f"JSON is UTF-8; send it without the charset {charset}."
+            )
 
 
 def loads_object(body: bytes) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import services as outbox
-from controlplane.core.outbox.transports import guarded, names
+from controlplane.core.outside import guard, names
+from controlplane.core.outside.allowance import WEBHOOKS
 from controlplane.core.people.roles import Power
 from controlplane.core.targets import addresses, fields, reach, usage
 from controlplane.core.targets.fields import Asked
@@ -231,7 +232,7 @@ def _check_asked(asked: Asked) -> None:
 
 def _check_url(url: str, resolver: names.Resolve) -> None:
     try:
-        guarded.check_url(url, resolver=resolver)
+        guard.check_url(url, WEBHOOKS, resolver=resolver)
     except ValueError as error:
         raise InvalidInput({"webhook_url": [str(error)]}) from error
     if not addresses.is_host(httpx.URL(url).raw_host.decode()):

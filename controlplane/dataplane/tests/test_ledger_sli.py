@@ -25,6 +25,7 @@ from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import make_token
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock, report, writing
 from controlplane.dataplane.tests.test_ledger_refusals import execute, send_all
+from slo.models import Reported
 
 pytestmark = pytest.mark.usefixtures("published")
 
@@ -34,6 +35,12 @@ TOKEN = {"X-API-Key": "sg_reporter01_secret"}
 
 def counted() -> list[tuple[str, str, datetime, datetime, int, int]]:
     rows = EventCount.objects.order_by("ended_at", "instance", "slo")
+    return list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total"))
+
+
+def reported() -> list[tuple[str, str, datetime, datetime, int, int]]:
+    """What waits to be added to the minutes of SLOs."""
+    rows = Reported.objects.order_by("ended_at", "instance", "slo")
     return list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total"))
 
 
@@ -180,6 +187,7 @@ def test_counts_are_written_with_the_row_they_came_from(idle: Following) -> None
         ("정산", "core/a1", STARTED, NOW, 1, 1),
         ("core", "core/a1", NOW, later, 1, 3),
     ]
+    assert reported() == counted()
     assert Instance.objects.get().reported["sli"] == {"core": [99, 103], "정산": [1, 1]}
 
 
@@ -194,13 +202,17 @@ def test_two_ledgers_that_get_the_same_reports_count_them_once(idle: Following) 
         idle.loop.run(sent())
 
     assert sum(row[-1] for row in counted()) == 300
+    assert reported() == counted()
 
 
-def test_counts_that_cannot_be_written_leave_the_report_to_be_sent_again(idle: Following) -> None:
+@pytest.mark.parametrize("table", ["core_eventcount", "slo_reported"])
+def test_counts_that_cannot_be_written_leave_the_report_to_be_sent_again(
+    idle: Following, table: str
+) -> None:
     ledger = Ledger(Clock().wall)
     with writing(idle, ledger):
         idle.loop.run(ledger.report(report(1, sli={"core": (10, 10)}), COPY))
-        execute("ALTER TABLE core_eventcount ADD CONSTRAINT refused CHECK (slo <> 'bad')")
+        execute(f"ALTER TABLE {table} ADD CONSTRAINT refused CHECK (slo <> 'bad')")
         try:
             found = send_all(
                 idle,
@@ -212,7 +224,7 @@ def test_counts_that_cannot_be_written_leave_the_report_to_be_sent_again(idle: F
             assert found[1] is False
             assert Instance.objects.get(id="core/a1").seq == 1
         finally:
-            execute("ALTER TABLE core_eventcount DROP CONSTRAINT refused")
+            execute(f"ALTER TABLE {table} DROP CONSTRAINT refused")
 
         repeated = report(2, sli={"core": (20, 20), "bad": (1, 1)})
         assert idle.loop.run(ledger.report(repeated, COPY)) is False
@@ -221,6 +233,7 @@ def test_counts_that_cannot_be_written_leave_the_report_to_be_sent_again(idle: F
     for slo, *_, total in counted():
         totals[slo] += total
     assert totals == {"core": 25, "bad": 1}
+    assert reported() == counted()
 
 
 def test_a_batch_of_many_counts_is_one_statement(idle: Following) -> None:

@@ -1,6 +1,7 @@
 """The guard: no URL, however it is written, and no resolver, however it lies, leads inside."""
 
 import asyncio
+import functools
 import ipaddress
 import threading
 
@@ -8,12 +9,15 @@ import httpx
 import pytest
 
 from controlplane.core.outbox.tests.fake_receiver import fake_receiver, trusting
-from controlplane.core.outbox.transports import guarded, names
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.guarded import GuardedTransport, check_url
 from controlplane.core.outbox.transports.outbound import post
+from controlplane.core.outside import guard, names
+from controlplane.core.outside.allowance import WEBHOOKS, is_public
+from controlplane.core.outside.failures import Refused, Unresolved
 
 PUBLIC = "93.184.215.14"
+GuardedTransport = functools.partial(guard.GuardedTransport, WEBHOOKS)
+check_url = functools.partial(guard.check_url, allowance=WEBHOOKS)
 
 
 class Resolver:
@@ -74,7 +78,7 @@ def test_an_address_that_is_not_public_is_refused_written_out_and_behind_a_name(
     "address", [PUBLIC, "1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111"]
 )
 def test_a_public_address_is_fine(address):
-    assert guarded.is_public(ipaddress.ip_address(address))
+    assert is_public(ipaddress.ip_address(address))
     check_url("https://hooks.example.org/a?b=c", resolver=Resolver([address]))
 
 
@@ -130,7 +134,7 @@ def test_a_name_that_is_not_known_now_can_be_saved_but_not_called():
 
 def test_a_resolver_that_hangs_is_given_up(inside):
     never = threading.Event()
-    with pytest.raises(TransientFailure, match="looked up"):
+    with pytest.raises(Unresolved, match="looked up"):
         names.look_up("hooks.example.org", 443, resolver=lambda *_: never.wait(30), seconds=0.1)
     never.set()
 
@@ -220,7 +224,7 @@ def test_the_guard_stands_in_the_transport_itself():
     """Whatever builds the request: there is no way around by another client."""
     with (
         httpx.Client(transport=_Sync(GuardedTransport())) as client,
-        pytest.raises(PermanentFailure),
+        pytest.raises(Refused),
     ):
         client.get("https://169.254.169.254/latest/")
 

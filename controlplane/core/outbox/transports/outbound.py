@@ -13,6 +13,7 @@ import httpx
 
 from controlplane.core.outbox import connections
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.core.outside.failures import Refused, Unresolved
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 5.0
@@ -69,6 +70,10 @@ def _ask(
     connections.let_go()
     try:
         return asyncio.run(_post(url, headers, body, transport, seconds, largest))
+    except Refused as error:
+        raise PermanentFailure(str(error)) from error
+    except Unresolved as error:
+        raise TransientFailure(str(error)) from error
     except httpx.ConnectTimeout as error:
         raise TransientFailure(f"no connection within {CONNECT_SECONDS:g} s") from error
     except (httpx.TimeoutException, TimeoutError) as error:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.core.outbox import connections
-from controlplane.core.outbox.transports import names
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
+from controlplane.core.outside import names
+from controlplane.core.outside.failures import Unresolved
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 8.0
@@ -175,13 +176,20 @@ def _failure(code: int, text: bytes | str, where: str) -> Exception:
 
 
 def _connected(host: str, port: int) -> socket.socket:
-    addresses = names.look_up(host, port)[:MOST_ADDRESSES_TRIED]
+    addresses = _looked_up(host, port)[:MOST_ADDRESSES_TRIED]
     for address in addresses[:-1]:
         try:
             return socket.create_connection((address, port), CONNECT_SECONDS)
         except OSError:
             continue
     return socket.create_connection((addresses[-1], port), CONNECT_SECONDS)
+
+
+def _looked_up(host: str, port: int) -> list[str]:
+    try:
+        return names.look_up(host, port)
+    except Unresolved as error:
+        raise TransientFailure(str(error)) from error
 
 
 def _trust() -> ssl.SSLContext:

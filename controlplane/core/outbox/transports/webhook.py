@@ -19,9 +19,10 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import wordings
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
-from controlplane.core.outbox.transports.guarded import GuardedTransport
 from controlplane.core.outbox.transports.identity import console_url, stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
+from controlplane.core.outside.allowance import WEBHOOKS
+from controlplane.core.outside.guard import GuardedTransport
 from controlplane.core.targets.models import Target
 
 ADDRESS = "webhook"
@@ -49,7 +50,8 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
         raise PermanentFailure(f"{message.destination} is not a webhook any more")
     body = orjson.dumps(content(message))
     headers = signed(stable_id(message), int(time.time()), body, target.webhook_secret)
-    answer = post(target.webhook_url, body, headers, transport=transport or GuardedTransport())
+    guarded = transport or GuardedTransport(WEBHOOKS)
+    answer = post(target.webhook_url, body, headers, transport=guarded)
     _judge(answer)
 
 

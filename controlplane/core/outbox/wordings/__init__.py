@@ -21,6 +21,7 @@ from controlplane.core.outbox.wordings.shape import (
     Notice,
     Wording,
 )
+from controlplane.core.outbox.wordings.slo import SLO
 from controlplane.core.outbox.wordings.switches import SWITCHES
 from controlplane.core.outbox.wordings.upkeep import UPKEEP
 
@@ -46,6 +47,7 @@ WORDINGS: Mapping[str, Wording] = {
     **DRILLS,
     **BREAKERS,
     **DEAD_LETTERS,
+    **SLO,
 }
 
 DIGESTIBLE = ("episode.expires_soon", "escalation.")

@@ -5,12 +5,6 @@ from collections.abc import Mapping
 
 from controlplane.core.outbox.wordings.shape import Wording
 
-_FIGURES = (
-    ("What to do", "to_do"),
-    ("Owner", "owner"),
-    ("Runbook", "runbook"),
-)
-
 BREAKERS: Mapping[str, Wording] = {
     "override.set": Wording(
         "🎛️",
@@ -32,19 +26,6 @@ BREAKERS: Mapping[str, Wording] = {
             ("It was set by", "by"),
             ("It was set because", "reason"),
         ),
-    ),
-    "breaker.alarm": Wording("⏱️", "{said}", _FIGURES, severity="warning"),
-    "breaker.alarm_over": Wording("🌤️", "Over: {said}", (("It was so since", "since_at"),)),
-    "breakers.alarms": Wording(
-        "⏱️",
-        "Alarms of breakers and dependencies: {count}",
-        (("They are", "list"), ("The first of them", "first_said")),
-        severity="warning",
-    ),
-    "breakers.alarms_over": Wording(
-        "🌤️",
-        "Alarms of breakers and dependencies that are over: {count}",
-        (("They were", "list"),),
     ),
     "outage.acted": Wording(
         "🔌",

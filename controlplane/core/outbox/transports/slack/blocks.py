@@ -17,7 +17,7 @@ MOST_BLOCKS = 50
 """Slack's limits: beyond one of them it takes nothing of a message."""
 NOT_LINES = 4
 """Blocks of a message that are no lines of it: header, latest news, small print, buttons."""
-VALUES = ("switch", "episode", "ramp", "approval", "escalation")
+VALUES = ("switch", "episode", "ramp", "approval", "escalation", "alert")
 """The facts that a button carries, beside the subject: what it needs to act."""
 
 _HALF_AN_ENTITY = re.compile(r"&[a-z]{0,3}$")

@@ -1,0 +1,128 @@
+"""Sources push the counters of a thousand SLOs, as fast as they are taken: how many points a second
+that is, and what each costs.
+
+The server has a core of its own; PostgreSQL has whatever is left. Each sender pushes SLOs of its
+own, of ten sources each, and sends the next batch when the last one was answered.
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+from http.client import HTTPConnection
+
+import orjson
+
+from bench import delays, stalls
+from bench.delays import Delays
+from bench.servers import HOST, Server
+
+SLOS = 1000
+SOURCES = 10
+SENDERS = 2
+WARM_TURNS = 2
+WANTED_POINTS = {5000: 10_000.0}
+"""By the points in a batch. Of small ones each costs more, as much of it is of the request."""
+PATH = "/api/v1/sli/"
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """`points` a second in batches of `batch`; delays are of a batch's answer, and CPU time is of
+    the server, in microseconds a point."""
+
+    batch: int
+    points: float
+    cpu_us: float
+    delays: Delays
+
+
+def lay() -> None:
+    """Have a thousand SLOs."""
+    from controlplane.core.clock import db_now
+    from slo.models import Sli, Slo
+
+    now = db_now()
+    slos = Slo.objects.bulk_create(
+        Slo(
+            name=_name(number),
+            kind="availability",
+            target="0.999",
+            source={"type": "push"},
+            created_at=now,
+            changed_at=now,
+        )
+        for number in range(SLOS)
+    )
+    Sli.objects.bulk_create(Sli(slo=slo, created_at=now) for slo in slos)
+
+
+def measure(server: Server, token: str, seconds: float) -> list[Pushed]:
+    """Push batches of some points and of many."""
+    return [_push(server, token, each, seconds) for each in (50, 500)]
+
+
+def _push(server: Server, token: str, slos: int, seconds: float) -> Pushed:
+    """Each batch has the points of so many SLOs, of each source."""
+    took: list[float] = []
+    before = 0.0
+    ends = time.monotonic() + 3600
+    warm = threading.Barrier(SENDERS + 1)
+
+    def send(sender: int) -> None:
+        client = HTTPConnection(HOST, server.port, timeout=30)
+        own = range(sender * SLOS // SENDERS, (sender + 1) * SLOS // SENDERS)
+        parts = [own[start : start + slos] for start in range(0, len(own), slos)]
+        for turn in range(WARM_TURNS):
+            for part in parts:
+                _post(client, token, part, turn)
+        warm.wait()
+        warm.wait()
+        turn = WARM_TURNS
+        while time.monotonic() < ends:
+            for part in parts:
+                took.append(_post(client, token, part, turn))
+            turn += 1
+        client.close()
+
+    with stalls.watched() as stalled:
+        threads = [threading.Thread(target=send, args=(sender,)) for sender in range(SENDERS)]
+        for thread in threads:
+            thread.start()
+        warm.wait()
+        began, before = time.monotonic(), server.cpu_seconds()
+        ends = began + seconds
+        warm.wait()
+        for thread in threads:
+            thread.join()
+        wall, cpu = time.monotonic() - began, server.cpu_seconds() - before
+    points = len(took) * slos * SOURCES
+    return Pushed(
+        batch=slos * SOURCES,
+        points=points / wall,
+        cpu_us=cpu / points * 1e6,
+        delays=delays.summed_up((each * 1e3 for each in took), stalled.worst_ms),
+    )
+
+
+def _post(client: HTTPConnection, token: str, part: range, turn: int) -> float:
+    """Push a batch; the seconds until it was answered. Ends the run unless all was taken."""
+    total = 1000 * turn + int(time.time() * 10)
+    points = [
+        {"slo": _name(n), "source": f"host-{s}", "boot": "b", "good": total - 1, "total": total}
+        for s in range(SOURCES)
+        for n in part
+    ]
+    body = orjson.dumps({"points": points})
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    began = time.monotonic()
+    client.request("POST", PATH, body, headers)
+    response = client.getresponse()
+    content = response.read()
+    took = time.monotonic() - began
+    if response.status != 200 or orjson.loads(content)["refused"]:
+        raise SystemExit(f"bench: POST {PATH}: {response.status} {content[:500]!r}")
+    return took
+
+
+def _name(number: int) -> str:
+    return f"pushed-{number}"

@@ -1,0 +1,133 @@
+"""What it costs to judge SLOs: one turn over a thousand and over ten thousand, of one core.
+
+The turn runs in this process against this run's own PostgreSQL, and nobody else runs ticks. What
+counts is the CPU time of this process and of the PostgreSQL process that serves it. The same with a
+month of history as with a day of it: windows are look-ups, however much lies behind them.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from django.db import connection
+
+from bench.ramps import Cost, database_cpu
+
+ROUNDS = 5
+FEW, MANY = 1_000, 10_000
+DAY, MONTH = 1, 30
+RECENT_DAYS = 3
+"""Minutes of these are rows; what is older is packed."""
+EMPTIED = ("slo_standing", "slo_turn", "slo_minute", "slo_hour", "slo_sli", "slo_slo")
+
+_SLOS = """
+    INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
+                         actions, description, owner, runbook_url, version, created_at, changed_at)
+    SELECT 'bench-' || n, 'bench', 'availability', 0.999, 30, '{"type": "push"}',
+           '[{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"},
+             {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "ticket"}]',
+           0, '[]', '', '', '', 1, %(at)s, %(at)s
+    FROM generate_series(1, %(count)s) AS n
+"""
+_SLIS = """
+    INSERT INTO slo_sli (slo_id, metric, service, first, last, source_error, created_at)
+    SELECT id, '', '', %(first)s, %(last)s, '', created_at FROM slo_slo WHERE service = 'bench'
+"""
+_MINUTES = """
+    INSERT INTO slo_minute (sli_id, minute, good, total, covered)
+    SELECT i.id, m, m * 1999.0, m * 2000.0, m - %(first)s
+    FROM slo_sli i, generate_series(%(begin)s, %(last)s, 5) AS m
+    WHERE i.slo_id IS NOT NULL
+"""
+_HOURS = """
+    INSERT INTO slo_hour (sli_id, hour, good, total, covered)
+    SELECT i.id, h,
+           ARRAY(SELECT (h * 60 + n) * 1999.0 FROM generate_series(0, 59) n),
+           ARRAY(SELECT (h * 60 + n) * 2000.0 FROM generate_series(0, 59) n),
+           ARRAY(SELECT h * 60 + n - %(first)s FROM generate_series(0, 59) n)
+    FROM slo_sli i, generate_series(%(first)s / 60, %(begin)s / 60 - 1, 6) AS h
+    WHERE i.slo_id IS NOT NULL
+"""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Medians of turns over `count` SLOs that have `days` of history."""
+
+    count: int
+    days: int
+    turn: Cost
+
+
+def measure() -> list[Judging]:
+    return [_measured(FEW, DAY), _measured(FEW, MONTH), _measured(MANY, DAY)]
+
+
+def _measured(count: int, days: int) -> Judging:
+    from controlplane.core.clock import db_now
+    from slo.arithmetic.clock import end_of
+    from slo.judging.status import LATE
+
+    now = db_now()
+    last = _lay(count, days, now)
+    try:
+        seen = [_turn(end_of(last + n) + LATE) for n in range(1, ROUNDS + 2)]
+        _expect_known(count)
+    finally:
+        _clear()
+    costs = seen[1:]  # The first one warms up, and writes every row for the first time.
+    known = [one.database for one in costs if one.database is not None]
+    middle = Cost(
+        min(one.moved for one in costs),
+        median(one.cpu for one in costs),
+        median(known) if known else None,
+        median(one.wall for one in costs),
+    )
+    return Judging(count, days, middle)
+
+
+def _lay(count: int, days: int, now: datetime) -> int:
+    """SLOs, and their history up to a while ago; returns its last minute.
+
+    Only every fifth minute and every sixth hour is laid: a look-up costs the same.
+    """
+    from slo.arithmetic.clock import last_ended
+
+    last = last_ended(now) - 60
+    first = (last - days * 24 * 60) // 60 * 60
+    begin = max(first, (last - RECENT_DAYS * 24 * 60) // 60 * 60)
+    given = {"at": now, "count": count, "first": first, "last": last, "begin": begin}
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+        for statement in (_SLOS, _SLIS, _MINUTES, _HOURS):
+            cursor.execute(statement, given)
+        cursor.execute("RESET statement_timeout")
+    return last
+
+
+def _turn(now: datetime) -> Cost:
+    from slo.judging import turn
+
+    database = database_cpu()
+    before = database()
+    wall, cpu = time.monotonic(), time.process_time()
+    judged = turn.turn(now)
+    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+    return Cost(judged, cpu, None if before is None else (database() or before) - before, wall)
+
+
+def _expect_known(count: int) -> None:
+    from slo.models import Standing
+
+    known = Standing.objects.filter(state="ok").count()
+    if known != count:
+        raise SystemExit(f"bench: {known} of {count} SLOs were judged to be ok")
+
+
+def _clear() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+        for table in EMPTIED:
+            cursor.execute(f"DELETE FROM {table}")
+        cursor.execute("RESET statement_timeout")

@@ -1,0 +1,39 @@
+"""How dead letters stand, for the runbook about them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from breakers.dead_letters.finding import alarms
+from breakers.models.dead_letters import LetterStream
+from breakers.states import board
+from controlplane.core.runbooks.standing import Line
+
+SHOWN = 5
+
+
+def deepest(now: datetime) -> Sequence[Line]:
+    """The deepest streams, and the oldest letter of each."""
+    deep = LetterStream.objects.filter(gone_at__isnull=True, depth__gt=0)
+    lines = [
+        Line(
+            said=f"{one.depth:,} in {_name(one)}",
+            tone="bad" if one.alarmed_at else "warn",
+            path=alarms.path(one),
+            since=one.oldest_at,
+        )
+        for one in deep.order_by("-depth")[:SHOWN]
+    ]
+    return lines or [Line("No dead letter waits anywhere", tone="good", path=alarms.PAGES)]
+
+
+def breakers(now: datetime) -> Sequence[Line]:
+    """Breakers that are not closed: letters may come from the calls that they stop."""
+    tally = board.find(board.Wanted(), now).tally
+    if not tally.open and not tally.half_open:
+        return []
+    said = f"{tally.open:,} breakers open, {tally.half_open:,} half-open"
+    return [Line(said, tone="warn", path="/breakers/")]
+
+
+def _name(stream: LetterStream) -> str:
+    return "the outbox" if stream.source == LetterStream.Source.OUTBOX else stream.name

@@ -1,0 +1,68 @@
+"""What breakers and bulkheads offer to threshold rules."""
+
+from datetime import timedelta
+
+from breakers import attention
+from breakers.readings import bulkheads, openings, rates
+from breakers.states.minutes import MINUTES_KEPT
+from controlplane.core import measures
+from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, RATIO, Measure
+
+CALLS = (timedelta(minutes=1), MINUTES_KEPT)
+"""Windows of calls: as long as minutes are kept."""
+
+measures.register(
+    Measure(
+        name="timeout_rate",
+        title="Timeout rate",
+        unit=RATIO,
+        statistics=("rate",),
+        about="Of the calls of a dependency, those that timed out.",
+        read=rates.timeouts,
+        windows=CALLS,
+    )
+)
+measures.register(
+    Measure(
+        name="retry_rate",
+        title="Retry rate",
+        unit=RATIO,
+        statistics=("rate",),
+        about="Of the calls of a dependency, those that were repeats.",
+        read=rates.retries,
+        windows=CALLS,
+    )
+)
+measures.register(
+    Measure(
+        name="fallback_rate",
+        title="Fallback rate",
+        unit=RATIO,
+        statistics=("rate",),
+        about="Of what was asked of a dependency, what was answered by its fallback.",
+        read=rates.fallbacks,
+        windows=CALLS,
+    )
+)
+measures.register(
+    Measure(
+        name="breaker_open",
+        title="Open breakers",
+        unit=COUNT,
+        statistics=("count",),
+        about="The instances in which the breaker of a dependency is open, or opened for a moment.",
+        read=openings.opened,
+        comparisons=(ABOVE, AT_LEAST),
+        waiting=attention.weighty,
+    )
+)
+measures.register(
+    Measure(
+        name="concurrency",
+        title="Concurrency",
+        unit=RATIO,
+        statistics=("now",),
+        about="Calls in flight in a bulkhead, over all instances, for each that is allowed.",
+        read=bulkheads.concurrency,
+    )
+)

@@ -1,0 +1,39 @@
+"""How full bulkheads are, over all instances of a service."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from breakers import telling
+from breakers.readings.rows import rows
+from controlplane.core.instances.queries import HEARD_WITHIN
+from controlplane.core.measures import Asked, Reading, count, percent
+
+LONGEST_SUBJECT = 250
+TO_DO = "See what takes so long, or raise its limit."
+
+_BULKHEADS = """
+    SELECT i.service, i.service || '/' || held.key, sum((held.value ->> 'in_flight')::float),
+           sum((held.value ->> 'limit')::float), count(*)
+    FROM core_instance i, jsonb_each(i.resilience -> 'bulkheads') AS held
+    WHERE i.reported_at >= %(fresh)s AND (held.value ->> 'limit')::float > 0
+    GROUP BY 1, 2 ORDER BY 2
+"""
+
+
+def concurrency(asked: Asked, now: datetime) -> Iterator[Reading]:
+    """Calls in flight for each that is allowed."""
+    for service, name, in_flight, limit, instances in rows(_BULKHEADS, fresh=now - HEARD_WITHIN):
+        subject = telling.cut(name, LONGEST_SUBJECT)
+        yield Reading(
+            subject=subject,
+            value=in_flight / limit,
+            beyond=asked.beyond(in_flight, limit),
+            samples=instances,
+            said=f"The bulkhead {subject} is {percent(in_flight / limit)} full "
+            f"({asked.allowed(percent)}; {count(instances)} instances)",
+            path=telling.BOARD,
+            service=service,
+            evidence={"in_flight": in_flight, "limit": limit, "instances": instances},
+            thread=telling.thread("bulkhead", subject),
+            facts={"to_do": TO_DO},
+        )

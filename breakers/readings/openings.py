@@ -1,0 +1,100 @@
+"""Breakers that are open, and those that opened for a moment since they were looked at last."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from breakers import names, telling
+from breakers.models import Dependency
+from breakers.readings.rows import rows
+from breakers.states import troubled
+from breakers.states.standing import by_name
+from breakers.states.troubled import Troubled
+from controlplane.core.measures import Asked, Reading, count
+
+LATELY = timedelta(minutes=1)
+OVERLAP = timedelta(seconds=15)
+"""A turn is noted when it ends, so what came while it ran is looked at again."""
+FURTHEST = timedelta(minutes=5)
+"""What opened longer ago says nothing of now, however late it is told."""
+TO_DO = "See whether its callee is there, and what its callers fall back on."
+
+# A breaker upon which a mode is forced has not tripped.
+_OPENED = """
+    SELECT t.dependency_id, d.caller || '->' || d.callee, count(DISTINCT t.instance)
+    FROM breakers_transition t
+    JOIN breakers_dependency d ON d.id = t.dependency_id
+    LEFT JOIN breakers_breakerstate s ON s.dependency_id = t.dependency_id
+        AND s.instance = t.instance AND s.boot = t.boot
+    WHERE t.received_at > %(since)s AND t.at > %(recent)s AND t.to_state = 'open'
+      AND d.removed_at IS NULL AND coalesce(s.mode, 'normal') = 'normal'
+    GROUP BY t.dependency_id, d.id
+"""
+
+
+def opened(asked: Asked, now: datetime) -> Iterator[Reading]:
+    """In how many of the instances that report the breaker of a dependency is open."""
+    found = list(_readings(asked, now))
+    about = _about([one.subject for one in found])
+    for one in found:
+        yield _told(one, about.get(one.subject))
+
+
+def _readings(asked: Asked, now: datetime) -> Iterator[Reading]:
+    said = rows(_OPENED, since=_since(asked, now), recent=now - FURTHEST)
+    tripped = {pk: (name, instances) for pk, name, instances in said}
+    stand = troubled.look(now, also=tripped)
+    for pk, (name, instances) in tripped.items():
+        one = stand.get(pk)
+        if one is None or not one.open:
+            fleet = max(one.instances if one else 0, instances)
+            text = f"The breaker of {name} opened for a moment, in "
+            yield _reading(asked, name, text, instances, fleet, "tripped")
+    for one in stand.values():
+        text = f"The breaker of {one.name} is open in "
+        if one.open:
+            yield _reading(asked, one.name, text, one.open, one.instances, "open")
+        elif one.is_unheard and one.id not in tripped:
+            yield _unheard(asked, one, text)
+
+
+def _since(asked: Asked, now: datetime) -> datetime:
+    """A turn that was missed misses none of them, as far as it is looked back."""
+    wanted = now - LATELY
+    if asked.since is not None:
+        wanted = min(asked.since - OVERLAP, wanted)
+    return max(wanted, now - FURTHEST)
+
+
+def _reading(asked: Asked, name: str, text: str, some: int, instances: int, what: str) -> Reading:
+    return Reading(
+        subject=name,
+        value=some,
+        beyond=asked.beyond(some),
+        samples=instances,
+        said=f"{text}{count(some)} of {count(instances)} instances",
+        path="",
+        evidence={what: some, "instances": instances},
+    )
+
+
+def _unheard(asked: Asked, one: Troubled, text: str) -> Reading:
+    """Its last word was open. Nobody has said anything else since."""
+    heard = _reading(asked, one.name, text, one.silent_open, one.silent, "open")
+    return replace(heard, evidence={**heard.evidence, "heard": False}, is_fresh=False)
+
+
+def _about(wanted: Sequence[str]) -> Mapping[str, Dependency]:
+    return {one.name: one for one in by_name(wanted)} if wanted else {}
+
+
+def _told(one: Reading, about: Dependency | None) -> Reading:
+    caller, callee = names.parts(one.subject) or ("", "")
+    known = telling.facts(about) if about else {"dependency": one.subject}
+    return replace(
+        one,
+        path=telling.path(caller, callee),
+        service=caller,
+        thread=telling.thread("dependency", one.subject),
+        facts={**known, "to_do": TO_DO},
+    )

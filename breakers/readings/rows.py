@@ -1,0 +1,11 @@
+"""Asking PostgreSQL for figures."""
+
+from typing import Any
+
+from django.db import connection
+
+
+def rows(statement: str, **given: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, given)
+        return list(cursor.fetchall())

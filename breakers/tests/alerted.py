@@ -1,0 +1,19 @@
+"""Threshold rules looked at, as their tick does, and what is open of them."""
+
+from datetime import datetime
+
+from controlplane.core.models import Tick
+from slo.models import Alert
+from slo.thresholds import looking
+
+
+def look(now: datetime) -> int:
+    """One turn of the tick; returns how many alerts opened or resolved."""
+    done = looking.look(now)
+    Tick.objects.update_or_create(name=looking.TICK, defaults={"ran_at": now, "ran_by": "test"})
+    return done
+
+
+def standing() -> set[tuple[str, str]]:
+    """Rules and subjects of alerts that are open."""
+    return set(Alert.objects.filter(resolved_at__isnull=True).values_list("rule", "subject"))

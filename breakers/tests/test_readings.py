@@ -1,0 +1,123 @@
+"""What breakers and bulkheads tell threshold rules."""
+
+from datetime import timedelta
+
+import pytest
+
+from breakers.readings import bulkheads, openings, rates
+from breakers.tests.fleet import (
+    MINUTE,
+    NOW,
+    ORACLE,
+    SECOND,
+    dependency,
+    minute,
+    reports,
+    transition,
+)
+from controlplane.core.measures import Asked
+from controlplane.core.models import Instance
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(limit=0.01, minutes=5, comparison=">", **more):
+    return Asked("rate", comparison, limit, timedelta(minutes=minutes), **more)
+
+
+def test_only_what_is_beyond_the_limit_is_named_and_what_had_been():
+    minute(dependency("core->bad"), success=90, timeout=10)
+    minute(dependency("core->good"), success=100)
+    minute(dependency("core->better"), success=99, timeout=1)
+
+    alone = {one.subject: one.beyond for one in rates.timeouts(asked(), NOW)}
+    again = {
+        one.subject: one.beyond
+        for one in rates.timeouts(asked(standing=["core->better", "core->gone"]), NOW)
+    }
+
+    assert alone == {"core->bad": True}
+    assert again == {"core->bad": True, "core->better": False}
+
+
+def test_a_rate_is_of_the_calls_in_its_window():
+    about = dependency()
+    minute(about, NOW - 7 * MINUTE, timeout=50)
+    minute(about, NOW, success=50)
+
+    assert list(rates.timeouts(asked(minutes=5), NOW)) == []
+    (found,) = rates.timeouts(asked(minutes=10), NOW)
+    assert (found.value, found.samples) == (0.5, 100)
+    assert found.said == (
+        "50 % of the calls of core->oracle timed out in 10 min (1 % at most; 100 calls)"
+    )
+
+
+def test_a_limit_from_below_finds_what_is_too_rare():
+    minute(dependency("core->never"), success=100)
+    minute(dependency("core->often"), success=100, retry=20)
+
+    found = rates.retries(asked(0.1, comparison="<"), NOW)
+
+    assert [one.subject for one in found] == ["core->never"]
+
+
+def test_a_limit_is_exact_where_binary_fractions_are_not():
+    minute(dependency("core->at"), success=90, timeout=10)
+    minute(dependency("core->above"), success=899_999, timeout=100_001)
+
+    assert [one.subject for one in rates.timeouts(asked(0.1), NOW)] == ["core->above"]
+
+
+def test_one_that_was_taken_out_is_named_no_more():
+    minute(dependency(removed_at=NOW), success=1, timeout=99)
+
+    assert list(rates.timeouts(asked(standing=[ORACLE]), NOW)) == []
+
+
+def test_a_breaker_says_in_how_many_instances_it_is_open_and_whom_to_ask():
+    dependency(owner="search team", runbook_url="https://runbooks.example/oracle")
+    for name, state in (("a1", "open"), ("a2", "open"), ("a3", "closed")):
+        reports(f"core/{name}", state)
+
+    (found,) = openings.opened(Asked("count", ">", 2), NOW)
+
+    assert (found.value, found.beyond, found.samples) == (2, False, 3)
+    assert (found.path, found.service) == ("/breakers/core/oracle/", "core")
+    assert found.thread == "dependency:core->oracle"
+    assert found.facts["owner"] == "search team"
+    assert found.facts["runbook"] == "https://runbooks.example/oracle"
+
+
+def test_one_that_nobody_hears_of_is_not_fresh():
+    dependency()
+    reports("core/a1", "open", at=NOW - MINUTE)
+
+    (found,) = openings.opened(Asked("count", ">", 0), NOW)
+
+    assert (found.beyond, found.is_fresh) == (True, False)
+    assert list(openings.opened(Asked("count", ">", 0), NOW + 5 * MINUTE)) == []
+
+
+def test_what_opened_since_it_was_asked_last_is_found_however_late_that_is():
+    about = dependency()
+    transition(about, 1, "closed>open", NOW - 4 * MINUTE)
+
+    lately = openings.opened(Asked("count", ">", 0, since=NOW - 10 * SECOND), NOW)
+    late = openings.opened(Asked("count", ">", 0, since=NOW - 270 * SECOND), NOW)
+
+    assert (len(list(lately)), len(list(late))) == (0, 1)
+
+
+def test_a_bulkhead_is_that_of_all_instances_of_a_service_that_report():
+    for name, in_flight, at in (("a1", 9, NOW), ("a2", 5, NOW), ("a3", 10, NOW - MINUTE)):
+        held = {"llm": {"in_flight": in_flight, "limit": 10}}
+        Instance.objects.create(
+            pk=f"core/{name}", service="core", reported_at=at, resilience={"bulkheads": held}
+        )
+
+    (found,) = bulkheads.concurrency(Asked("now", ">", 0.7), NOW)
+
+    assert (found.subject, found.value, found.beyond) == ("core/llm", 0.7, False)
+    assert found.samples == 2
+    assert found.thread == "bulkhead:core/llm"

@@ -1,0 +1,32 @@
+"""Messages about dependencies and services lead to a runbook: their own, else the one that fits."""
+
+import pytest
+
+from breakers import telling
+from breakers.models import Dependency, Service
+from breakers.probes import services as probes
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [("https://wiki/openai", "https://wiki/openai"), ("", "/runbooks/nl2sql-failing/")],
+)
+def test_message_about_a_dependency(settings, own, said):
+    settings.PUBLIC_URL = ""
+    dependency = Dependency(caller="oracle", callee="openai", runbook_url=own)
+
+    assert telling.facts(dependency)["runbook"] == said
+
+
+def test_message_about_a_dependency_that_nobody_wrote_of():
+    dependency = Dependency(caller="payroll", callee="bank")
+
+    assert telling.facts(dependency)["runbook"] is None
+
+
+def test_message_about_a_store_that_is_away(settings):
+    settings.PUBLIC_URL = "https://ops.example.org"
+
+    said = probes._runbook(Service(slug="redis"))
+
+    assert said == "https://ops.example.org/runbooks/redis-down/"

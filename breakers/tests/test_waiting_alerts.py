@@ -1,0 +1,45 @@
+"""What waits for a person once figures are beyond their limits, and what is not said twice."""
+
+import pytest
+
+from breakers import attention
+from breakers.outages import services as outages
+from breakers.tests.alerted import look
+from breakers.tests.fleet import NOW, dependency, minute, reports
+from slo import attention as alerts
+
+pytestmark = pytest.mark.django_db
+
+
+def test_alerts_wait_but_not_twice_with_an_open_breaker():
+    about = dependency(criticality="high")
+    reports("core/a1", "open")
+    minute(about, success=50, timeout=50)
+    look(NOW)
+
+    (found,) = alerts.alerts(NOW)
+
+    assert found.title[:12] == "50 % of the "
+    assert found.detail == "See whether its callee is slow, or the timeout too short."
+    assert len(attention.open_breakers(NOW)) == 1
+
+
+def test_an_alert_of_an_open_breaker_that_waits_nowhere_else_waits():
+    dependency(criticality="low")
+    reports("core/a1", "open")
+    look(NOW)
+
+    (found,) = alerts.alerts(NOW)
+
+    assert found.title == "The breaker of core->oracle is open in 1 of 1 instances"
+
+
+def test_an_outage_that_lasts_waits():
+    dependency(on_outage={"action": "trip", "switch": "segment:oracle", "for_seconds": 30})
+    reports("core/a1", "open")
+    outages.look(NOW)
+
+    (found,) = attention.outages(NOW)
+
+    assert found.detail == "Its policy acts if that lasts."
+    assert found.path == "/breakers/core/oracle/"

@@ -1,0 +1,28 @@
+"""Static files: ours, and of the libraries beside them only what pages load."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from django.contrib.staticfiles.finders import FileSystemFinder
+
+LIBRARIES = {"vendor/uplot": "uplot/dist"}
+"""Where the files of a library are found: the folder of its package that is served."""
+LEFT_OUT = (
+    *("node_modules", "package.json", "package-lock.json", "requirements.txt"),
+    *("*.d.ts", "*.cjs.js", "*.esm.js", "*.iife.js"),
+)
+
+
+class Finder(FileSystemFinder):
+    """Finds what is collected; how libraries are packaged is nobody's business."""
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[Any]:
+        return super().list([*(ignore_patterns or ()), *LEFT_OUT])
+
+
+def folders(static: Path) -> list[Path | tuple[str, Path]]:
+    """Every folder that static files come from; libraries that are not installed are left out."""
+    installed = static / "node_modules"
+    found = {name: installed / folder for name, folder in LIBRARIES.items()}
+    return [static, *((name, folder) for name, folder in found.items() if folder.is_dir())]

@@ -1,0 +1,88 @@
+"""The files of a configuration folder: read whole, and as YAML without surprises."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from controlplane.core.errors import InvalidInput
+from controlplane.core.values import Errors, put
+
+LARGEST_FILE = 4 * 1024 * 1024
+
+
+def read(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The texts of those of these files that are there. Raises :class:`InvalidInput`."""
+    if not folder.is_dir():
+        raise InvalidInput({str(folder): ["There is no such folder."]})
+    texts = {}
+    for name in names:
+        path = folder / name
+        if not path.exists():
+            continue
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise InvalidInput({name: [f"Larger than {LARGEST_FILE // 1024} KiB."]})
+            texts[name] = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput({name: [f"Can't be read: {error}."]}) from error
+    return texts
+
+
+def parse(name: str, text: str, errors: Errors) -> dict[str, Any]:
+    """The keys and values of a file; empty, and noted, if it is not that."""
+    documents = _documents(name, text, _Loader, errors)
+    if len(documents) > 1:
+        put(errors, name, "Must be one document.")
+    found = documents[0] if documents else None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        put(errors, name, "Must be keys with values.")
+        return {}
+    return found
+
+
+def parse_all(name: str, text: str, errors: Errors) -> list[Any]:
+    """Every document of a YAML text that anybody may have sent; none, and noted, if it is not one.
+    JSON is YAML as well."""
+    return _documents(name, text, _WithoutAliases, errors)
+
+
+def _documents(name: str, text: str, loader: type["_Loader"], errors: Errors) -> list[Any]:
+    try:
+        return list(yaml.load_all(text, Loader=loader))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        put(errors, name, " ".join(str(error).split()))
+        return []
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without objects, and without keys that stand twice: the first would be lost silently."""
+
+
+class _WithoutAliases(_Loader):
+    """A few lines that refer to each other can stand for more than fits into memory."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("write it out: references (*name) are not read here")
+        return super().compose_node(parent, index)
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} is there twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+    loader.flatten_mapping(node)
+    return loader.construct_mapping(node, deep=True)
+
+
+_construct: Callable[[_Loader, yaml.MappingNode], dict[Any, Any]] = _mapping
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct)

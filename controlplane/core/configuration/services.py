@@ -1,0 +1,120 @@
+"""Loading a configuration folder. Each app registers a reader of its files in its module
+`configured`; none has to know another."""
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.utils.module_loading import autodiscover_modules
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.configuration import files
+from controlplane.core.configuration.plans import Loaded
+from controlplane.core.errors import InvalidInput
+
+SHIPPED = "config"
+
+log = structlog.get_logger(__name__)
+
+
+class Load(Protocol):
+    """Have everything that these texts (by file) name be as they say, in the caller's transaction;
+    what they don't name is left alone. With `keep_edited`, so is what somebody changed by hand.
+
+    Raises :class:`InvalidInput`, which names file and key. The audit trail is written by whoever
+    calls, last.
+    """
+
+    def __call__(
+        self,
+        texts: dict[str, str],
+        *,
+        keep_edited: bool,
+        dry_run: bool,
+        actor: Actor,
+        now: datetime,
+    ) -> Loaded: ...
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The files that an app reads, in their order, and how it loads those that are there."""
+
+    files: tuple[str, ...]
+    load: Load
+
+
+_readers: dict[str, Reader] = {}
+
+
+def register(name: str, reader: Reader) -> None:
+    """Have an app's reader take part in every loading."""
+    _readers[name] = reader
+
+
+def load_folder(
+    folder: Path,
+    *,
+    only: str = "",
+    keep_edited: bool = False,
+    dry_run: bool = False,
+    actor: Actor,
+    now: datetime,
+) -> Loaded:
+    """Load the files in a folder, or `only` those of one app: all of it or nothing.
+
+    Raises :class:`InvalidInput`, which names file and key of everything that is wrong, and
+    :class:`Conflict` if there is no room; then nothing has changed.
+    """
+    readers = [reader for name, reader in _registered().items() if only in ("", name)]
+    texts = files.read(folder, _files(readers))
+    if not texts:
+        raise InvalidInput({"folder": [f"None of {', '.join(_files(readers))} is there."]})
+    errors: dict[str, list[str]] = {}
+    loaded = Loaded()
+    with transaction.atomic():
+        for reader in readers:
+            own = {name: texts[name] for name in reader.files if name in texts}
+            try:
+                loaded += (
+                    reader.load(own, keep_edited=keep_edited, dry_run=dry_run, actor=actor, now=now)
+                    if own
+                    else Loaded()
+                )
+            except InvalidInput as error:
+                errors.update(error.errors)
+        if errors:
+            raise InvalidInput(errors)
+        audit.record_many([{**row, "actor": actor, "now": now} for row in loaded.told])
+    return loaded
+
+
+def load_shipped(name: str, *, actor: Actor, now: datetime) -> None:
+    """Load what an app begins with in a new installation."""
+    folder = Path(settings.BASE_DIR) / SHIPPED
+    if not any((folder / file).is_file() for file in _registered()[name].files):
+        return
+    loaded = load_folder(folder, only=name, actor=actor, now=now)
+    log.info("config.loaded", folder=SHIPPED, app=name, entries=len(loaded.changes))
+
+
+def _files(readers: Iterable[Reader]) -> list[str]:
+    return [name for reader in readers for name in reader.files]
+
+
+@functools.cache
+def _discover() -> None:
+    autodiscover_modules("configured")
+
+
+def _registered() -> dict[str, Reader]:
+    """Every app's reader, in the order of their names: locks are always taken in that order."""
+    _discover()
+    return dict(sorted(_readers.items()))

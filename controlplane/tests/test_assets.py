@@ -1,0 +1,40 @@
+"""Which static files are served: ours, and of libraries only what pages load."""
+
+from pathlib import Path
+
+from django.test import override_settings
+
+from controlplane import assets
+
+
+def put(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+
+def served(static: Path) -> set[str]:
+    """As `collectstatic` finds them."""
+    with override_settings(STATICFILES_DIRS=assets.folders(static)):
+        found = assets.Finder().list(["CVS", ".*", "*~"])
+        return {f"{getattr(at, 'prefix', None) or ''}/{name}".lstrip("/") for name, at in found}
+
+
+def test_library_that_is_not_installed_is_left_out(tmp_path):
+    put(tmp_path, "css/switchgear.css", "package.json", "package-lock.json")
+
+    assert served(tmp_path) == {"css/switchgear.css"}
+
+
+def test_of_a_library_only_what_pages_load_is_served(tmp_path):
+    put(tmp_path, "js/plots.js", "package.json", "node_modules/.package-lock.json")
+    library = "node_modules/uplot"
+    put(tmp_path, f"{library}/LICENSE", f"{library}/dist/uPlot.d.ts", f"{library}/package.json")
+    put(tmp_path, f"{library}/dist/uPlot.iife.min.js", f"{library}/dist/uPlot.min.css")
+    put(tmp_path, f"{library}/dist/uPlot.esm.js", f"{library}/dist/uPlot.iife.js")
+
+    assert served(tmp_path) == {
+        "js/plots.js",
+        "vendor/uplot/uPlot.iife.min.js",
+        "vendor/uplot/uPlot.min.css",
+    }

@@ -1,0 +1,102 @@
+"""Alerts over HTTP: what fires and fired, saying "I know", and what to write about it later."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import NotFound
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from slo import resources
+from slo.api.bodies import AcknowledgeAlertBody, AlertFilters
+from slo.api.exclusions import number
+from slo.api.shapes import ONE_ALERT, AcknowledgedAlertShape, AlertShape, PostmortemShape
+from slo.api.slos import READ, WRITE
+from slo.judging import alerts, chronicle, postmortem
+from slo.models import Alert
+
+BESIDE = ("slo", "threshold")
+IN_STATE = {
+    "open": Q(resolved_at__isnull=True, acknowledged_at__isnull=True),
+    "acknowledged": Q(resolved_at__isnull=True, acknowledged_at__isnull=False),
+    "resolved": Q(resolved_at__isnull=False),
+}
+
+
+class AlertList(ListView[Alert]):
+    """Every alert, the newest first."""
+
+    queryset = Alert.objects.select_related(*BESIDE)
+    serializer_class = AlertShape
+    filters = AlertFilters
+    ordering = "-id"
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    def chosen(self, rows: QuerySet[Alert], filters: dict[str, Any]) -> QuerySet[Alert]:
+        if "state" in filters:
+            rows = rows.filter(IN_STATE[filters["state"]])
+        for field in ("kind", "severity", "service"):
+            if field in filters:
+                rows = rows.filter(**{field: filters[field]})
+        if "slo" in filters:
+            rows = rows.filter(slo__name=filters["slo"])
+        if "q" in filters:
+            text = filters["q"]
+            rows = rows.filter(Q(rule__icontains=text) | Q(subject__icontains=text))
+        return rows
+
+
+class AlertDetail(ApiView):
+    path_parameters = ONE_ALERT
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    @extend_schema(responses=AlertShape)
+    def get(self, request: Request, alert_id: str) -> Response:
+        """One alert, with what was counted when it opened and when it fired last."""
+        return Response(resources.alert(_find(alert_id)))
+
+
+class AcknowledgeView(ApiView):
+    path_parameters = ONE_ALERT
+    write_scope = WRITE
+    http_method_names = ["post"]
+
+    @extend_schema(request=AcknowledgeAlertBody, responses=AcknowledgedAlertShape)
+    @mutation(AcknowledgeAlertBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, alert_id: str) -> Done:
+        """Say that you know: nobody is called for it for 24 hours."""
+        comment = body.get("comment", "")
+        alerts.acknowledge(alert_id=number(alert_id), actor=actor, now=now, comment=comment)
+        return Done(resources.alert(_find(alert_id)))
+
+
+class PostmortemView(ApiView):
+    path_parameters = ONE_ALERT
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    @extend_schema(responses=PostmortemShape)
+    def get(self, request: Request, alert_id: str) -> Response:
+        """A draft in Markdown, of what is known: times, who did what, what it cost.
+
+        It quotes the audit trail of the whole installation: a token needs the scope `audit:read`
+        besides `slo:read`. People of every role have both.
+        """
+        actor_of(request).require(chronicle.SCOPE)
+        alert = _find(alert_id)
+        return Response({"alert": alert.pk, "markdown": postmortem.draft(alert, db_now())})
+
+
+def _find(alert_id: str) -> Alert:
+    alert = Alert.objects.select_related(*BESIDE).filter(pk=number(alert_id)).first()
+    if alert is None:
+        raise NotFound(f"There is no alert {alert_id}.")
+    return alert

@@ -1,0 +1,71 @@
+"""Spans that don't count, over HTTP."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+
+from controlplane.core.actors import Actor
+from controlplane.core.errors import NotFound
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from slo import resources
+from slo.api.bodies import ExclusionBody, ExclusionFilters, ExclusionRemovalBody
+from slo.api.shapes import ONE_EXCLUSION, ONE_SLO, ExclusionShape, OutcomeShape
+from slo.api.slos import READ, WRITE
+from slo.models import Exclusion
+from slo.objectives import exclusions, services
+
+LONGEST_ID = 18  # digits; more than any row has
+
+
+class ExclusionList(ListView[Exclusion]):
+    """What does not count of an SLO, the newest first."""
+
+    path_parameters = ONE_SLO
+    queryset = Exclusion.objects.all()
+    serializer_class = ExclusionShape
+    filters = ExclusionFilters
+    ordering = "-id"
+    read_scope = READ
+    write_scope = WRITE
+
+    def chosen(self, rows: QuerySet[Exclusion], filters: dict[str, Any]) -> QuerySet[Exclusion]:
+        rows = rows.filter(slo=services.find(self.kwargs["name"]))
+        return rows if filters["removed"] else rows.filter(removed_at__isnull=True)
+
+    @extend_schema(request=ExclusionBody, responses={201: OutcomeShape})
+    @mutation(ExclusionBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
+        """Have a span not count, whether it is past or to come. The answer tells what that does to
+        the budget; so does a dry run."""
+        done = exclusions.add(name=name, actor=actor, now=now, **body)
+        return Done(resources.outcome(done), status=201)
+
+
+class ExclusionDetail(ApiView):
+    path_parameters = ONE_EXCLUSION
+    write_scope = WRITE
+    http_method_names = ["delete"]
+
+    @extend_schema(request=ExclusionRemovalBody, responses={200: OutcomeShape})
+    @mutation(ExclusionRemovalBody)
+    def delete(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str, exclusion_id: str
+    ) -> Done:
+        """Have it count again."""
+        done = exclusions.remove(
+            name=name,
+            exclusion_id=number(exclusion_id),
+            reason=body.get("reason", ""),
+            actor=actor,
+            now=now,
+        )
+        return Done(resources.outcome(done))
+
+
+def number(text: str) -> int:
+    """An id of a path; raises :class:`NotFound` for what no row has."""
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_ID):
+        raise NotFound("There is nothing of that number here.")
+    return int(text)

@@ -1,0 +1,153 @@
+"""OpenSLO documents over HTTP, in and out."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import IO, Any
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+
+from controlplane.core.actors import Actor
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http import rendering
+from controlplane.core.http.fields import Filters, MutationBody, Text
+from controlplane.core.http.rendering import StrictJSONParser
+from controlplane.core.http.views import ApiView, Done, mutation
+from controlplane.core.wire import largest_body, too_large
+from slo.api.slos import READ, WRITE
+from slo.objectives.openslo import services, writing
+from slo.objectives.permission import require_admin
+
+BESIDE = ("prometheus_url", "reason")
+"""Fields of the query where the body is a file; so is `dry_run=true`."""
+FORMATS = {"json": "application/json", "yaml": "application/yaml"}
+
+
+class YamlParser(BaseParser):
+    """The documents of a YAML file, as the field `text`."""
+
+    media_type = "application/yaml"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        request = (parser_context or {}).get("request")
+        limit = largest_body(request.path if request is not None else "")
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise too_large(limit)
+        try:
+            text = body.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidInput({"text": ["Must be UTF-8."]}) from error
+        query = request.query_params if request is not None else {}
+        beside = {name: query[name] for name in BESIDE if name in query}
+        return {"text": text, **beside, "dry_run": query.get("dry_run") == "true"}
+
+
+class OldYamlParser(YamlParser):
+    """By the name that YAML had before it was registered."""
+
+    media_type = "application/x-yaml"
+
+
+class TextYamlParser(YamlParser):
+    media_type = "text/yaml"
+
+
+class OpenSloParser(StrictJSONParser):
+    """A single document may be the body itself."""
+
+    def parse(self, *args: Any, **options: Any) -> dict[str, Any]:
+        found = super().parse(*args, **options)
+        if "apiVersion" not in found:
+            return found
+        beside = {name: found[name] for name in (*BESIDE, "dry_run") if name in found}
+        return {"documents": [found], **beside}
+
+
+class OpenSloBody(MutationBody):
+    """Either `documents` or `text`; a YAML file, or one document, may be the whole body."""
+
+    documents = serializers.ListField(
+        child=serializers.JSONField(), required=False, help_text="OpenSLO documents, as JSON."
+    )
+    text = Text(required=False, help_text="The same as one YAML text.")
+    prometheus_url = Text(
+        required=False, help_text="The server to ask where the documents name none."
+    )
+    reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
+
+
+class OutcomeOfSloShape(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    outcome = serializers.ChoiceField((services.CREATED, services.CHANGED, services.SAME))
+
+
+class ImportedShape(serializers.Serializer[Any]):
+    slos = OutcomeOfSloShape(many=True)
+    remarks = serializers.ListField(
+        child=serializers.CharField(), help_text="What was left out, or taken for something else."
+    )
+    dry_run = serializers.BooleanField(required=False)
+
+
+class ExportFilters(Filters):
+    slo = serializers.CharField(required=False, max_length=120, help_text="Only this one.")
+    format = serializers.ChoiceField(tuple(FORMATS), default="json")
+
+
+class OpenSloView(ApiView):
+    parser_classes = [OpenSloParser, YamlParser, OldYamlParser, TextYamlParser]
+    filters = ExportFilters
+    read_scope = READ
+    write_scope = WRITE
+    http_method_names = ["get", "head", "post"]
+
+    @extend_schema(
+        operation_id="openslo_export",
+        responses={
+            (200, "application/json"): OpenApiResponse(OpenApiTypes.OBJECT, "`documents`."),
+            (200, "application/yaml"): OpenApiResponse(OpenApiTypes.STR, "The same as YAML."),
+        },
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """SLOs as OpenSLO v1 documents; importing them again changes nothing."""
+        asked = self.filters.of(request.query_params)
+        found = services.export([asked["slo"]] if "slo" in asked else ())
+        chosen = asked["format"]
+        body = writing.text(found) if chosen == "yaml" else rendering.dumps({"documents": found})
+        response = HttpResponse(body, content_type=FORMATS[chosen])
+        if chosen == "yaml":
+            response["Content-Disposition"] = 'attachment; filename="slos.yaml"'
+        return response
+
+    @extend_schema(
+        operation_id="openslo_import",
+        request={"application/json": OpenSloBody, "application/yaml": OpenApiTypes.STR},
+        responses=ImportedShape,
+    )
+    @mutation(OpenSloBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Take over the SLOs of OpenSLO v1 documents, all or none. `remarks` tell what could not be
+        taken over as it stands."""
+        require_admin(actor)
+        given = list(body.get("documents", ()))
+        if "text" in body:
+            given += services.parsed(body["text"])
+        done = services.put_all(
+            given,
+            server=body.get("prometheus_url", ""),
+            actor=actor,
+            now=now,
+            reason=body.get("reason", ""),
+        )
+        slos = [{"name": name, "outcome": outcome} for name, outcome in done.outcomes.items()]
+        return Done({"slos": slos, "remarks": list(done.remarks)})

@@ -1,0 +1,146 @@
+"""Pushing counters: what an application, a sidecar or a script counted."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import IO, Any
+
+import orjson
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from controlplane.core.actors import Actor
+from controlplane.core.errors import DomainError
+from controlplane.core.http.fields import MutationBody, Text
+from controlplane.core.http.rendering import StrictJSONParser
+from controlplane.core.http.views import ApiView, Done, mutation
+from controlplane.core.wire import LARGEST_SLI_BODY, too_large
+from slo.ingest import bodies, deltas, points
+from slo.ingest.bodies import Deltas
+
+WRITE, REPORT = "slo:write", "report:write"
+MOST = bodies.MOST
+_MANY = ("points", "deltas", "batch_id")
+
+
+class _Counts(serializers.Serializer[Any]):
+    slo = Text(required=False, help_text="The SLO's name; else `metric` and `service`.")
+    good = serializers.FloatField(required=False, min_value=0)
+    total = serializers.FloatField(required=False, min_value=0)
+    source = Text(  # type: ignore[assignment]
+        required=False, max_length=200, help_text="Who counts, such as a host."
+    )
+    at = serializers.DateTimeField(
+        required=False, help_text="Now if left out; up to 24 hours ago, a minute ahead at most."
+    )
+
+
+class PointShape(_Counts):
+    boot = Text(required=False, max_length=200, help_text="Another one counts from zero again.")
+    started_at = serializers.DateTimeField(
+        required=False,
+        help_text="Since when it counts from zero. Without it a source's first point is only what "
+        "is counted from.",
+    )
+    metric = Text(required=False, max_length=120)
+    service = Text(required=False, max_length=60)
+    buckets = serializers.DictField(
+        child=serializers.FloatField(min_value=0),
+        required=False,
+        help_text='Instead of good and total: `{"1000": 90, "3000": 99, "+Inf": 100}`, events by '
+        "how many milliseconds they took at most. One edge must be the SLO's threshold.",
+    )
+
+
+class DeltaShape(_Counts):
+    slo = Text()
+    good = serializers.FloatField(min_value=0)
+    total = serializers.FloatField(min_value=0)
+
+
+class SliBody(MutationBody):
+    """Either `points`, which are cumulative and may be repeated, or `deltas` with a `batch_id`."""
+
+    points = PointShape(many=True, required=False, help_text=f"At most {MOST:,}.")
+    batch_id = Text(required=False, max_length=200, help_text="Of one sender it is taken once.")
+    deltas = DeltaShape(many=True, required=False, help_text=f"At most {MOST:,}.")
+
+    def read(self) -> dict[str, Any]:
+        """What these fields say, without looking at each of ten thousand points as fields."""
+        beside = {name: value for name, value in self.initial_data.items() if name not in _MANY}
+        return {**_Beside(data=beside).read(), "said": bodies.read(self.initial_data)}
+
+
+class _Beside(MutationBody):
+    """What else there is."""
+
+
+class RefusedShape(serializers.Serializer[Any]):
+    index = serializers.IntegerField(min_value=0)
+    error = serializers.CharField()
+
+
+class TakenShape(serializers.Serializer[Any]):
+    """How many were taken in, were known already, and were not taken in: those with why not."""
+
+    accepted = serializers.IntegerField(min_value=0)
+    duplicates = serializers.IntegerField(min_value=0)
+    refused = RefusedShape(many=True)
+    duplicate = serializers.BooleanField(
+        required=False, help_text="Of deltas: whether this batch was taken in before."
+    )
+
+
+class ManyParser(StrictJSONParser):
+    """As its parent, but texts are looked at where each field is: there are a hundred thousand."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        self.require_utf8(media_type or "")
+        body = stream.read(LARGEST_SLI_BODY + 1)
+        if len(body) > LARGEST_SLI_BODY:
+            raise too_large(LARGEST_SLI_BODY)
+        try:
+            value = orjson.loads(body or b"{}")
+        except orjson.JSONDecodeError as error:
+            raise DomainError(f"The body is not valid JSON in UTF-8: {error}.") from error
+        if not isinstance(value, dict):
+            raise DomainError('The body must be a JSON object: {"points": […]}.')
+        return value
+
+
+class MayPush(BasePermission):
+    """Either who keeps SLOs, or a service that reports."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        actor = getattr(request, "actor", None)
+        if actor is None:
+            return False
+        if not actor.may(REPORT) and request.method in view.allowed_methods:
+            actor.require(WRITE)
+        return True
+
+
+class SliView(ApiView):
+    permission_classes = [MayPush]
+    parser_classes = [ManyParser]
+    write_scope = WRITE
+
+    @extend_schema(request=SliBody, responses=TakenShape)
+    @mutation(SliBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Push what was counted; scope `slo:write` or `report:write`.
+
+        If something is malformed nothing is taken in. Single points of another time or of an
+        unknown SLO are left out and told; if that are all, this is an error.
+        """
+        said = body["said"]
+        if isinstance(said, Deltas):
+            return Done(deltas.take(**said._asdict(), actor=actor, now=now))
+        return Done(points.push(points=said.points, now=now))

@@ -1,0 +1,172 @@
+"""SLOs over HTTP: what is wanted, how it stands and stood, and what other rules would have said."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from slo import resources
+from slo.api.bodies import (
+    BacktestBody,
+    NewSloBody,
+    SeriesFilters,
+    SloBody,
+    SloFilters,
+    SloRemovalBody,
+    StatusFilters,
+)
+from slo.api.shapes import (
+    ONE_SLO,
+    BacktestShape,
+    ChangedSloShape,
+    SeriesShape,
+    SloShape,
+    StatusShape,
+)
+from slo.arithmetic.clock import end_of
+from slo.judging import lookback
+from slo.judging.status import status
+from slo.models import Slo
+from slo.objectives import services
+from slo.objectives.permission import require_admin
+
+READ, WRITE = "slo:read", "slo:write"
+EARLIEST = end_of(0)
+
+
+class SloList(ListView[Slo]):
+    """Every SLO, by name."""
+
+    queryset = Slo.objects.present().select_related(*resources.BESIDE)
+    serializer_class = SloShape
+    filters = SloFilters
+    ordering = "name"
+    read_scope = READ
+    write_scope = WRITE
+
+    def chosen(self, rows: QuerySet[Slo], filters: dict[str, Any]) -> QuerySet[Slo]:
+        for column in ("service", "kind"):
+            if column in filters:
+                rows = rows.filter(**{column: filters[column]})
+        if "state" in filters:
+            rows = rows.filter(_in_state(filters["state"]))
+        if "q" in filters:
+            found = Q()
+            for column in ("name", "service", "owner", "description"):
+                found |= Q(**{f"{column}__icontains": filters["q"]})
+            rows = rows.filter(found)
+        return rows
+
+    @extend_schema(request=NewSloBody, responses={201: ChangedSloShape})
+    @mutation(NewSloBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Make an SLO that is not there yet. It is judged from the next minute on."""
+        name = body.pop("name")
+        require_admin(actor)
+        services.require_new(name)
+        return _put(name, body, actor, now)
+
+
+class SloDetail(ApiView):
+    path_parameters = ONE_SLO
+    read_scope = READ
+    write_scope = WRITE
+
+    @extend_schema(responses=SloShape)
+    def get(self, request: Request, name: str) -> Response:
+        """One SLO, and how it stood when it was judged last."""
+        return Response(resources.slo(services.find(name)))
+
+    @extend_schema(request=SloBody, responses={200: ChangedSloShape, 201: ChangedSloShape})
+    @mutation(SloBody)
+    def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
+        """Make it, or have it say exactly this. What was counted stays, and is judged by it."""
+        return _put(name, body, actor, now)
+
+    @extend_schema(request=SloRemovalBody, responses={200: ChangedSloShape})
+    @mutation(SloRemovalBody)
+    def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
+        """Take it out: its alerts resolve. A new one of this name begins without history."""
+        reason = body.get("reason", "")
+        removed = services.remove(name=name, reason=reason, actor=actor, now=now)
+        return Done(resources.slo(removed))
+
+
+class StatusView(ApiView):
+    path_parameters = ONE_SLO
+    filters = StatusFilters
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    @extend_schema(responses=StatusShape)
+    def get(self, request: Request, name: str) -> Response:
+        """How it stands, or stood at a moment, by what is known of that now."""
+        at = self.filters.of(request.query_params).get("at")
+        slo = services.find(name)
+        if at is not None and at > db_now():
+            raise InvalidInput({"at": ["Nobody knows yet; leave it out for now."]})
+        if at is not None and at < EARLIEST:
+            raise InvalidInput({"at": ["Nothing is known of times before 1970."]})
+        return Response(status(slo, at))
+
+
+class SeriesView(ApiView):
+    path_parameters = ONE_SLO
+    filters = SeriesFilters
+    read_scope = READ
+    http_method_names = ["get", "head"]
+
+    @extend_schema(responses=SeriesShape)
+    def get(self, request: Request, name: str) -> Response:
+        """How it stood at each step of a span, from its first moment on; the last day if none is
+        named."""
+        asked = self.filters.of(request.query_params)
+        slo = services.find(name)
+        since, until, step = (asked.get(one) for one in ("from", "to", "step"))
+        return Response(lookback.series(slo, since=since, until=until, step=step, now=db_now()))
+
+
+class BacktestView(ApiView):
+    path_parameters = ONE_SLO
+    write_scope = READ  # It changes nothing.
+    http_method_names = ["post"]
+
+    @extend_schema(request=BacktestBody, responses=BacktestShape)
+    @mutation(BacktestBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
+        """What its rules, or those given, would have said of a span: which alerts, and how long.
+
+        Nothing is changed, and nobody is told.
+        """
+        slo = services.find(name)
+        instead = {field: body[field] for field in lookback.REPLACEABLE if field in body}
+        return Done(
+            lookback.run(
+                slo,
+                start=body["start"],
+                end=body.get("end"),
+                step=body.get("step"),
+                instead=instead,
+                each=body.get("ticks", False),
+                now=now,
+            )
+        )
+
+
+def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+    reason = body.pop("reason", "")
+    slo = services.put(name=name, fields=body, reason=reason, actor=actor, now=now)
+    return Done(resources.slo(slo), status=201 if slo.created_at == now else 200)
+
+
+def _in_state(state: str) -> Q:
+    """One that was never judged is unknown."""
+    found = Q(standing__state=state)
+    return found | Q(standing__isnull=True) if state == "unknown" else found

@@ -1,0 +1,133 @@
+"""Threshold rules over HTTP."""
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.core.actors import Actor
+from controlplane.core.http.fields import Flag, MutationBody, Text
+from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.measures import COMPARISONS
+from slo.models import ThresholdRule
+from slo.models.alerts import SEVERITIES
+from slo.objectives.permission import require_admin
+from slo.thresholds import rules, services, standing
+
+READ, WRITE = "slo:read", "slo:write"
+ONE_RULE = (OpenApiParameter("name", str, OpenApiParameter.PATH, pattern=f"^{rules.NAME}$"),)
+
+
+class ThresholdListShape(serializers.ListSerializer[ThresholdRule]):
+    """Many are counted together."""
+
+    def to_representation(self, data: Any) -> Any:
+        return standing.resources(list(data))
+
+
+class ThresholdShape(serializers.Serializer[Any]):
+    """A rule, and how many alerts are open of it."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    metric = serializers.CharField()
+    statistic = serializers.CharField()
+    window = serializers.CharField(help_text="Empty where a measure is what is so now.")
+    comparison = serializers.ChoiceField(COMPARISONS)
+    value = serializers.FloatField(help_text="In the measure's unit; shares are 0 to 1.")
+    min_events = serializers.IntegerField()
+    severity = serializers.ChoiceField(SEVERITIES)
+    enabled = serializers.BooleanField()
+    runbook_url = serializers.CharField()
+    built_in = serializers.BooleanField(help_text="Whether it came with the installation.")
+    version = serializers.IntegerField()
+    changed_at = serializers.DateTimeField()
+    sentence = serializers.CharField(help_text="The rule in words.")
+    open_alerts = serializers.IntegerField()
+
+
+class ListedThresholdShape(ThresholdShape):
+    class Meta:
+        list_serializer_class = ThresholdListShape
+
+
+class ThresholdBody(MutationBody):
+    """A whole rule: what is left out has its default."""
+
+    title = Text(required=False)
+    metric = Text(help_text="`timeout_rate`, `breaker_open`, `latency_ms`, `latency_ms:e2e`, …")
+    statistic = Text(required=False, help_text="May be left out where there is only one.")
+    window = Text(required=False, help_text="Whole minutes, `5m` if left out; not for what is now.")
+    comparison = Text(required=False, help_text=f"One of {' '.join(COMPARISONS)}; `>` if left out.")
+    value = serializers.JSONField(help_text="A number; shares are 0 to 1, latencies milliseconds.")
+    min_events = serializers.JSONField(required=False, help_text="Fewer begin no alert; 1.")
+    severity = Text(help_text=f"One of {', '.join(SEVERITIES)}.")
+    enabled = Flag(required=False)
+    runbook_url = Text(required=False)
+    reason = Text(required=False, max_length=2000, help_text="Why; for the audit trail.")
+
+
+class NewThresholdBody(ThresholdBody):
+    name = Text()
+
+
+class ThresholdRemovalBody(MutationBody):
+    reason = Text(required=False, max_length=2000)
+
+
+class ThresholdList(ListView[ThresholdRule]):
+    """Every threshold rule, by name."""
+
+    queryset = ThresholdRule.objects.all()
+    serializer_class = ListedThresholdShape
+    ordering = "name"
+    read_scope = READ
+    write_scope = WRITE
+
+    @extend_schema(request=NewThresholdBody, responses={201: ThresholdShape})
+    @mutation(NewThresholdBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+        """Make a rule that is not there yet."""
+        name = body.pop("name")
+        require_admin(actor)
+        services.require_new(name)
+        return _put(name, body, actor, now)
+
+
+class ThresholdDetail(ApiView):
+    path_parameters = ONE_RULE
+    read_scope = READ
+    write_scope = WRITE
+
+    @extend_schema(responses=ThresholdShape)
+    def get(self, request: Request, name: str) -> Response:
+        """One rule."""
+        return Response(_shown(services.find(name)))
+
+    @extend_schema(request=ThresholdBody, responses={200: ThresholdShape, 201: ThresholdShape})
+    @mutation(ThresholdBody)
+    def put(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
+        """Make it, or have it say exactly this. It is looked at within ten seconds."""
+        return _put(name, body, actor, now)
+
+    @extend_schema(request=ThresholdRemovalBody, responses=ThresholdShape)
+    @mutation(ThresholdRemovalBody)
+    def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
+        """Take it out; what is open of it resolves with the next look."""
+        reason = body.get("reason", "")
+        removed = services.remove(name=name, reason=reason, actor=actor, now=now)
+        return Done(_shown(removed))
+
+
+def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+    reason = body.pop("reason", "")
+    rule, is_new = services.put(name=name, fields=body, reason=reason, actor=actor, now=now)
+    return Done(_shown(rule), status=201 if is_new else 200)
+
+
+def _shown(rule: ThresholdRule) -> dict[str, Any]:
+    (found,) = standing.resources([rule])
+    return found

@@ -1,0 +1,160 @@
+"""How an SLO stands at a minute, by its counters and nothing else.
+
+What is known of a window, and when a rule fires, is decided here once: for the beat, for a status
+that is asked for, and for a backtest.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from controlplane.core.canonical import timestamp
+from slo.arithmetic import budget
+from slo.arithmetic.objective import Objective, Rule
+from slo.arithmetic.windows import Counts, Window, length, merged, window
+
+OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
+FORECAST_BY = "6h"
+"""The window whose burn rate says when a budget will be spent."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A rule, and whether it fires (`ok`, `firing`, `unknown`)."""
+
+    rule: Rule
+    state: str
+
+    def document(self) -> dict[str, Any]:
+        """As the API shows it."""
+        rule = self.rule
+        return {
+            "long": rule.long,
+            "short": rule.short,
+            "burn_rate": plain(rule.burn_rate),
+            "severity": rule.severity,
+            "state": self.state,
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How an SLO stands. `burn_rates` (null where nothing is known) and `coverage` (the share of a
+    window's minutes that samples cover, 0 to 1) are by window as written; `remaining_ratio` is the
+    share of the period's budget that is left, negative if more than all of it is spent. `windows`
+    has what was counted, by window."""
+
+    state: str
+    burn_rates: Mapping[str, float | None]
+    coverage: Mapping[str, float]
+    rules: tuple[Judged, ...]
+    remaining_ratio: float | None
+    exhausts_at: datetime | None
+    windows: Mapping[str, Window] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """As the API shows it."""
+        exhausts_at = None if self.exhausts_at is None else timestamp(self.exhausts_at)
+        return {
+            "state": self.state,
+            "burn_rates": dict(self.burn_rates),
+            "budget": {"remaining_ratio": self.remaining_ratio, "exhausts_at": exhausts_at},
+            "rules": [one.document() for one in self.rules],
+            "coverage": dict(self.coverage),
+        }
+
+
+def evaluate(objective: Objective, at_minute: int, counts: Counts, first: int | None) -> Evaluation:
+    """`counts` looks up `C(m)` of the minutes that :func:`windows.needed` names; `first` is the
+    minute of the SLI's first row, null without any: before it, nothing is known."""
+    if first is None or at_minute < first:
+        return unknown(objective)
+    excluded = merged(objective.excluded)
+    seen = {name: window(length(name), at_minute, counts, excluded) for name in objective.windows}
+    rates = {name: burn_rate(one, objective) for name, one in seen.items()}
+    whole = window(objective.period, at_minute, counts, excluded)
+    left = budget.remaining(burn_rate(whole, objective))
+    rules = tuple([Judged(rule, _state(rule, objective, seen, rates)) for rule in objective.rules])
+    return Evaluation(
+        state=_worst(rules, rates.values()),
+        burn_rates=rates,
+        coverage={name: one.coverage for name, one in seen.items()},
+        rules=rules,
+        remaining_ratio=left,
+        exhausts_at=budget.exhausts_at(left, rates[FORECAST_BY], objective.period, at_minute),
+        windows=seen,
+    )
+
+
+def unknown(objective: Objective) -> Evaluation:
+    """How it stands where nothing is known."""
+    return Evaluation(
+        state=UNKNOWN,
+        burn_rates=dict.fromkeys(objective.windows),
+        coverage=dict.fromkeys(objective.windows, 0.0),
+        rules=tuple(Judged(rule, UNKNOWN) for rule in objective.rules),
+        remaining_ratio=None,
+        exhausts_at=None,
+    )
+
+
+def burn_rate(seen: Window, objective: Objective) -> float | None:
+    """How many times as fast as the budget allows; null where nothing is known of the window."""
+    if not seen.is_known(objective.min_events):
+        return None
+    if not seen.bad:
+        return 0.0
+    numerator, denominator = _budget(objective.target)
+    return budget.told(float(seen.bad * denominator / (seen.total * numerator)))
+
+
+def is_above(seen: Window, objective: Objective, threshold: Decimal) -> bool:
+    """Whether a window of which something is known burns strictly faster than that, exactly."""
+    numerator, denominator = _limit(threshold, objective.target)
+    return bool(seen.bad * denominator > seen.total * numerator)
+
+
+def plain(number: Decimal) -> int | float:
+    """14, 14.4: no decimals where there are none."""
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def _state(
+    rule: Rule,
+    objective: Objective,
+    seen: Mapping[str, Window],
+    rates: Mapping[str, float | None],
+) -> str:
+    """Of two windows: one that is known and not above is enough for `ok`."""
+    is_known = True
+    for name in (rule.long, rule.short):
+        if rates[name] is None:
+            is_known = False
+        elif not is_above(seen[name], objective, rule.burn_rate):
+            return OK
+    return FIRING if is_known else UNKNOWN
+
+
+def _worst(rules: tuple[Judged, ...], rates: Iterable[float | None]) -> str:
+    """One that fires is enough; else one that nothing is known of. Without rules it is known if
+    any of its windows is."""
+    states = {one.state for one in rules}
+    if not states:
+        return OK if any(rate is not None for rate in rates) else UNKNOWN
+    return next(state for state in (FIRING, UNKNOWN, OK) if state in states)
+
+
+@lru_cache(maxsize=4096)
+def _limit(threshold: Decimal, target: Decimal) -> tuple[int, int]:
+    """The share of events that a threshold allows to be bad, as a fraction: nothing is rounded."""
+    return (Fraction(threshold) * (1 - Fraction(target))).as_integer_ratio()
+
+
+@lru_cache(maxsize=4096)
+def _budget(target: Decimal) -> tuple[int, int]:
+    """The share of events that may be bad, as a fraction."""
+    return (1 - Fraction(target)).as_integer_ratio()

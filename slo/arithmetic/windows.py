@@ -1,0 +1,96 @@
+"""What was counted in a window: the difference of two look-ups, less what is excluded of it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from slo.arithmetic import clock
+from slo.arithmetic.counts import Count
+from slo.arithmetic.objective import Objective, Span
+
+LEAST_COVERED = 5
+"""Minutes that have to be covered of a window, unless it is shorter; and a tenth of it."""
+
+Counts = Callable[[int], Count]
+Exact = int | Fraction
+
+length = lru_cache(maxsize=4096)(clock.length)
+"""As :func:`clock.length`, remembered: the same few windows are read for every SLO."""
+
+
+class Window(NamedTuple):
+    """Events of a window, exactly as counted, and how many of its `minutes` are covered."""
+
+    bad: Exact
+    total: Exact
+    covered: int
+    minutes: int
+
+    def is_known(self, min_events: int) -> bool:
+        """Whether it says anything. It does if it has events, and enough minutes are covered."""
+        return (
+            self.total > 0
+            and self.total >= min_events
+            and self.covered >= covered_at_least(self.minutes)
+        )
+
+    @property
+    def coverage(self) -> float:
+        """The share of its minutes that are covered."""
+        return round(self.covered / self.minutes, 6)
+
+
+def window(minutes: int, at: int, counts: Counts, excluded: Sequence[Span]) -> Window:
+    """The window of so many minutes up to the end of `at`; `excluded` are merged spans."""
+    start = at - minutes
+    bad, total, covered = _between(start, at, counts)
+    if not excluded:
+        return Window(bad if bad > 0 else 0, total, covered, minutes)
+    for begins, ends in excluded:
+        if begins < at and ends > start:
+            less = _between(max(begins, start), min(ends, at), counts)
+            bad, total, covered = bad - less[0], total - less[1], covered - less[2]
+    return Window(max(bad, 0), max(total, 0), max(covered, 0), minutes)
+
+
+@lru_cache(maxsize=4096)
+def covered_at_least(minutes: int) -> int:
+    """How many minutes of a window have to be covered, for anything to be known of it."""
+    return min(minutes, max(LEAST_COVERED, -(-minutes // 10)))
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The same minutes as spans that neither overlap nor touch, in order."""
+    found: list[Span] = []
+    for begins, ends in sorted(spans):
+        if ends <= begins:
+            continue
+        if found and begins <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], ends))
+        else:
+            found.append((begins, ends))
+    return tuple(found)
+
+
+def needed(objective: Objective, at: int) -> set[int]:
+    """The minutes whose counters :func:`evaluate.evaluate` looks up."""
+    begin = at - objective.period
+    wanted = {at, begin}
+    wanted.update(at - length(one) for one in objective.windows)
+    for begins, ends in merged(objective.excluded):
+        if begins < at and ends > begin:
+            wanted |= {max(begins, begin), min(ends, at)}
+    return wanted
+
+
+def _between(start: int, end: int, counts: Counts) -> tuple[Exact, Exact, int]:
+    earlier, later = counts(start), counts(end)
+    good = _exact(later.good) - _exact(earlier.good)
+    total = _exact(later.total) - _exact(earlier.total)
+    return total - good, total, later.covered - earlier.covered
+
+
+def _exact(counter: float) -> Exact:
+    """The very number that a counter stands for, so that no difference is rounded."""
+    return int(counter) if counter.is_integer() else Fraction(counter)

@@ -1,0 +1,129 @@
+"""What SLOs and their alerts have waiting for a person."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Case, IntegerField, Value, When
+from django.urls import reverse
+
+from controlplane.core.durations import readable
+from controlplane.core.sections import Waiting
+from slo.arithmetic.clock import end_of
+from slo.models import Alert, Sli, Slo, Standing, Turn
+from slo.models.alerts import SEVERITIES
+from slo.thresholds import waiting
+
+MOST = 100
+LONG_UNKNOWN = timedelta(hours=1)
+UNJUDGED = timedelta(minutes=5)
+"""So long after the last minute that was judged, somebody has to look why."""
+
+WORST_FIRST = Case(
+    *(When(severity=name, then=Value(place)) for place, name in enumerate(SEVERITIES)),
+    output_field=IntegerField(),
+)
+
+
+def alerts(now: datetime) -> Sequence[Waiting]:
+    """Alerts that are open and that nobody has acknowledged, the worst first; but for those of what
+    waits by itself, as an open breaker does."""
+    rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
+    shown = waiting.only_here(rows, now).order_by(WORST_FIRST, "opened_at", "pk")
+    return [
+        Waiting(
+            kind="slo_alert",
+            severity=one.severity,
+            title=one.said,
+            detail=_advice(one),
+            path=reverse("alert_page", args=[one.pk]),
+            since=min(one.opened_at, now),
+        )
+        for one in shown[:MOST]
+    ]
+
+
+def unread_sources(now: datetime) -> Sequence[Waiting]:
+    """SLOs whose source could not be read when it was asked last."""
+    rows = Sli.objects.filter(slo__removed_at__isnull=True).exclude(source_error="")
+    rows = rows.exclude(slo__isnull=True).select_related("slo")
+    return [
+        Waiting(
+            kind="slo_source",
+            severity="warning",
+            title=f"The source of {one.slo.name} can't be read",
+            detail=one.source_error,
+            path=_page(one.slo),
+            since=min(one.source_error_since or now, now),
+        )
+        for one in rows.order_by("source_error_since", "pk")[:MOST]
+        if one.slo
+    ]
+
+
+def long_unknown(now: datetime) -> Sequence[Waiting]:
+    """SLOs of which nothing was known for an hour: they can't fire, and pass no gate."""
+    rows = Standing.objects.filter(
+        slo__removed_at__isnull=True, state="unknown", since__lte=now - LONG_UNKNOWN
+    ).select_related("slo")
+    return [
+        Waiting(
+            kind="slo_unknown",
+            severity="warning" if one.slo.rules else "info",
+            title=f"Nothing is known of {one.slo.name}",
+            detail=f"For {readable(now - one.since)}. Until events are counted again none of its "
+            "rules can fire, and ramps that it guards are held.",
+            path=_page(one.slo),
+            since=min(one.since, now),
+        )
+        for one in rows.order_by("since", "pk")[:MOST]
+    ]
+
+
+def exhausted(now: datetime) -> Sequence[Waiting]:
+    """SLOs that have no budget left."""
+    rows = Standing.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
+    return [
+        Waiting(
+            kind="slo_budget",
+            severity="warning",
+            title=f"The budget of {one.slo.name} is spent",
+            detail=f"{1 - (one.remaining_ratio or 0):.0%} of what may fail in {one.slo.window_days}"
+            " days has failed. Reliability goes before features until it recovers.",
+            path=_page(one.slo),
+            since=min(one.since, now),
+        )
+        for one in rows.select_related("slo").order_by("remaining_ratio", "pk")[:MOST]
+    ]
+
+
+def unjudged(now: datetime) -> Sequence[Waiting]:
+    """That nobody judges: then no rule fires, whatever happens."""
+    oldest = Slo.objects.present().order_by("created_at").first()
+    if oldest is None:
+        return []
+    last = Turn.objects.order_by("-minute").first()
+    since = max(oldest.created_at, end_of(last.minute)) if last else oldest.created_at
+    if now - since < UNJUDGED:
+        return []
+    return [
+        Waiting(
+            kind="slo_unjudged",
+            severity="critical",
+            title="SLOs are not judged",
+            detail=f"For {readable(now - since)} no rule could fire. See whether the worker, beat "
+            "and the watchdog run.",
+            path=reverse("slos_page"),
+            since=since,
+        )
+    ]
+
+
+def _page(slo: Slo) -> str:
+    return reverse("slo_page", args=[slo.name])
+
+
+def _advice(alert: Alert) -> str:
+    if to_do := alert.facts.get("to_do"):
+        return str(to_do)
+    of = f"{alert.subject}, {alert.label}" if alert.label else alert.subject
+    return f"{of}: acknowledge it, so that nobody else is called; its page has what was counted."

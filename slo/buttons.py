@@ -1,0 +1,48 @@
+"""The button of messages about an alert: acknowledge it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.buttons import JUST_NOW, number
+from controlplane.core.errors import Conflict
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.interactions.actions import button
+from slo.judging import alerts, telling
+from slo.models import Alert
+from switches import buttons
+
+PREFIX = "alert:"
+
+
+@button("acknowledge")
+def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
+    """Somebody knows of the alert that the message, or the step of its escalation, is about.
+
+    In place of the button of that name for switches, which stays there for all else.
+    """
+    found = _alert(value)
+    if found is None:
+        return buttons.acknowledge(value, actor, now)
+    actor.require("slo:write")
+    if found.resolved_at is not None:
+        raise Conflict("This is over; there is nothing to acknowledge.")
+    known_at = found.acknowledged_at
+    if known_at is not None and now - known_at <= JUST_NOW:
+        return f"{found.acknowledged_by} has just acknowledged it: nobody is told for 24 hours."
+    alerts.acknowledge(alert_id=found.pk, actor=actor, now=now)
+    return f"You acknowledged {found.subject}: nobody else is told for 24 hours."
+
+
+def _alert(value: Mapping[str, Any]) -> Alert | None:
+    """By its id, or by what the escalation is about."""
+    if "alert" in value:
+        return Alert.objects.filter(pk=number(value, "alert")).first()
+    if "escalation" not in value:
+        return None
+    climbed = Escalation.objects.filter(pk=number(value, "escalation")).first()
+    if climbed is None or not climbed.subject.startswith(PREFIX):
+        return None
+    ours = Alert.objects.filter(pk=int(climbed.subject.removeprefix(PREFIX))).first()
+    return ours if ours and telling.subject(ours) == climbed.subject else None

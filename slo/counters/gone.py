@@ -1,0 +1,59 @@
+"""SLOs that were removed long ago, and edges of histograms that nobody sends any more: nothing of
+them is kept."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+
+KEPT = timedelta(days=35)
+MOST_AT_ONCE = 10
+"""In a transaction: each may have the minutes of a year."""
+_SLIS = """
+    SELECT i.id FROM slo_sli i LEFT JOIN slo_slo o ON o.id = i.slo_id
+    WHERE o.removed_at < %(before)s OR (i.slo_id IS NULL
+          AND coalesce(to_timestamp(i.last * 60.0), i.created_at) < %(before)s)
+    ORDER BY i.id LIMIT %(most)s FOR UPDATE OF i SKIP LOCKED
+"""
+_SLOS = """
+    SELECT o.id FROM slo_slo o WHERE o.removed_at < %(before)s
+    AND NOT EXISTS (SELECT FROM slo_sli WHERE slo_id = o.id)
+    ORDER BY o.id LIMIT %(most)s FOR UPDATE SKIP LOCKED
+"""
+_OF_SLIS = (
+    "DELETE FROM slo_sample WHERE series_id IN"
+    " (SELECT id FROM slo_series WHERE sli_id = ANY(%(ids)s::bigint[]))",
+    "DELETE FROM slo_series WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_minute WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_hour WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_delayed WHERE sli_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_sli WHERE id = ANY(%(ids)s::bigint[])",
+)
+_OF_SLOS = (
+    "DELETE FROM slo_alert WHERE slo_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_exclusion WHERE slo_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_standing WHERE slo_id = ANY(%(ids)s::bigint[])",
+    "DELETE FROM slo_slo WHERE id = ANY(%(ids)s::bigint[])",
+)
+
+
+def purge(now: datetime, *, most: int) -> int:
+    """Forget them with all that was counted, judged and excluded, some at a time; returns how many
+    rows, about `most` at most."""
+    done = 0
+    for found, statements in ((_SLIS, _OF_SLIS), (_SLOS, _OF_SLOS)):
+        while done < most and (deleted := _purge_some(found, statements, now - KEPT)):
+            done += deleted
+    return done
+
+
+@transaction.atomic
+def _purge_some(found: str, statements: Sequence[str], before: datetime) -> int:
+    done = 0
+    with connection.cursor() as cursor:
+        cursor.execute(found, {"before": before, "most": MOST_AT_ONCE})
+        ids = [row[0] for row in cursor.fetchall()]
+        for statement in statements if ids else ():
+            cursor.execute(statement, {"ids": ids})
+            done += int(cursor.rowcount)
+    return done

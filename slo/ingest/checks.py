@@ -1,0 +1,105 @@
+"""What a field of what is pushed must be: each check gives what a value means, or raises
+:class:`ValueError` with a sentence. Pure."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from slo.arithmetic.boots import TIMES
+
+MOST_EDGES = 100
+LARGEST = 2**53
+"""As every JSON reader can hold it, and sums stay exact."""
+LONGEST_SOURCE = 200
+NUMBERS = (int, float)
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+_EDGE = re.compile(r"\d{1,16}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+
+Buckets = tuple[tuple[float, float], ...]
+"""Upper edge in milliseconds (inf for all), and how many events took at most that; ascending."""
+Moments = dict[str, datetime]
+"""Times that were read already: most points of a request have the same."""
+
+
+def moment(value: Any, moments: Moments) -> datetime:
+    if isinstance(value, str):
+        if value in moments:
+            return moments[value]
+        if _TIME.fullmatch(value):
+            try:
+                moments[value] = datetime.fromisoformat(value.upper()).astimezone(UTC)
+                return moments[value]
+            except (ValueError, OverflowError):
+                pass
+    raise ValueError("Must be a time in RFC 3339, such as 2026-11-21T02:11:00Z.")
+
+
+def time(value: Any) -> datetime:
+    return moment(value, {})
+
+
+def count(value: Any) -> float:
+    if type(value) not in NUMBERS or not 0 <= value <= LARGEST:
+        raise ValueError("Must be a number from 0 to 2^53.")
+    return float(value)
+
+
+def text(longest: int, *, empty: bool = True) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or len(value) > longest or "\0" in value:
+            raise ValueError(f"Must be a text of at most {longest} characters, without U+0000.")
+        if not value and not empty:
+            raise ValueError("Must not be empty.")
+        return value
+
+    return check
+
+
+def boot_name(value: Any) -> str:
+    if value == TIMES:
+        raise ValueError("Must be another name; this one is ours.")
+    return text(LONGEST_SOURCE)(value)
+
+
+def matching(pattern: re.Pattern[str], said: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(said)
+        return value
+
+    return check
+
+
+def buckets(value: Any) -> Buckets:
+    """Cumulative counts by upper edge; the last edge is infinity."""
+    if not isinstance(value, dict) or not 0 < len(value) <= MOST_EDGES:
+        raise ValueError(f"Must be an object of 1 to {MOST_EDGES} counts by their upper edges.")
+    edges: dict[float, float] = {}
+    for text, count in value.items():
+        edge = edge_of(text)
+        if edge in edges:
+            raise ValueError(f"The edge {text} is there twice.")
+        if type(count) not in NUMBERS or not 0 <= count <= LARGEST:
+            raise ValueError(f"The count at {text} must be a number from 0 to 2^53.")
+        edges[edge] = float(count)
+    ordered = sorted(edges.items())
+    if ordered[-1][0] != float("inf"):
+        raise ValueError("Must have the count of all events, at +Inf.")
+    for (_, fewer), (edge, count) in pairwise(ordered):
+        if count < fewer:
+            shown = "+Inf" if edge == float("inf") else f"{edge:g}"
+            raise ValueError(f"Must be cumulative: fewer events are at {shown} than before it.")
+    return tuple(ordered)
+
+
+def edge_of(text: str) -> float:
+    if text == "+Inf":
+        return float("inf")
+    edge = float(text) if _EDGE.fullmatch(text) else 0.0
+    if not 0 < edge <= LARGEST:
+        raise ValueError("Its edges must be numbers of milliseconds above 0, or +Inf.")
+    return edge

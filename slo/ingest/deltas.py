@@ -1,0 +1,49 @@
+"""Deltas: events that came since the delta before, in batches that are taken once."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor
+from slo.arithmetic.boots import TIMES
+from slo.ingest import points, pushing
+from slo.ingest.bodies import Delta
+from slo.ingest.points import Refused
+from slo.ingest.pushing import Counted, Sample
+from slo.models import Batch
+
+
+@transaction.atomic(savepoint=False)
+def take(*, batch_id: str, deltas: Sequence[Delta], actor: Actor, now: datetime) -> dict[str, Any]:
+    """Take in a batch, unless this sender sent it before: then the answer is that of then, and says
+    `duplicate`. A twin that comes meanwhile waits for it.
+
+    Raises :class:`InvalidInput` if nothing of it was taken; it may come again then.
+    """
+    batch = Batch(sender=actor.identity, batch_id=batch_id, received_at=now)
+    Batch.objects.bulk_create([batch], ignore_conflicts=True)
+    batch = Batch.objects.get(sender=actor.identity, batch_id=batch_id)
+    if batch.answer:
+        return {**batch.answer, "duplicate": True}
+    batch.answer = _taken(deltas, now)
+    batch.save(update_fields=["answer"])
+    return {**batch.answer, "duplicate": False}
+
+
+def _taken(deltas: Sequence[Delta], now: datetime) -> dict[str, Any]:
+    refused = Refused()
+    known = points.targets({delta.slo for delta in deltas})
+    counted: list[Counted] = []
+    for index, delta in enumerate(deltas):
+        if points.is_taken(index, delta.source, delta.at, now, refused):
+            target = points.target(index, delta.slo, known, refused)
+            if target is not None:
+                at = delta.at or now
+                counted.append(Counted(target.sli, delta.source, at, at, delta.good, delta.total))
+    refused.require_some("deltas", len(deltas))
+    # Their times are samples of nothing: they tell which minutes somebody was there to count.
+    times = [Sample(one.sli, one.source, TIMES, one.ended_at, 0.0, 0.0) for one in counted]
+    pushing.add(times, counted=counted, now=now)
+    return {"accepted": len(counted), "duplicates": 0, "refused": refused.told()}

@@ -1,0 +1,124 @@
+"""Latency histograms: each edge is a pair of counters, of events that took at most that."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from slo.ingest.bodies import Point
+from slo.ingest.pushing import Sample
+from slo.models import Sli
+
+MOST = 5000
+"""Edges of all histograms together: whoever may report must not fill the tables."""
+MOST_OF_ONE = 64
+"""Edges of one metric of a service. Those that nobody sends any more are forgotten."""
+INFINITE = float("inf")
+Edge = tuple[str, str, float]
+"""Metric, service and upper edge in milliseconds."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """The `samples` of points: one for each edge. `whole` are the SLIs (ids) of those without an
+    edge, which every histogram has. `refused` is why some points, by their places, add too many."""
+
+    samples: list[Sample]
+    whole: set[int]
+    refused: dict[int, str]
+
+
+def told(points: Mapping[int, Point], now: datetime) -> Told:
+    """What points say, by their places. The SLIs of edges are made where they are missing."""
+    known = _known(points.values())
+    refused = _refuse(points, known)
+    taken = [point for index, point in points.items() if index not in refused]
+    ids = _ids({edge for point in taken for edge in _edges(point)}, known, now)
+    samples = []
+    for point in taken:
+        buckets = point.buckets or ()
+        total = buckets[-1][1]
+        for edge, count in buckets:
+            sli = ids[point.metric, point.service, edge]
+            at = point.at or now
+            sample = Sample(sli, point.source, point.boot, at, count, total, point.started_at)
+            samples.append(sample)
+    whole = {sli for (_, _, edge), sli in ids.items() if edge == INFINITE}
+    return Told(samples, whole, refused)
+
+
+def no_edge(threshold_ms: float, edges: Collection[float]) -> str:
+    """Why a histogram tells nothing of a threshold, and which edges are next to it."""
+    below = [edge for edge in edges if edge < threshold_ms]
+    above = [edge for edge in edges if threshold_ms < edge < INFINITE]
+    nearest = [max(below)] if below else []
+    nearest += [min(above)] if above else []
+    said = " and ".join(f"{edge:.15g}" for edge in nearest)
+    ends = f"; the nearest end at {said} ms" if said else ""
+    return f"No bucket ends at {threshold_ms:.15g} ms, the SLO's threshold{ends}."
+
+
+def _refuse(points: Mapping[int, Point], known: Collection[Edge]) -> dict[int, str]:
+    """Which points have edges that there is no room for, and why; the first ones come first."""
+    edges = set(known)
+    of_one = Counter(edge[:2] for edge in edges)
+    room = None
+    refused = {}
+    for index, point in points.items():
+        new = set(_edges(point)) - edges
+        if not new:
+            continue
+        if room is None:
+            room = MOST - Sli.objects.filter(slo__isnull=True).count()
+        name = point.metric, point.service
+        if of_one[name] + len(new) > MOST_OF_ONE:
+            said = f"No more than {MOST_OF_ONE} edges of a metric of a service are kept."
+            refused[index] = said
+        elif len(new) > room:
+            refused[index] = f"No more than {MOST:,} edges of histograms are kept; send fewer."
+        else:
+            edges |= new
+            of_one[name] += len(new)
+            room -= len(new)
+    return refused
+
+
+def _edges(point: Point) -> list[Edge]:
+    return [(point.metric, point.service, edge) for edge, _ in point.buckets or ()]
+
+
+def _ids(wanted: Collection[Edge], known: Mapping[Edge, int], now: datetime) -> Mapping[Edge, int]:
+    """The SLIs of edges. New ones are made in one order by all, and before any is locked: so nobody
+    waits in a circle."""
+    missing = sorted(set(wanted) - known.keys())
+    if missing:
+        Sli.objects.bulk_create((_new(edge, now) for edge in missing), ignore_conflicts=True)
+        known = {**known, **_found(wanted)}
+    return {edge: known[edge] for edge in wanted}
+
+
+def _known(points: Iterable[Point]) -> dict[Edge, int]:
+    """All edges of the metrics that these are of."""
+    return _found({edge for point in points for edge in _edges(point)})
+
+
+def _found(wanted: Collection[Edge]) -> dict[Edge, int]:
+    if not wanted:
+        return {}
+    metrics = {metric for metric, _, _ in wanted}
+    services = {service for _, service, _ in wanted}
+    rows = Sli.objects.filter(slo__isnull=True, metric__in=metrics, service__in=services)
+    return {
+        (metric, service, INFINITE if edge is None else edge): one
+        for one, metric, service, edge in rows.values_list("pk", "metric", "service", "edge_ms")
+    }
+
+
+def _new(edge: Edge, now: datetime) -> Sli:
+    metric, service, edge_ms = edge
+    return Sli(
+        metric=metric,
+        service=service,
+        edge_ms=None if edge_ms == INFINITE else edge_ms,
+        created_at=now,
+    )

@@ -1,0 +1,145 @@
+"""Points that are pushed: to which counters they belong, and which of them are not taken."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import transaction
+
+from controlplane.core import canonical
+from controlplane.core.errors import InvalidInput
+from slo.ingest import histograms, pushing
+from slo.ingest.bodies import MOST_ERRORS, Point
+from slo.ingest.pushing import Sample
+from slo.models import Slo
+from slo.models.counters import IMPORTED
+from slo.models.objective import LONGEST_NAME
+
+LATEST = timedelta(hours=24)
+AHEAD = timedelta(minutes=1)
+PROMETHEUS = "prometheus"
+RESERVED = frozenset({IMPORTED, PROMETHEUS})
+"""Sources that are ours: what is read from files and servers must not be mixed with others."""
+MOST_BOOTS = 200
+"""Of one source of an SLO or histogram, in a request."""
+
+
+class Target(NamedTuple):
+    """The counters of an SLO, by its name: `threshold_ms` of one of latency; whether they are read
+    from elsewhere, and nothing may be pushed to them."""
+
+    sli: int
+    threshold_ms: float | None
+    is_read: bool
+
+
+@dataclass
+class Refused:
+    """Which of what was sent is not taken: its field and why, by its place in the list."""
+
+    reasons: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def add(self, index: int, name: str, why: str) -> None:
+        self.reasons[index] = name, why
+
+    def told(self) -> list[dict[str, Any]]:
+        return [{"index": index, "error": why} for index, (_, why) in sorted(self.reasons.items())]
+
+    def require_some(self, what: str, count: int) -> None:
+        """Raise :class:`InvalidInput` if all of them are refused."""
+        if count and len(self.reasons) == count:
+            some = sorted(self.reasons.items())[:MOST_ERRORS]
+            raise InvalidInput({f"{what}[{i}].{name}": [why] for i, (name, why) in some})
+
+
+@transaction.atomic(savepoint=False)
+def push(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
+    """Take in points; the answer tells which were not taken, and why.
+
+    Raises :class:`InvalidInput` if none was.
+    """
+    refused = Refused()
+    known = targets({point.slo for point in points if point.slo})
+    samples: list[Sample] = []
+    wanted: dict[int, Point] = {}
+    boots: dict[tuple[str, str, str, str], set[str]] = {}
+    for index, point in enumerate(points):
+        if not is_taken(index, point.source, point.at, now, refused):
+            continue
+        some = boots.setdefault((point.slo, point.metric, point.service, point.source), set())
+        if len(some) >= MOST_BOOTS and point.boot not in some:
+            refused.add(index, "boot", f"A request may tell of {MOST_BOOTS} boots of one source.")
+            continue
+        some.add(point.boot)
+        if point.metric:
+            wanted[index] = point
+        elif sample := _sample(index, point, known, now, refused):
+            samples.append(sample)
+    edges = histograms.told(wanted, now)
+    for index, why in edges.refused.items():
+        refused.add(index, "buckets", why)
+    refused.require_some("points", len(points))
+    news = pushing.add([*samples, *edges.samples], now=now)
+    of_slos = {target.sli for target in known.values()}
+    new = sum(count for sli, count in news.items() if sli in of_slos or sli in edges.whole)
+    accepted = len(points) - len(refused.reasons)
+    return {"accepted": new, "duplicates": accepted - new, "refused": refused.told()}
+
+
+def targets(names: Iterable[str]) -> dict[str, Target]:
+    """The counters of SLOs by their names, as far as there are such SLOs."""
+    rows = Slo.objects.present().filter(name__in=list(names), sli__isnull=False)
+    columns = ("name", "sli", "kind", "threshold_ms", "source__type")
+    known = {}
+    for name, sli, kind, threshold_ms, source in rows.values_list(*columns):
+        threshold = threshold_ms if kind == Slo.Kind.LATENCY else None
+        known[name] = Target(sli, threshold, source == PROMETHEUS)
+    return known
+
+
+def is_taken(index: int, source: str, at: datetime | None, now: datetime, refused: Refused) -> bool:
+    """Whether something may be taken in of this source and time (now, if it says none)."""
+    if source in RESERVED:
+        refused.add(index, "source", f"The name {source} is reserved; say another one.")
+        return False
+    if at is None or now - LATEST <= at <= now + AHEAD:
+        return True
+    if at > now:
+        why = f"Is more than a minute ahead of {canonical.timestamp(now)}, the time here."
+    else:
+        why = f"Is more than 24 hours before {canonical.timestamp(now)}; import it as history."
+    refused.add(index, "at", why)
+    return False
+
+
+def target(index: int, name: str, known: Mapping[str, Target], refused: Refused) -> Target | None:
+    """The counters that something belongs to which is pushed; None if it may not be."""
+    found = known.get(name)
+    if found is None:
+        refused.add(index, "slo", f"There is no SLO {name[:LONGEST_NAME]} here.")
+        return None
+    if found.is_read:
+        refused.add(index, "slo", f"The counters of {name} are read from Prometheus.")
+        return None
+    return found
+
+
+def _sample(
+    index: int, point: Point, known: Mapping[str, Target], now: datetime, refused: Refused
+) -> Sample | None:
+    found = target(index, point.slo, known, refused)
+    if found is None:
+        return None
+    good, total = point.good, point.total
+    if point.buckets is not None:
+        if found.threshold_ms is None:
+            refused.add(index, "buckets", f"{point.slo} has no threshold; send good and total.")
+            return None
+        counts = dict(point.buckets)
+        if found.threshold_ms not in counts:
+            refused.add(index, "buckets", histograms.no_edge(found.threshold_ms, counts))
+            return None
+        good, total = counts[found.threshold_ms], point.buckets[-1][1]
+    at = point.at or now
+    return Sample(found.sli, point.source, point.boot, at, good, total, point.started_at)

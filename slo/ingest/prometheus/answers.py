@@ -1,0 +1,86 @@
+"""What a Prometheus server said to an instant query: one number, nothing, or something that can't
+be a counter. Pure.
+
+The form is that of https://prometheus.io/docs/prometheus/latest/querying/api/, instant queries.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+LONGEST_SAID = 300
+MOST = 2.0**53
+"""Beyond it, numbers leave out whole events."""
+LONGEST_NUMBER = 400
+"""Of characters: older servers write the smallest and the largest floats without an exponent."""
+_NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?")
+
+
+class WrongAnswer(Exception):
+    """The query says something else than one counter; the text is for whoever wrote it."""
+
+
+def counter(body: bytes) -> float | None:
+    """The one value of a successful answer; None if there is no series. Raises
+    :class:`WrongAnswer`."""
+    data = _document(body).get("data")
+    if not isinstance(data, Mapping):
+        raise WrongAnswer("the answer has no data")
+    kind, result = data.get("resultType"), data.get("result")
+    if kind not in {"vector", "scalar"} or not isinstance(result, list):
+        raise WrongAnswer(f"it is a {_plain(kind)}, and must be a number at a moment")
+    if kind == "scalar":
+        return _value(result)
+    if not result:
+        return None
+    if len(result) > 1:
+        raise WrongAnswer(f"it finds {len(result)} series, and must find one: write sum(…)")
+    (series,) = result
+    if not isinstance(series, Mapping) or "value" not in series:
+        raise WrongAnswer("it is a histogram, and must be a number")
+    return _value(series["value"])
+
+
+def failure(status: int, body: bytes) -> str:
+    """What a server says that answers with an error: in its own words if it is Prometheus."""
+    try:
+        said = _document(body)
+    except WrongAnswer:
+        said = {}
+    text = _plain(said.get("error") or "")
+    return f"it answers {status}: {text}" if text else f"it answers {status}"
+
+
+def _document(body: bytes) -> Mapping[str, Any]:
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise WrongAnswer("the answer is no JSON: is that a Prometheus?") from error
+    if not isinstance(document, Mapping):
+        raise WrongAnswer("the answer is none of Prometheus")
+    return document
+
+
+def _value(pair: Any) -> float:
+    """Of `[1435781451.781, "1.5"]`."""
+    text = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
+    if not isinstance(text, str):
+        raise WrongAnswer("the answer is none of Prometheus")
+    is_number = len(text) <= LONGEST_NUMBER and _NUMBER.fullmatch(text)
+    value = float(text) if is_number else math.nan
+    if not math.isfinite(value):
+        raise WrongAnswer(f"its value is {_plain(text)}, and must be a number")
+    if value < 0:
+        raise WrongAnswer(f"its value is {_plain(text)}, and a counter is not below zero")
+    if value > MOST:
+        raise WrongAnswer(f"its value is {_plain(text)}, and must be at most 2^53")
+    return value
+
+
+def _plain(text: Any) -> str:
+    """On one line, and not long."""
+    said = "".join(one if one.isprintable() else " " for one in str(text))
+    return " ".join(said.split())[:LONGEST_SAID]

@@ -1,0 +1,137 @@
+"""What else went on while an SLO's events were counted: alerts of it, engaged switches that its
+service asks for, their ramps, and spans that don't count."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Q
+from django.urls import NoReverseMatch, reverse
+
+from slo.models import Alert, Exclusion, Slo
+from switches.models import Episode, Ramp
+
+ALERT, EPISODE, RAMP, EXCLUSION = "alert", "episode", "ramp", "exclusion"
+MOST = 60
+EVERYTHING = "global:all"
+ASKED_FOR = """
+    SELECT DISTINCT switch FROM (
+        SELECT checks FROM core_instance WHERE service = %s AND checks <> '{}' LIMIT 500
+    ) asking, jsonb_object_keys(checks) switch
+    LIMIT 1000
+"""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Something that went on from `begins` to `ends` (null: it goes on). `label` is page or ticket
+    of an alert; `path` is its page, if it has one."""
+
+    kind: str
+    name: str
+    said: str
+    begins: datetime
+    ends: datetime | None
+    path: str = ""
+    label: str = ""
+
+
+def of(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
+    """Whatever touches that span, the newest first; of each kind at most `MOST`."""
+    switches = {EVERYTHING, *_named(slo), *_asked_for(slo.service)}
+    found = [
+        *_alerts(slo, since, until),
+        *_episodes(switches, since, until),
+        *_ramps(switches, since, until),
+        *_exclusions(slo, since, until),
+    ]
+    return sorted(found, key=lambda one: (one.begins, one.kind), reverse=True)
+
+
+def _alerts(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
+    rows = Alert.objects.filter(slo=slo, opened_at__lt=until).filter(
+        Q(resolved_at__isnull=True) | Q(resolved_at__gt=since)
+    )
+    return [
+        Annotation(
+            kind=ALERT,
+            name=f"{row.label or row.severity} {row.rule.partition('>')[0]}".capitalize(),
+            said=row.said,
+            begins=row.opened_at,
+            ends=row.resolved_at,
+            path=_path("alert_page", row.pk),
+            label=row.label,
+        )
+        for row in rows.order_by("-opened_at")[:MOST]
+    ]
+
+
+def _episodes(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
+    rows = Episode.objects.filter(switch__in=switches, engaged_at__lt=until).filter(
+        Q(ended_at__isnull=True) | Q(ended_at__gt=since)
+    )
+    return [
+        Annotation(
+            kind=EPISODE,
+            name=row.switch_id,
+            said=row.reason,
+            begins=row.engaged_at,
+            ends=row.ended_at,
+            path=_path("switch_page", *row.switch_id.split(":", 1)),
+        )
+        for row in rows.order_by("-engaged_at")[:MOST]
+    ]
+
+
+def _ramps(switches: Collection[str], since: datetime, until: datetime) -> list[Annotation]:
+    rows = Ramp.objects.filter(switch__in=switches, job__created_at__lt=until).filter(
+        Q(job__finished_at__isnull=True) | Q(job__finished_at__gt=since)
+    )
+    return [
+        Annotation(
+            kind=RAMP,
+            name=row.switch_id,
+            said=row.justification,
+            begins=row.job.created_at,
+            ends=row.job.finished_at,
+            path=_path("ramp_page", row.pk),
+        )
+        for row in rows.select_related("job").order_by("-job__created_at")[:MOST]
+    ]
+
+
+def _exclusions(slo: Slo, since: datetime, until: datetime) -> list[Annotation]:
+    rows = Exclusion.objects.filter(
+        slo=slo, removed_at__isnull=True, starts_at__lt=until, ends_at__gt=since
+    )
+    return [
+        Annotation(
+            kind=EXCLUSION,
+            name="Not counted",
+            said=row.reason,
+            begins=row.starts_at,
+            ends=row.ends_at,
+        )
+        for row in rows.order_by("-starts_at")[:MOST]
+    ]
+
+
+def _named(slo: Slo) -> set[str]:
+    return {str(one["switch"]) for one in slo.actions if one.get("switch")}
+
+
+def _asked_for(service: str) -> set[str]:
+    """The switches that instances of the service have asked for."""
+    if not service:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(ASKED_FOR, [service])
+        return {switch for (switch,) in cursor.fetchall()}
+
+
+def _path(name: str, *arguments: str | int) -> str:
+    try:
+        return reverse(name, args=arguments)
+    except NoReverseMatch:
+        return ""

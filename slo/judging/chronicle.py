@@ -1,0 +1,78 @@
+"""What went on around an alert, from the audit trail and the alert's own time: all of it that may
+have had to do with it, in the whole installation."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from controlplane.core.audit.models import AuditEntry
+from slo.judging import telling, timeline
+from slo.models import Alert
+from switches.models import Episode
+
+BEFORE = timedelta(minutes=30)
+AFTER = timedelta(minutes=15)
+"""What caused it came before, and some of what was done about it is done afterwards."""
+SCOPE = "audit:read"
+"""It quotes the audit trail, so who may not read that may not read this."""
+MOST = 200
+CONCERNING = (
+    *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
+    *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
+    *("slo", "threshold", "exclusion", "alert", "escalation"),
+)
+"""The first words of the audited actions that may have to do with it."""
+_CONCERNING = rf"^({'|'.join(CONCERNING)})[.]"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened, in words that may hold anything; who did it, if that is known."""
+
+    at: datetime
+    said: str
+    who: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Chronicle:
+    """Events in order, and whether there were more than these."""
+
+    events: tuple[Event, ...]
+    is_cut: bool
+
+
+def of(alert: Alert, now: datetime) -> Chronicle:
+    """From half an hour before it opened until shortly after it resolved, or now."""
+    own = [
+        Event(one.at, one.said, one.who, one.more)
+        for one in timeline.of(alert, timeline.escalations(alert))
+    ]
+    since = alert.opened_at - BEFORE
+    until = min(now, (alert.resolved_at or now) + AFTER)
+    rows = AuditEntry.objects.filter(at__gte=since, at__lte=until, action__regex=_CONCERNING)
+    # Whoever acknowledged it is told of in its own time.
+    others = rows.exclude(target=telling.subject(alert)).order_by("pk")
+    found = list(others[: MOST + 1])
+    events = [*own, *(_audited(row) for row in found[:MOST])]
+    return Chronicle(tuple(sorted(events, key=lambda one: one.at)), len(found) > MOST)
+
+
+def stopped(alert: Alert, now: datetime) -> list[Episode]:
+    """Episodes that lasted while it was open, also those that began before it."""
+    until = alert.resolved_at or now
+    rows = Episode.objects.filter(engaged_at__lte=until)
+    meanwhile = rows.filter(ended_at__isnull=True) | rows.filter(ended_at__gte=alert.opened_at)
+    return list(meanwhile.order_by("engaged_at", "pk")[:MOST])
+
+
+def _audited(row: AuditEntry) -> Event:
+    who = f"{row.actor_type}:{row.actor_name}"
+    return Event(row.at, _words(row.action, row.target), who, row.reason)
+
+
+def _words(action: str, target: str) -> str:
+    """`switch.engaged` of `segment:finance`: what it is about, and what became of it."""
+    kind, _, happened = action.partition(".")
+    about = target if ":" in target else f"{kind} {target}"
+    return f"{about}: {kind.replace('_', ' ')} {happened.replace('_', ' ')}"

@@ -1,0 +1,55 @@
+"""What is wanted of SLOs, as their arithmetic reads it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from slo.arithmetic.clock import last_ended, minute_of
+from slo.arithmetic.objective import Objective, Rule, Span
+from slo.models import Exclusion, Slo
+
+
+def objective(slo: Slo, excluded: Sequence[Span] = ()) -> Objective:
+    """Raises whatever reading a broken document raises: KeyError, ArithmeticError."""
+    return _objective(
+        slo.target, slo.window_days, rules(slo.rules), slo.min_events, tuple(excluded)
+    )
+
+
+def rules(documents: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
+    """The rules of an SLO, as kept. Burn rates are what is written, not the binary fraction."""
+    return tuple(
+        _rule(one["long"], one["short"], str(one["burn_rate"]), one["severity"])
+        for one in documents
+    )
+
+
+def exclusions(slos: Collection[int] | None, since: datetime) -> dict[int, tuple[Span, ...]]:
+    """What does not count of these SLOs (None: of all), as far as it ends after `since`."""
+    rows = Exclusion.objects.filter(removed_at__isnull=True, ends_at__gt=since)
+    if slos is not None:
+        rows = rows.filter(slo__in=slos)
+    found: dict[int, tuple[Span, ...]] = {}
+    for slo, starts_at, ends_at in rows.values_list("slo_id", "starts_at", "ends_at"):
+        # Whole minutes; should one not be, the minute it cuts does not count either.
+        found[slo] = (*found.get(slo, ()), (last_ended(starts_at), minute_of(ends_at)))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _objective(
+    target: Decimal,
+    window_days: int,
+    rules: tuple[Rule, ...],
+    min_events: int,
+    excluded: tuple[Span, ...],
+) -> Objective:
+    """Many SLOs want the same, and every minute the same again."""
+    return Objective(target, window_days, rules, min_events, excluded)
+
+
+@lru_cache(maxsize=4096)
+def _rule(long: str, short: str, burn_rate: str, severity: str) -> Rule:
+    return Rule(long, short, Decimal(burn_rate), severity)

@@ -1,0 +1,140 @@
+"""`manage.py slo`: SLOs at the server's shell.
+
+`import-points NAME FILE.csv` takes in history (`ts,good,total`, cumulative); `backtest NAME` judges
+an SLO's stored history tick by tick, with the code that judges the present.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from controlplane.core.shell import ShellCommand, shell_actor
+from slo.arithmetic.clock import end_of
+from slo.arithmetic.evaluate import Evaluation
+from slo.ingest import importing
+from slo.judging import backtest
+from slo.models import Sli, Slo
+
+WRONG_ARGUMENT = 2
+MOST_ERRORS = 20
+
+
+def moment(text: str) -> datetime:
+    """A time as RFC 3339 (UTC if it has no zone) or in Unix seconds."""
+    try:
+        at = datetime.fromtimestamp(float(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        try:
+            at = datetime.fromisoformat(text.strip())
+        except ValueError:
+            raise ArgumentTypeError(
+                f"{text!r} is no time; write 2026-11-21T02:10:00Z, or Unix seconds."
+            ) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def step(text: str) -> timedelta:
+    try:
+        seconds = int(text)
+    except ValueError:
+        seconds = 0
+    if seconds < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number of seconds, 1 or more.")
+    return timedelta(seconds=seconds)
+
+
+class Command(ShellCommand):
+    help = "SLOs: import points from a file, or judge stored history again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        kinds = parser.add_subparsers(dest="kind", required=True)
+        points = kinds.add_parser("import-points", help="take in the history of an SLO")
+        points.add_argument("name")
+        points.add_argument(
+            "file", help="CSV with the columns ts,good,total (cumulative); - for standard input"
+        )
+        past = kinds.add_parser("backtest", help="what the SLO's rules would have said")
+        past.add_argument("name")
+        past.add_argument("--start", type=moment, help="the first tick; the first minute known")
+        past.add_argument("--end", type=moment, help="the last tick; the last minute known")
+        past.add_argument("--step", type=step, default=step("60"), help="in seconds; 60")
+        past.add_argument("--json", action="store_true", help="a JSON object a line, one a tick")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        slo = Slo.objects.present().filter(name=options["name"]).first()
+        if slo is None:
+            raise CommandError(f"There is no SLO {options['name']}.")
+        if options["kind"] == "import-points":
+            self._import(slo, options["file"])
+        else:
+            self._backtest(slo, options)
+
+    def _import(self, slo: Slo, path: str) -> None:
+        try:
+            text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{path} can't be read: {error}") from error
+        try:
+            told = importing.import_points(
+                slo=slo, text_lines=text.splitlines(), actor=shell_actor(), now=db_now()
+            )
+        except InvalidInput as error:
+            raise CommandError(_errors(error)) from error
+        self.line(f"{slo.name}: {told}")
+
+    def _backtest(self, slo: Slo, options: dict[str, Any]) -> None:
+        start, end = self._span(slo, options["start"], options["end"])
+        if end < start:
+            raise CommandError("--end is before --start.", returncode=WRONG_ARGUMENT)
+        found = backtest.ticks(slo, start=start, end=end, step=options["step"])
+        for at, evaluation in found:
+            self.line(
+                json.dumps(tick(at, evaluation)) if options["json"] else _line(at, evaluation)
+            )
+
+    def _span(
+        self, slo: Slo, start: datetime | None, end: datetime | None
+    ) -> tuple[datetime, datetime]:
+        sli = Sli.objects.filter(slo=slo).first()
+        if start is not None and end is not None:
+            return start, end
+        if sli is None or sli.first is None or sli.last is None:
+            raise CommandError(f"Nothing is known of {slo.name} yet; import points first.")
+        return start or end_of(sli.first), end or end_of(sli.last)
+
+
+def tick(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
+    """One tick, as it is printed."""
+    return {
+        "at": timestamp(at),
+        "state": evaluation.state,
+        "burn_rates": dict(evaluation.burn_rates),
+        "rules": [
+            {"long": one.rule.long, "short": one.rule.short, "state": one.state}
+            for one in evaluation.rules
+        ],
+    }
+
+
+def _line(at: datetime, evaluation: Evaluation) -> str:
+    rates = "  ".join(
+        f"{window} {'?' if rate is None else format(rate, 'g')}"
+        for window, rate in evaluation.burn_rates.items()
+    )
+    firing = ", ".join(one.rule.key for one in evaluation.rules if one.state == "firing")
+    return f"{at:%Y-%m-%d %H:%M:%S}  {evaluation.state:7}  {rates}{'  ' if firing else ''}{firing}"
+
+
+def _errors(error: InvalidInput) -> str:
+    """Every wrong line, as far as there are not too many."""
+    lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
+    more = len(lines) - MOST_ERRORS
+    return "\n".join(lines[:MOST_ERRORS] + ([f"… and {more} more"] if more > 0 else []))

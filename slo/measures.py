@@ -1,0 +1,22 @@
+"""What histograms offer to threshold rules."""
+
+from datetime import timedelta
+
+from controlplane.core import measures
+from controlplane.core.measures import ABOVE, AT_MOST, MILLISECONDS, Measure
+from slo.thresholds import latency
+
+measures.register(
+    Measure(
+        name="latency_ms",
+        title="Latency",
+        unit=MILLISECONDS,
+        statistics=tuple(latency.SHARES),
+        about="A percentile of the latencies that a service has pushed as a histogram; one that "
+        "has an edge at the limit is judged exactly.",
+        read=latency.latency,
+        comparisons=(ABOVE, AT_MOST),
+        windows=(timedelta(minutes=1), timedelta(days=30)),
+        parts="metric",
+    )
+)

@@ -1,0 +1,80 @@
+"""What Prometheus is told of SLOs, as they were judged last."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.db.models import Count
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from controlplane.core import metrics
+from slo.models import Alert, Standing, ThresholdRule
+
+JUDGED_WITHIN = timedelta(minutes=10)
+"""What was judged longer ago says nothing of now."""
+STATES = ("ok", "firing", "unknown")
+
+
+@metrics.from_database
+def standing(now: datetime) -> Iterator[Metric]:
+    """Burn rates and budgets only where they are known: a series that ends beats a guess."""
+    rates = GaugeMetricFamily(
+        "switchgear_slo_burn_rate",
+        "How many times as fast as allowed an SLO's budget is spent.",
+        labels=["slo", "window"],
+    )
+    left = GaugeMetricFamily(
+        "switchgear_slo_budget_remaining_ratio",
+        "What is left of an SLO's error budget; negative if it is overspent.",
+        labels=["slo"],
+    )
+    states = GaugeMetricFamily(
+        "switchgear_slo_state", "1 for the state that an SLO is in.", labels=["slo", "state"]
+    )
+    rows = Standing.objects.filter(slo__removed_at__isnull=True).order_by("pk")
+    oldest = (now - JUDGED_WITHIN).timestamp() / 60
+    for name, minute, state, burn_rates, remaining in rows.values_list(
+        "slo__name", "minute", "state", "burn_rates", "remaining_ratio"
+    ):
+        current = state if minute >= oldest else "unknown"
+        for one in STATES:
+            states.add_metric([name, one], int(one == current))
+        if current == "unknown" and minute < oldest:
+            continue
+        for window, rate in burn_rates.items():
+            if rate is not None:
+                rates.add_metric([name, window], rate)
+        if remaining is not None:
+            left.add_metric([name], remaining)
+    yield from (rates, left, states)
+
+
+@metrics.from_database
+def alerts(now: datetime) -> Iterator[Metric]:
+    """Every severity has its series, so that it goes back to 0."""
+    firing = GaugeMetricFamily(
+        "switchgear_alerts_open", "Alerts that are open.", labels=["kind", "severity"]
+    )
+    rows = Alert.objects.filter(resolved_at__isnull=True).order_by()
+    counts = {
+        (kind, severity): number
+        for kind, severity, number in rows.values_list("kind", "severity").annotate(Count("pk"))
+    }
+    for kind in Alert.Kind.values:
+        for severity in ("critical", "warning", "info"):
+            firing.add_metric([kind, severity], counts.get((kind, severity), 0))
+    yield firing
+
+
+@metrics.from_database
+def thresholds(now: datetime) -> Iterator[Metric]:
+    """Every rule has its series, so that it goes back to 0."""
+    live = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True).order_by()
+    names = ThresholdRule.objects.filter(is_enabled=True).order_by("name")
+    counts = dict.fromkeys(names.values_list("name", flat=True), 0)
+    counts |= dict(live.values_list("rule").annotate(Count("pk")))
+    family = GaugeMetricFamily(
+        "switchgear_threshold_alerts", "Alerts of threshold rules that are open.", labels=["rule"]
+    )
+    for name, number in counts.items():
+        family.add_metric([name], number)
+    yield family

@@ -1,0 +1,160 @@
+"""An SLO as the API shows it: read whole and strictly, and told from its row.
+
+What is left out has its default; what nobody knows is refused. Pure but for :func:`said` and
+:func:`say`, which are about a row.
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from controlplane.core import values
+from controlplane.core.errors import InvalidInput
+from controlplane.core.values import Errors, put
+from slo.arithmetic.objective import Objective
+from slo.judging import wanted
+from slo.models import Slo
+from slo.objectives import presets
+from slo.objectives.rules import read_rules
+from slo.objectives.wiring import read_actions, read_source
+
+Document = dict[str, Any]
+
+LONGEST_NAME = 100
+NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}"
+RESERVED = frozenset({"new", "thresholds"})
+"""Pages of their own, where those of SLOs are."""
+SERVICE = r"[a-z0-9-]{1,60}"
+MOST_DAYS = 366
+MOST_EVENTS = 10**15
+DECIMALS = 8
+FIELDS = (
+    "service", "kind", "target", "window_days", "threshold_ms", "source", "rules", "min_events",
+    "actions", "description", "owner", "runbook_url",
+)  # fmt: skip
+KINDS = tuple(Slo.Kind.values)
+
+_NAME, _SERVICE = re.compile(NAME, re.ASCII), re.compile(SERVICE, re.ASCII)
+
+
+def checked(name: str, fields: Mapping[str, Any]) -> Document:
+    """The whole document of these fields (without the name). Raises :class:`InvalidInput`, which
+    names each wrong one (`rules.0.burn_rate`)."""
+    errors: Errors = {}
+    _check_name(name, errors)
+    values.refuse_unknown("", fields, FIELDS, errors)
+    kind = values.choice("kind", _given(fields, "kind", "availability"), KINDS, errors)
+    service = values.text("service", fields.get("service"), 60, errors)
+    if service and not is_service(service):
+        put(errors, "service", "Must be 1 to 60 of the letters, digits and signs a-z 0-9 -")
+    target = _target(fields.get("target"), errors)
+    days = values.whole("window_days", _given(fields, "window_days", 30), 1, MOST_DAYS, errors)
+    document = {
+        "service": service,
+        "kind": kind,
+        "target": presets.plain(target),
+        "window_days": days,
+        "threshold_ms": _threshold(fields.get("threshold_ms"), kind, errors),
+        "source": read_source(fields.get("source"), errors),
+        "rules": read_rules(fields.get("rules"), target, days, errors),
+        "min_events": values.whole(
+            "min_events", _given(fields, "min_events", 0), 0, MOST_EVENTS, errors
+        ),
+        "actions": read_actions(fields.get("actions"), service, errors),
+        "description": values.text("description", fields.get("description"), 4000, errors),
+        "owner": values.text("owner", fields.get("owner"), 200, errors),
+        "runbook_url": values.page("runbook_url", fields.get("runbook_url"), 500, errors),
+    }
+    if errors:
+        raise InvalidInput(errors)
+    return document
+
+
+def said(slo: Slo) -> Document:
+    """The document of a row, without the name."""
+    found = {field: getattr(slo, field) for field in FIELDS}
+    threshold = slo.threshold_ms
+    return {
+        **found,
+        "target": float(slo.target),
+        "threshold_ms": None if threshold is None else presets.plain(Decimal(str(threshold))),
+    }
+
+
+def say(slo: Slo, document: Mapping[str, Any]) -> None:
+    """Have a row say what :func:`checked` has read; nothing is written."""
+    for field in FIELDS:
+        setattr(slo, field, document[field])
+    slo.target = Decimal(str(document["target"]))
+
+
+def objective(document: Mapping[str, Any]) -> Objective:
+    """A document as its arithmetic sees it; numbers mean exactly what was written."""
+    return Objective(
+        target=Decimal(str(document["target"])),
+        window_days=document["window_days"],
+        rules=wanted.rules(document["rules"]),
+        min_events=document["min_events"],
+    )
+
+
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and text not in RESERVED
+
+
+def is_service(text: str) -> bool:
+    return _SERVICE.fullmatch(text) is not None
+
+
+def _check_name(name: str, errors: Errors) -> None:
+    if name in RESERVED:
+        put(errors, "name", "That is a page of its own; take another name.")
+    elif not is_name(name):
+        put(
+            errors,
+            "name",
+            f"Must be 1 to {LONGEST_NAME} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
+            " begin with a letter or digit.",
+        )
+
+
+def _target(given: Any, errors: Errors) -> Decimal:
+    """The share that is wanted; something usable if it is wrong, to go on with."""
+    usable = Decimal("0.999")
+    if given is None:
+        put(errors, "target", "Say which share of events shall be good, such as 0.999.")
+        return usable
+    noted = len(errors)
+    value = values.number("target", given, None, None, errors)
+    if len(errors) > noted:
+        return usable
+    target = Decimal(str(value))
+    if not 0 < target < 1:
+        meant = target / 100
+        hint = f" 99.9 % is 0.999: did you mean {meant:f}?" if 1 < target < 100 else ""
+        put(errors, "target", f"Must be a share above 0 and below 1.{hint}")
+        return usable
+    if int(target.as_tuple().exponent) < -DECIMALS:
+        put(errors, "target", f"At most {DECIMALS} decimals.")
+        return usable
+    return target
+
+
+def _threshold(given: Any, kind: str, errors: Errors) -> float | None:
+    if kind == Slo.Kind.LATENCY:
+        if given is None:
+            put(errors, "threshold_ms", "Say within how many milliseconds an event is good.")
+            return None
+        found = values.number("threshold_ms", given, 0, 1e9, errors)
+        if found == 0 and "threshold_ms" not in errors:
+            put(errors, "threshold_ms", "Must be above 0.")
+        return found
+    if given is not None and kind:
+        put(errors, "threshold_ms", "Only an SLO of kind latency has one.")
+    return None
+
+
+def _given(fields: Mapping[str, Any], name: str, default: Any) -> Any:
+    value = fields.get(name)
+    return default if value is None else value

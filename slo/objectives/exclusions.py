@@ -1,0 +1,135 @@
+"""Spans that do not count: added and taken back, with what that does to the budget."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core import durations
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.live.notes import changed
+from controlplane.core.reasons import unreadable
+from slo.arithmetic.clock import end_of, minute_of
+from slo.judging.status import status
+from slo.models import Exclusion, Slo
+from slo.objectives import services
+from slo.objectives.permission import SCOPE
+
+ADVICE = "Say what happened, such as the maintenance and its ticket."
+BACK_ADVICE = "Say why it counts after all."
+LONGEST = timedelta(days=90)
+AHEAD = timedelta(days=90)
+BACK = timedelta(days=400)
+MOST = 500
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The exclusion, and the budget (as the status shows it) before and after."""
+
+    exclusion: Exclusion
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def add(
+    *,
+    name: str,
+    starts_at: datetime,
+    ends_at: datetime,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> Outcome:
+    """Have the minutes that the span touches not count. Raises :class:`Forbidden`,
+    :class:`NotFound`, :class:`InvalidInput` or :class:`Conflict`."""
+    actor.require(SCOPE)
+    starts_at, ends_at = _whole_minutes(starts_at, ends_at, reason, now)
+    with transaction.atomic():
+        slo = services.find_locked(name)
+        if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MOST:
+            raise Conflict(f"There are {MOST} exclusions already; take some back.")
+        before = _budget(slo)
+        exclusion = Exclusion.objects.create(
+            slo=slo,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            reason=reason.strip(),
+            created_by=actor.label,
+            created_at=now,
+        )
+        outcome = Outcome(exclusion, before, _budget(slo))
+        _tell("slo.exclusion_added", slo, outcome, reason, actor, now)
+        return outcome
+
+
+def remove(
+    *, name: str, exclusion_id: int, reason: str = "", actor: Actor, now: datetime
+) -> Outcome:
+    """Have a span count again. Raises :class:`Forbidden`, :class:`NotFound`,
+    :class:`InvalidInput`."""
+    actor.require(SCOPE)
+    if reason and (said := unreadable(reason, called="reason", advice=BACK_ADVICE)):
+        raise InvalidInput({"reason": said})
+    with transaction.atomic():
+        slo = services.find_locked(name)
+        rows = Exclusion.objects.select_for_update().filter(slo=slo, pk=exclusion_id)
+        exclusion = rows.filter(removed_at__isnull=True).first()
+        if exclusion is None:
+            raise NotFound("There is no such exclusion, or it was taken back already.")
+        before = _budget(slo)
+        exclusion.removed_at, exclusion.removed_by = now, actor.label
+        exclusion.save(update_fields=["removed_at", "removed_by"])
+        outcome = Outcome(exclusion, before, _budget(slo))
+        _tell("slo.exclusion_removed", slo, outcome, reason, actor, now)
+        return outcome
+
+
+def _whole_minutes(
+    starts_at: datetime, ends_at: datetime, reason: str, now: datetime
+) -> tuple[datetime, datetime]:
+    """The span, grown to whole minutes."""
+    errors: dict[str, list[str]] = {}
+    if said := unreadable(reason, called="reason", advice=ADVICE):
+        errors["reason"] = said
+    if ends_at <= starts_at:
+        errors["ends_at"] = ["Must be later than the start."]
+    elif ends_at - starts_at > LONGEST:
+        errors["ends_at"] = [f"At most {durations.readable(LONGEST)} after the start."]
+    if not now - BACK <= starts_at <= now + AHEAD:
+        errors["starts_at"] = [
+            f"Must be within the last {BACK.days} or the next {AHEAD.days} days."
+        ]
+    if errors:
+        raise InvalidInput(errors)
+    first = minute_of(starts_at)
+    return end_of(first if end_of(first) <= starts_at else first - 1), end_of(minute_of(ends_at))
+
+
+def _budget(slo: Slo) -> dict[str, Any]:
+    budget: dict[str, Any] = status(slo)["budget"]
+    return budget
+
+
+def _tell(
+    action: str, slo: Slo, outcome: Outcome, reason: str, actor: Actor, now: datetime
+) -> None:
+    changed("slo", slo.name)
+    exclusion = outcome.exclusion
+    span = {
+        "id": exclusion.pk,
+        "starts_at": exclusion.starts_at,
+        "ends_at": exclusion.ends_at,
+    }
+    audit.record(
+        actor=actor,
+        action=action,
+        target=services.target(slo.name),
+        reason=reason.strip(),
+        before={**span, "budget": outcome.before},
+        after={**span, "budget": outcome.after},
+        now=now,
+    )

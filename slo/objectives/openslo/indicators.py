@@ -1,0 +1,95 @@
+"""Where an OpenSLO indicator has its counters. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from slo.objectives.openslo.shelf import SOURCE, Entry, Shelf, mapping
+from slo.objectives.wiring import PROMETHEUS, PUSH
+
+OURS = "switchgear"
+"""The type of a source that is pushed to us."""
+QUERIES = ("query", "promql", "promQL", "queryString")
+ADDRESSES = ("url", "server", "address", "endpoint")
+
+
+def source(shelf: Shelf, indicator: Entry, server: str) -> dict[str, Any] | None:
+    """The `source` of an SLO; None, and noted, if it can't be one."""
+    spec, at = indicator.spec, f"{indicator.place}.spec"
+    if "thresholdMetric" in spec:
+        said = "A threshold on a figure has no events to count; take a ratioMetric, good of total."
+        shelf.wrong(f"{at}.thresholdMetric", said)
+        return None
+    ratio = mapping(spec.get("ratioMetric"))
+    at = f"{at}.ratioMetric"
+    if "raw" in ratio:
+        shelf.wrong(f"{at}.raw", "A share that is counted already can't be; give good and total.")
+        return None
+    if ratio.get("counter") is False:
+        shelf.wrong(f"{at}.counter", "Must be true: what is read here are counters that only grow.")
+        return None
+    which = next((name for name in ("good", "bad") if name in ratio), "")
+    if not which or "total" not in ratio:
+        shelf.wrong(at, "Must have total, and good or bad.")
+        return None
+    one = _metric(shelf, mapping(ratio[which]), f"{at}.{which}")
+    total = _metric(shelf, mapping(ratio["total"]), f"{at}.total")
+    if one is None or total is None:
+        return None
+    kinds = {one.get("type", PROMETHEUS), total.get("type", PROMETHEUS)}
+    if kinds != {PROMETHEUS}:
+        if kinds != {OURS}:
+            foreign = ", ".join(sorted(map(str, kinds - {PROMETHEUS, OURS}))) or "one of both"
+            said = f"{foreign} can't be read here; its counters have to be pushed."
+            shelf.remark(indicator.place, said)
+        return {"type": PUSH}
+    return _prometheus(shelf, indicator, which, (one, total), server, at)
+
+
+def _prometheus(
+    shelf: Shelf,
+    indicator: Entry,
+    which: str,
+    metrics: tuple[Mapping[str, Any], Mapping[str, Any]],
+    server: str,
+    at: str,
+) -> dict[str, Any] | None:
+    one, total = (_query(metric) for metric in metrics)
+    if not one or not total:
+        shelf.wrong(at, "Write the queries at metricSource.spec.query.")
+        return None
+    url = next((found for metric in metrics if (found := _address(metric))), server)
+    if not url:
+        said = "No Prometheus is named for it, by a DataSource or beside; its counters have to be"
+        shelf.remark(indicator.place, f"{said} pushed.")
+        return {"type": PUSH}
+    # Where nothing bad ever happened its counter is often not there at all.
+    good = one if which == "good" else f"({total}) - (({one}) or vector(0))"
+    return {"type": PROMETHEUS, "url": url, "good": good, "total": total}
+
+
+def _metric(shelf: Shelf, given: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
+    """`type`, `spec` and the details of the connection, the data source's where it refers to
+    one."""
+    metric = mapping(given.get("metricSource"))
+    if not metric:
+        shelf.wrong(f"{place}.metricSource", "Say where it is counted.")
+        return None
+    found = {"type": PROMETHEUS, **metric, "connection": {}}
+    if reference := metric.get("metricSourceRef"):
+        known = shelf.entries.get((SOURCE, str(reference)))
+        if known is not None:
+            found["type"] = metric.get("type") or known.spec.get("type") or PROMETHEUS
+            found["connection"] = mapping(known.spec.get("connectionDetails"))
+        else:
+            shelf.remark(place, f"The DataSource {reference} is not among these documents.")
+    return {**found, "type": str(found["type"]).lower()}
+
+
+def _query(metric: Mapping[str, Any]) -> str:
+    spec = mapping(metric.get("spec"))
+    return next((spec[name].strip() for name in QUERIES if isinstance(spec.get(name), str)), "")
+
+
+def _address(metric: Mapping[str, Any]) -> str:
+    details = {**mapping(metric.get("spec")), **mapping(metric.get("connection"))}
+    return next((details[name] for name in ADDRESSES if isinstance(details.get(name), str)), "")

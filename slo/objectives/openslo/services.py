@@ -1,0 +1,70 @@
+"""Taking SLOs over from OpenSLO documents: all of them, or none."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.configuration import files
+from controlplane.core.errors import InvalidInput, NotFound
+from slo.models import Slo
+from slo.objectives import documents, services
+from slo.objectives.openslo import reading, writing
+from slo.objectives.permission import require_admin
+
+REASON = "OpenSLO import"
+CREATED, CHANGED, SAME = "created", "changed", "same"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of each SLO (`created`, `changed`, `same`), and remarks for people."""
+
+    outcomes: dict[str, str]
+    remarks: tuple[str, ...]
+
+
+def put_all(
+    given: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
+) -> Imported:
+    """Have every SLO of these documents be as they say; others are left alone. `server` is the
+    Prometheus to ask where they name none.
+
+    Raises :class:`Forbidden`, :class:`InvalidInput`, which names document and field, or
+    :class:`Conflict`; then nothing has changed.
+    """
+    require_admin(actor)
+    found = reading.read(given, server=server)
+    outcomes, rows = {}, []
+    with transaction.atomic():
+        for name in sorted(found.slos):
+            _, row = services.write(name, found.slos[name], now)
+            outcomes[name] = SAME if row is None else row["action"].partition(".")[2]
+            rows += [row] if row else []
+        because = reason.strip() or REASON
+        audit.record_many([{**row, "reason": because, "actor": actor, "now": now} for row in rows])
+    return Imported(outcomes, found.remarks)
+
+
+def parsed(text: str) -> list[Any]:
+    """The documents of a YAML or JSON text. Raises :class:`InvalidInput`."""
+    errors: dict[str, list[str]] = {}
+    found = files.parse_all("text", text, errors)
+    if errors:
+        raise InvalidInput(errors)
+    return found
+
+
+def export(names: Collection[str] = ()) -> list[documents.Document]:
+    """Every SLO, or those of these names, as OpenSLO documents. Raises :class:`NotFound`."""
+    rows = Slo.objects.present().order_by("name")
+    if names:
+        rows = rows.filter(name__in=names)
+    found = {slo.name: documents.said(slo) for slo in rows}
+    if missing := sorted(set(names) - found.keys()):
+        raise NotFound(f"There is no SLO {missing[0]}.")
+    return writing.documents(found)

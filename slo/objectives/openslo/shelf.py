@@ -1,0 +1,112 @@
+"""The OpenSLO documents that were given, by kind and name, so that they can refer to each other.
+Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from controlplane.core.values import Errors, put, sayable
+
+VERSION = "openslo/v1"
+SLO, SLI, SOURCE = "SLO", "SLI", "DataSource"
+POLICY, CONDITION = "AlertPolicy", "AlertCondition"
+SERVICE, NOTIFIED = "Service", "AlertNotificationTarget"
+KINDS = (SLO, SLI, SOURCE, POLICY, CONDITION, SERVICE, NOTIFIED)
+LEFT_OUT = (SERVICE, NOTIFIED)
+"""Of which only the names are of use here."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A document, or a part that stands inside another; `place` is where, for people."""
+
+    place: str
+    metadata: Mapping[str, Any]
+    spec: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        name = self.metadata.get("name")
+        return name if isinstance(name, str) else ""
+
+    def note(self, annotation: str) -> str:
+        """What its metadata say of something that only we know."""
+        found = mapping(self.metadata.get("annotations")).get(annotation)
+        return found if isinstance(found, str) else ""
+
+
+@dataclass
+class Shelf:
+    """Entries by kind and name, what is wrong, and remarks."""
+
+    entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
+    slos: list[Entry] = field(default_factory=list)
+    errors: Errors = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    def wrong(self, place: str, said: str) -> None:
+        put(self.errors, place, said)
+
+    def remark(self, place: str, said: str) -> None:
+        """Each once."""
+        if (told := sayable(f"{place}: {said}")) not in self.remarks:
+            self.remarks.append(told)
+
+    def meant(self, kind: str, given: Any, reference: str, place: str) -> Entry | None:
+        """What stands at a place: a document of this kind itself, or the name of one."""
+        if not isinstance(given, Mapping):
+            self.wrong(place, f"Must be an object: {reference}, or the {kind} itself.")
+            return None
+        if reference not in given:
+            return inside(given, place)
+        found = self.entries.get((kind, str(given[reference])))
+        if found is None:
+            self.wrong(f"{place}.{reference}", f"There is no {kind} of that name among these.")
+        return found
+
+
+def shelved(documents: Sequence[Any]) -> Shelf:
+    """Put the documents on a shelf; those that are none are noted as wrong."""
+    shelf = Shelf()
+    for place, given in _numbered(documents):
+        if not isinstance(given, Mapping):
+            shelf.wrong(place, "Must be an object with apiVersion, kind, metadata and spec.")
+            continue
+        if given.get("apiVersion") != VERSION:
+            shelf.wrong(f"{place}.apiVersion", f"Must be {VERSION}.")
+            continue
+        kind = given.get("kind")
+        if kind not in KINDS:
+            shelf.wrong(f"{place}.kind", f"Must be one of {', '.join(KINDS)}.")
+            continue
+        entry = inside(given, place)
+        if not entry.name:
+            shelf.wrong(f"{place}.metadata.name", "Give it a name.")
+        elif (kind, entry.name) in shelf.entries:
+            shelf.wrong(f"{place}.metadata.name", f"There is another {kind} of that name.")
+        else:
+            shelf.entries[kind, entry.name] = entry
+            if kind == SLO:
+                shelf.slos.append(entry)
+            elif kind in LEFT_OUT:
+                shelf.remark(place, f"The {kind} {entry.name} was left out: it is not kept here.")
+    if not shelf.slos and not shelf.errors:
+        shelf.wrong("documents", "There is no SLO among these.")
+    return shelf
+
+
+def inside(given: Mapping[str, Any], place: str) -> Entry:
+    """What stands inside another document, or is one."""
+    return Entry(place, mapping(given.get("metadata")), mapping(given.get("spec")))
+
+
+def mapping(given: Any) -> Mapping[str, Any]:
+    """An object, empty if it is none."""
+    return given if isinstance(given, Mapping) else {}
+
+
+def _numbered(documents: Sequence[Any]) -> Iterable[tuple[str, Any]]:
+    """Without those between two separators that say nothing."""
+    return (
+        (f"documents.{place}", given) for place, given in enumerate(documents) if given is not None
+    )

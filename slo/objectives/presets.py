@@ -1,0 +1,87 @@
+"""Sets of burn-rate rules to begin with. Pure.
+
+A burn rate that spends a share of the budget within a window is `share × period / window`; the
+workbook's four come from 2 % in 1 h, 5 % in 6 h, 10 % in 1 d and 10 % in 3 d.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from slo.arithmetic.clock import MINUTES_A_DAY, length
+from slo.arithmetic.objective import PAGE, TICKET, Rule
+
+Document = dict[str, Any]
+
+SEED = (
+    Rule("1h", "5m", Decimal(14), PAGE),
+    Rule("6h", "30m", Decimal(6), TICKET),
+)
+SHARES = (
+    ("1h", "5m", Decimal("0.02"), PAGE),
+    ("6h", "30m", Decimal("0.05"), PAGE),
+    ("24h", "2h", Decimal("0.10"), TICKET),
+    ("3d", "6h", Decimal("0.10"), TICKET),
+)
+"""Long and short window, share of the budget spent within the long one, severity."""
+PRECISION = Decimal("0.0001")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """`rules` makes them for a period of so many days."""
+
+    title: str
+    about: str
+    rules: Callable[[int], tuple[Rule, ...]]
+
+
+def scaled(window_days: int) -> tuple[Rule, ...]:
+    """The workbook's rules for a period of so many days; windows longer than it are left out."""
+    period = window_days * MINUTES_A_DAY
+    return tuple(
+        Rule(long, short, (share * period / length(long)).quantize(PRECISION).normalize(), severity)
+        for long, short, share, severity in SHARES
+        if length(long) <= period
+    )
+
+
+PRESETS = {
+    "default": Preset(
+        "Two rules",
+        "1 h above 14 pages, 6 h above 6 is a ticket.",
+        lambda window_days: SEED,
+    ),
+    "workbook": Preset(
+        "Workbook, scaled to the period",
+        "2 % of the budget in 1 h or 5 % in 6 h pages; 10 % in 24 h or in 3 d is a ticket.",
+        scaled,
+    ),
+}
+
+
+def fitting(name: str, target: Decimal, window_days: int) -> list[Document]:
+    """The rules of a preset as documents, without those that could never fire at this target."""
+    rules = PRESETS[name].rules(window_days)
+    return [document(rule) for rule in rules if can_fire(rule.burn_rate, target)]
+
+
+def can_fire(burn_rate: Decimal, target: Decimal) -> bool:
+    """Whether events can be bad enough: even if all are, the budget burns at 1/B."""
+    return burn_rate * (1 - target) < 1
+
+
+def document(rule: Rule) -> Document:
+    """A rule as the API shows it."""
+    return {
+        "long": rule.long,
+        "short": rule.short,
+        "burn_rate": plain(rule.burn_rate),
+        "severity": rule.severity,
+    }
+
+
+def plain(number: Decimal) -> int | float:
+    """A number of JSON, whole where it is."""
+    return int(number) if number == number.to_integral_value() else float(number)

@@ -1,0 +1,103 @@
+"""Reading the burn-rate rules of an SLO. Pure."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from controlplane.core import values
+from controlplane.core.durations import canonical
+from controlplane.core.values import Errors, put
+from slo.arithmetic.clock import MINUTES_A_DAY, end_of, length
+from slo.arithmetic.objective import PAGE, TICKET
+from slo.objectives import presets
+
+MOST_RULES = 20
+FIELDS = ("long", "short", "burn_rate", "severity")
+SEVERITIES = (PAGE, TICKET)
+SHORT_IS = 12
+"""Unless it is said, the short window is so many times shorter than the long one."""
+
+
+def read_rules(
+    given: Any, target: Decimal, window_days: int, errors: Errors
+) -> list[dict[str, Any]]:
+    """Rules as documents; the default ones that can fire if nothing is given, none if they are an
+    empty list."""
+    if given is None:
+        found = presets.fitting("default", target, window_days)
+        if not found:
+            put(errors, "rules", f"The usual ones could never fire: {_most(target)} Give others.")
+        return found
+    if not isinstance(given, list) or len(given) > MOST_RULES:
+        put(errors, "rules", f"Must be a list of at most {MOST_RULES}.")
+        return []
+    rules = [
+        _rule(f"rules.{place}", one, target, window_days, errors) for place, one in enumerate(given)
+    ]
+    seen: dict[Any, int] = {}
+    for place, rule in enumerate(rules):
+        if rule:
+            key = length(rule["long"]), length(rule["short"]), Decimal(str(rule["burn_rate"]))
+            if (first := seen.setdefault(key, place)) != place:
+                put(errors, f"rules.{place}", f"Looks at the same as rule {first}.")
+    return rules
+
+
+def _rule(
+    path: str, given: Any, target: Decimal, window_days: int, errors: Errors
+) -> dict[str, Any]:
+    """A rule as a document, empty if it is not one."""
+    if not isinstance(given, Mapping):
+        put(errors, path, "Must be an object with long, short, burn_rate and severity.")
+        return {}
+    noted = len(errors)
+    values.refuse_unknown(path, given, FIELDS, errors)
+    long, long_minutes = _window(f"{path}.long", given.get("long"), errors)
+    short, short_minutes = long, long_minutes
+    if given.get("short") is not None:
+        short, short_minutes = _window(f"{path}.short", given["short"], errors)
+    elif long_minutes:
+        short_minutes = max(1, -(-long_minutes // SHORT_IS))
+        short = canonical(end_of(short_minutes) - end_of(0))
+    if long_minutes > window_days * MINUTES_A_DAY:
+        put(errors, f"{path}.long", f"Must not be longer than the period, {window_days}d.")
+    if long_minutes and short_minutes and short_minutes >= long_minutes:
+        put(errors, f"{path}.short", "Must be shorter than the long window.")
+    burn_rate = _burn_rate(f"{path}.burn_rate", given.get("burn_rate"), target, errors)
+    severity = values.choice(f"{path}.severity", given.get("severity"), SEVERITIES, errors)
+    if len(errors) > noted:
+        return {}
+    return {"long": long, "short": short, "burn_rate": burn_rate, "severity": severity}
+
+
+def _window(path: str, given: Any, errors: Errors) -> tuple[str, int]:
+    """The window as written, and its minutes; 0 if it is none."""
+    if not isinstance(given, str):
+        put(errors, path, "Write how long the window is, such as 1h.")
+        return "", 0
+    try:
+        minutes = length(given)
+    except ValueError as error:
+        put(errors, path, str(error))
+        return "", 0
+    written = given.strip()
+    return f"{int(written[:-1])}{written[-1]}", minutes
+
+
+def _burn_rate(path: str, given: Any, target: Decimal, errors: Errors) -> float:
+    noted = len(errors)
+    value = values.number(path, given, None, None, errors)
+    if len(errors) > noted:
+        return 0
+    if value <= 0:
+        put(errors, path, "Must be above 0.")
+    elif not presets.can_fire(Decimal(str(value)), target):
+        put(errors, path, f"It could never fire: {_most(target)}")
+    return value
+
+
+def _most(target: Decimal) -> str:
+    """The largest burn rate there can be."""
+    most = 1 / (1 - target)
+    shown = f"{most:,.4f}".rstrip("0").rstrip(".")
+    return f"at a target of {target:f} a burn rate never exceeds {shown}."

@@ -1,0 +1,131 @@
+"""Reading where an SLO's counters come from, and what its alerts set off. Pure."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from controlplane.core import durations, values
+from controlplane.core.values import Errors, put
+
+PUSH, PROMETHEUS = "push", "prometheus"
+LONGEST_URL = 500
+LONGEST_QUERY = 4000
+MOST_ACTIONS = 10
+TRIP, HOLD_RAMPS = "trip", "hold_ramps"
+ON = ("page", "ticket", "any")
+ON_UNKNOWN = ("nothing", "act")
+USUAL_EXPIRY = "1h"
+LONGEST_DAYS = 30
+SWITCH = re.compile(r"(segment|feature|experiment):[A-Za-z0-9._-]{1,120}", re.ASCII)
+
+
+def read_source(given: Any, errors: Errors) -> dict[str, Any]:
+    """`{"type": "push"}` if nothing is said."""
+    if given is None:
+        return {"type": PUSH}
+    if not isinstance(given, Mapping):
+        put(errors, "source", 'Must be an object, such as {"type": "push"}.')
+        return {}
+    kind = values.choice("source.type", given.get("type", PUSH), (PUSH, PROMETHEUS), errors)
+    known = ("type", "url", "good", "total") if kind != PUSH else ("type",)
+    values.refuse_unknown("source", given, known, errors)
+    if kind != PROMETHEUS:
+        return {"type": kind}
+    return {
+        "type": kind,
+        "url": _server(given.get("url"), errors),
+        **{which: _query(f"source.{which}", given.get(which), errors) for which in known[2:]},
+    }
+
+
+def read_actions(given: Any, service: str, errors: Errors) -> list[dict[str, Any]]:
+    """What is done when an alert opens, each with all its fields."""
+    if given is None:
+        return []
+    if not isinstance(given, list) or len(given) > MOST_ACTIONS:
+        put(errors, "actions", f"Must be a list of at most {MOST_ACTIONS}.")
+        return []
+    found: list[dict[str, Any]] = []
+    for place, one in enumerate(given):
+        path = f"actions.{place}"
+        if not isinstance(one, Mapping):
+            put(errors, path, 'Must be an object, such as {"do": "hold_ramps"}.')
+            continue
+        action = _action(path, one, service, errors)
+        if action in found:
+            put(errors, path, f"The same as action {found.index(action)}.")
+        found.append(action)
+    return found
+
+
+def _action(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
+    do = values.choice(f"{path}.do", given.get("do"), tuple(_READERS), errors)
+    found = {
+        "on": values.choice(f"{path}.on", given.get("on") or "page", ON, errors),
+        "do": do,
+        "on_unknown": values.choice(
+            f"{path}.on_unknown", given.get("on_unknown") or "nothing", ON_UNKNOWN, errors
+        ),
+    }
+    if do:
+        found |= _READERS[do](path, given, service, errors)
+        values.refuse_unknown(path, given, found, errors)
+    return found
+
+
+def _trip(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
+    switch = given.get("switch")
+    if isinstance(switch, str) and switch.startswith("global:"):
+        put(errors, f"{path}.switch", "The global switch is for people to decide.")
+    elif not (isinstance(switch, str) and SWITCH.fullmatch(switch)):
+        put(errors, f"{path}.switch", "Name the switch to stop, such as experiment:new-planner.")
+    return {"switch": switch, "expires_in": _expiry(path, given.get("expires_in"), errors)}
+
+
+def _hold(path: str, given: Mapping[str, Any], service: str, errors: Errors) -> dict[str, Any]:
+    if not service:
+        put(errors, f"{path}.do", "Say of which service: the SLO names none.")
+    return {}
+
+
+_READERS: Mapping[str, Callable[[str, Mapping[str, Any], str, Errors], dict[str, Any]]] = {
+    TRIP: _trip,
+    HOLD_RAMPS: _hold,
+}
+
+
+def _expiry(path: str, given: Any, errors: Errors) -> str:
+    try:
+        lasts = durations.parse(USUAL_EXPIRY if given is None else str(given))
+        if lasts.days > LONGEST_DAYS or lasts.total_seconds() > LONGEST_DAYS * 86_400:
+            raise ValueError(f"At most {LONGEST_DAYS} days: nobody remembers longer.")
+        return durations.canonical(lasts)
+    except ValueError as error:
+        put(errors, f"{path}.expires_in", str(error))
+        return ""
+
+
+def _server(given: Any, errors: Errors) -> str:
+    """The address of a Prometheus, with the path it may be served under."""
+    url = values.text("source.url", given, LONGEST_URL, errors)
+    if "source.url" in errors:
+        return url
+    parts = values.web_address(url) if url.isascii() else None
+    if parts is None:
+        put(errors, "source.url", "Must be a URL starting with http:// or https://.")
+    elif parts.username is not None or parts.password is not None:
+        put(
+            errors,
+            "source.url",
+            "Leave out user and password: everybody who looks at the SLO sees this.",
+        )
+    elif parts.query or parts.fragment or url[-1] in "?#":
+        put(errors, "source.url", "Leave out what comes after the path: queries are added to it.")
+    return url.rstrip("/")
+
+
+def _query(path: str, given: Any, errors: Errors) -> str:
+    query = values.text(path, given, LONGEST_QUERY, errors)
+    if not query and path not in errors:
+        put(errors, path, "Write the PromQL of a counter, such as sum(http_requests_total).")
+    return query

@@ -1,0 +1,73 @@
+"""An SLO's parts in words that people read, and what two documents differ in. Pure."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from controlplane.core.audit.differences import Change
+
+ON = {"page": "a page", "ticket": "a ticket", "any": "any alert"}
+FIELDS = (
+    *("kind", "target", "window_days", "threshold_ms", "source", "rules", "min_events"),
+    *("actions", "service", "owner", "description", "runbook_url"),
+)
+NAMES = {
+    "window_days": "period",
+    "threshold_ms": "threshold",
+    "min_events": "least events",
+    "runbook_url": "runbook",
+}
+
+
+def percent(share: Any) -> str:
+    """`99.9 %`, with every digit of it."""
+    return f"{(Decimal(str(share)) * 100).normalize():f} %"
+
+
+def rule(one: Mapping[str, Any]) -> str:
+    """`1h and 5m above 14: page`."""
+    return f"{one['long']} and {one['short']} above {one['burn_rate']:g}: {one['severity']}"
+
+
+def action(one: Mapping[str, Any]) -> str:
+    """`On a page, stop experiment:x for 1h`."""
+    does = "hold its ramps"
+    if one["do"] == "trip":
+        does = f"stop {one['switch']} for {one['expires_in']}"
+    blind = one.get("on_unknown") == "act"
+    also = ", also when nothing is known" if blind else ""
+    return f"On {ON.get(one['on'], one['on'])}, {does}{also}"
+
+
+def source(one: Mapping[str, Any]) -> str:
+    if one.get("type") != "prometheus":
+        return "pushed to us"
+    return f"Prometheus at {one['url']}\ngood: {one['good']}\ntotal: {one['total']}"
+
+
+def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Sequence[Change]:
+    """Only what would change, each in words."""
+    old = picture(before) if before else {}
+    new = picture(after)
+    return [
+        Change(NAMES.get(name, name), old.get(name, ""), new[name], True)
+        for name in FIELDS
+        if old.get(name, "") != new[name]
+    ]
+
+
+def picture(document: Mapping[str, Any]) -> dict[str, str]:
+    """Every field in words, by name."""
+    found = {name: _plain(document.get(name)) for name in FIELDS}
+    found["target"] = percent(document["target"])
+    found["window_days"] = f"{document['window_days']} days"
+    if found["threshold_ms"]:
+        found["threshold_ms"] += " ms"
+    found["source"] = source(document["source"])
+    found["rules"] = "\n".join(map(rule, document["rules"]))
+    found["actions"] = "\n".join(map(action, document["actions"]))
+    return found
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,14 @@
+"""What a new installation begins with: the objectives of `config/slo.yaml`."""
+
+from datetime import datetime
+
+from controlplane.core import provision
+from controlplane.core.configuration import services as configuration
+from slo.objectives import loading
+
+
+@provision.at_first
+def load_once(now: datetime) -> None:
+    """Load the shipped file if there never was an SLO here."""
+    if loading.nothing_yet():
+        configuration.load_shipped("slo", actor=provision.ACTOR, now=now)

@@ -1,0 +1,144 @@
+"""Error budgets in the weekly report."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Q
+from django.urls import reverse
+from django.utils import timezone
+
+from controlplane.core.sections import Chart, ReportRow, ReportSection
+from slo.arithmetic.clock import last_ended
+from slo.judging import budgets as judged
+from slo.judging.budgets import Spent
+from slo.models import Alert, Slo
+
+MOST_ROWS = 50
+CHARTS = 3
+LOW = 0.25
+"""Of a budget: with less left, somebody should look before it is gone."""
+DAY = timedelta(days=1)
+
+Told = tuple[Slo, Spent, Mapping[str, int]]
+
+
+def budgets(start: datetime, end: datetime, now: datetime) -> ReportSection:
+    """What is left of each SLO's budget, what the week has spent of it and how often it called for
+    somebody: the worst first."""
+    until = min(end, now)
+    days = [at for at in (start + DAY * number for number in range(7)) if at < until]
+    edges = [*map(last_ended, days), last_ended(until)]
+    slos = list(Slo.objects.present().order_by("name"))
+    spent = judged.spent(slos, edges)
+    called = _called(start, end)
+    nothing = Spent(None, ())
+    told = [(slo, spent.get(slo.pk, nothing), called.get(slo.pk, {})) for slo in slos]
+    told.sort(key=_how_bad)
+    return ReportSection(
+        slug="budgets",
+        title="Budgets spent",
+        summary=_in_words(told),
+        tone=_tone(told),
+        columns=("objective", "service", "target", "left", "spent_this_week", "pages", "tickets"),
+        rows=tuple(_row(*one) for one in told[:MOST_ROWS]),
+        total=len(told),
+        charts=tuple(_chart(slo, one, days) for slo, one, _ in _burning(told)[:CHARTS]),
+    )
+
+
+def _called(start: datetime, end: datetime) -> dict[int, Mapping[str, int]]:
+    rows = Alert.objects.filter(slo__isnull=False, opened_at__gte=start, opened_at__lt=end)
+    counted = rows.values_list("slo_id").annotate(
+        page=Count("pk", filter=Q(label="page")), ticket=Count("pk", filter=Q(label="ticket"))
+    )
+    return {pk: {"page": page, "ticket": ticket} for pk, page, ticket in counted.order_by() if pk}
+
+
+def _how_bad(one: Told) -> tuple[bool, float, float, str]:
+    """Known ones first, by what is left; then by what they spent."""
+    slo, spent, _ = one
+    left = spent.remaining_ratio
+    return left is None, left or 0.0, -(spent.in_all or 0.0), slo.name
+
+
+def _burning(told: Sequence[Told]) -> list[Told]:
+    """Those that spent anything, most first."""
+    found = [one for one in told if one[1].in_all]
+    return sorted(found, key=lambda one: (-(one[1].in_all or 0.0), one[0].name))
+
+
+def _tone(told: Sequence[Told]) -> str:
+    left = [one.remaining_ratio for _, one, _ in told if one.remaining_ratio is not None]
+    if any(one <= 0 for one in left):
+        return "bad"
+    return "warn" if any(one < LOW for one in left) else "good"
+
+
+def _row(slo: Slo, spent: Spent, called: Mapping[str, int]) -> ReportRow:
+    cells = {
+        "objective": slo.name,
+        "service": slo.service,
+        "target": percent(float(slo.target), digits=6),
+        "left": percent(spent.remaining_ratio),
+        "spent_this_week": percent(spent.in_all),
+        "pages": called.get("page", 0),
+        "tickets": called.get("ticket", 0),
+    }
+    return ReportRow(cells, reverse("slo_page", args=[slo.name]))
+
+
+def _in_words(told: Sequence[Told]) -> str:
+    if not told:
+        return "There is no SLO."
+    ratios = [(slo.name, one.remaining_ratio) for slo, one, _ in told]
+    left = [(name, ratio) for name, ratio in ratios if ratio is not None]
+    gone = [name for name, ratio in left if ratio <= 0]
+    low = [name for name, ratio in left if 0 < ratio < LOW]
+    unknown = len(told) - len(left)
+    said = []
+    if gone:
+        said.append(f"{_named(gone)} {'has' if len(gone) == 1 else 'have'} no budget left.")
+    if low:
+        said.append(f"{_named(low)} {'has' if len(low) == 1 else 'have'} less than a quarter.")
+    if not said and left:
+        said.append("Every budget that is known has a quarter left at least.")
+    pages = sum(called.get("page", 0) for *_, called in told)
+    tickets = sum(called.get("ticket", 0) for *_, called in told)
+    if pages or tickets:
+        said.append(f"{_counted(pages, 'page')} and {_counted(tickets, 'ticket')} in the week.")
+    if unknown:
+        said.append(f"Of {_counted(unknown, 'SLO')} nothing is known.")
+    return " ".join(said)
+
+
+def _chart(slo: Slo, spent: Spent, days: Sequence[datetime]) -> Chart:
+    bars = tuple(
+        (f"{timezone.localtime(at):%a %-d}", round((part or 0.0) * 100, 2))
+        for at, part in zip(days, spent.parts, strict=False)
+    )
+    each = ", ".join(f"{label} {value:g}" for label, value in bars)
+    return Chart(
+        title=f"{slo.name}: budget spent a day",
+        unit="percent",
+        alt=f"Of the error budget of {slo.name}, percent spent a day: {each}.",
+        bars=bars,
+    )
+
+
+def percent(share: float | None, digits: int = 2) -> str:
+    """`82.4 %`; nothing where nothing is known."""
+    if share is None:
+        return ""
+    shown = f"{round(share * 100, digits) + 0.0:,.{digits}f}"
+    return f"{shown.rstrip('0').rstrip('.')} %"
+
+
+def _named(names: Sequence[str]) -> str:
+    some = names[:3]
+    if len(names) > len(some):
+        return f"{', '.join(some)} and {len(names) - len(some)} more"
+    return " and ".join(filter(None, (", ".join(some[:-1]), some[-1])))
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

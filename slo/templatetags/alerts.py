@@ -1,0 +1,197 @@
+"""What the pages of alerts and the forms of SLOs say over and over."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django import template
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from controlplane.core import durations, measures
+from controlplane.core.templatetags.screen import icon
+from slo.arithmetic.clock import length
+from slo.arithmetic.objective import PAGE
+from slo.arithmetic.promises import Meaning
+from slo.judging.tried import Trial
+from slo.models import Alert
+from slo.objectives import words
+
+register = template.Library()
+
+FRESH = timedelta(minutes=2)
+"""A rule that fired so lately is said to fire."""
+
+_FIELDS = {
+    **words.NAMES,
+    "window_days": "period",
+    "source.url": "address",
+    "source.good": "good events",
+    "source.total": "all events",
+}
+# By severity, and by state: the look, the icon, and the word.
+_LOOKS = {
+    "critical": ("state--engaged", "critical"),
+    "warning": ("state--pending", "warning"),
+    "info": ("state--quiet", "info"),
+}
+_STATES = {
+    "open": ("state--quiet", "attention", "Open"),
+    "acknowledged": ("state--pending", "eye", "Acknowledged"),
+    "resolved": ("state--released", "check", "Resolved"),
+}
+
+
+@register.filter
+def figure(value: Decimal | float | None) -> str:
+    """`1,000`, `333.3`, `14.4`: a figure without decimals that say nothing; – for nothing."""
+    if value is None:
+        return "–"
+    number = float(value)
+    digits = 0 if abs(number) >= 1000 else 1 if abs(number) >= 100 else 2
+    shown = f"{number:,.{digits}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+@register.filter
+def share(value: float | Decimal | None) -> str:
+    """A share of 1 in percent, `82.4 %`; – for nothing."""
+    if value is None:
+        return "–"
+    shown = f"{float(value) * 100:,.1f}"
+    return f"{shown.removesuffix('.0')} %"
+
+
+@register.filter
+def long(value: timedelta) -> str:
+    """`43 min 12 s`."""
+    return durations.readable(value)
+
+
+@register.filter
+def minutes_long(minutes: int) -> str:
+    return durations.readable(timedelta(minutes=minutes))
+
+
+@register.filter
+def field_word(path: str) -> str:
+    """What the form calls a field: `rules.0.burn_rate` is `rule 1, burn rate`."""
+    first, _, rest = path.partition(".")
+    place, _, name = rest.partition(".")
+    if first in {"rules", "actions"} and place.isdigit():
+        said = f"{first[:-1]} {int(place) + 1}"
+        return f"{said}, {name.replace('_', ' ')}" if name else said
+    return _FIELDS.get(path, path.replace("_", " "))
+
+
+@register.simple_tag
+def meaning(of: Meaning) -> SafeString:
+    """What a rule means, in two sentences."""
+    return format_html(
+        "Fires <b>{}</b> into a complete outage. What burns just too slowly for it spends "
+        "<b>{}</b> of the budget in {}. Quiet {} after.",
+        minutes_long(of.after),
+        share(of.spent),
+        minutes_long(length(of.rule.long)),
+        minutes_long(of.resets),
+    )
+
+
+@register.filter
+def rule_words(alert: Alert) -> str:
+    """What fires, in words: `1h and 5m above 14`, or the title of a threshold rule."""
+    if alert.kind == Alert.Kind.THRESHOLD:
+        named = alert.threshold.title if alert.threshold else ""
+        return named or alert.rule.replace("_", " ").replace("-", " ")
+    windows, _, rest = alert.rule.partition(">")
+    return f"{windows.replace('/', ' and ')} above {rest.split(' ')[0]}" if rest else alert.rule
+
+
+@register.filter
+def measured(value: float | None, alert: Alert) -> str:
+    """A figure of a threshold rule in the unit of what it measures."""
+    if value is None:
+        return "–"
+    known = measures.find(alert.threshold.metric) if alert.threshold else None
+    return known[0].shown(value) if known else figure(value)
+
+
+@register.filter
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@register.simple_tag
+def fires(alert: Alert, now: datetime) -> str:
+    """Whether its rule fires, or since when it is quiet."""
+    quiet = now - alert.firing_at
+    return "now" if quiet < FRESH else f"not for {durations.readable(quiet)}"
+
+
+@register.simple_tag
+def burn_bar(rate: float | None, limit: float) -> SafeString:
+    """How fast a window burns beside its limit, which is at the middle."""
+    share_of = 0.0 if rate is None else min(2.0, rate / limit)
+    above = rate is not None and rate > limit
+    return format_html(
+        '<svg class="burn__bar{}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"'
+        ' focusable="false"><rect class="burn__ground" width="100" height="8" rx="2" /><rect'
+        ' class="burn__part" width="{}" height="8" rx="2" /><line class="burn__limit" x1="50"'
+        ' x2="50" y1="0" y2="8" /></svg>',
+        " burn__bar--above" if above else "",
+        round(share_of * 50, 1),
+    )
+
+
+@register.simple_tag
+def rule_severity_mark(name: str) -> SafeString:
+    """Page or ticket, of a rule: icon, word and colour."""
+    look, symbol = _LOOKS["critical" if name == PAGE else "warning"]
+    return _state(look, symbol, name.capitalize())
+
+
+@register.simple_tag
+def trial_strip(trial: Trial) -> SafeString:
+    """When a rule would have fired, as bars on the line of the span."""
+    bars = format_html_join(
+        "",
+        '<rect class="trial__fired trial__fired--{}" x="{}" width="{}" y="0" height="10" />',
+        ((trial.rule.severity, x, width) for x, width in trial.places),
+    )
+    times = len(trial.places)
+    said = "It never fires" if not times else f"It fires {times} time{'' if times == 1 else 's'}"
+    return format_html(
+        '<svg class="trial__strip" viewBox="0 0 100 10" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg>',
+        said,
+        bars,
+    )
+
+
+@register.filter
+def worst_of(worst: dict[str, float], window: str) -> str:
+    return figure(worst.get(window))
+
+
+@register.simple_tag
+def switch_page(switch: str) -> str:
+    return reverse("switch_page", args=switch.split(":", 1))
+
+
+@register.simple_tag
+def severity(alert: Alert) -> SafeString:
+    """Page, ticket or its severity: icon, word and colour."""
+    look, symbol = _LOOKS[alert.severity]
+    word = (alert.label or alert.severity).capitalize()
+    return _state(look if alert.resolved_at is None else "state--quiet", symbol, word)
+
+
+@register.simple_tag
+def alert_state(state: str) -> SafeString:
+    """Open, acknowledged or resolved."""
+    return _state(*_STATES[state])
+
+
+def _state(look: str, symbol: str, word: str) -> SafeString:
+    return format_html('<span class="state {}">{}<span>{}</span></span>', look, icon(symbol), word)

@@ -1,0 +1,221 @@
+"""What templates say about SLOs: a state, a rule, figures as people read them."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django import template
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.db import DatabaseError, InterfaceError
+from django.db.models import Count, Q
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from controlplane.core import durations
+from controlplane.core.templatetags.screen import icon
+from slo.arithmetic.clock import length
+from slo.judging.annotations import Annotation
+from slo.models import Alert, Slo
+from slo.objectives import words
+
+register = template.Library()
+
+# condition → icon, word, tone
+CONDITIONS = {
+    "page": ("critical", "Paging", "overdue"),
+    "ticket": ("warning", "Burning", "engaged"),
+    "spent": ("spent", "Spent", "pending"),
+    "unknown": ("unknown", "Unknown", "quiet"),
+    "ok": ("released", "OK", "released"),
+}
+RULE_STATES = {
+    "firing": ("warning", "Firing", "engaged"),
+    "unknown": ("unknown", "Unknown", "quiet"),
+    "ok": ("released", "OK", "released"),
+}
+SEVERITIES = {"page": ("critical", "Page"), "ticket": ("warning", "Ticket")}
+LASTING = {"firing": "Firing for", "ok": "No rule fires, for", "unknown": "Unknown for"}
+MARKS = {
+    "alert": ("warning", "Alert"),
+    "episode": ("engaged", "Stopped"),
+    "ramp": ("ramping", "Ramp"),
+    "exclusion": ("hidden", "Excluded"),
+}
+ALERT_STATES = {
+    "open": ("warning", "Open", "engaged"),
+    "acknowledged": ("eye", "Acknowledged", "pending"),
+    "resolved": ("released", "Resolved", "released"),
+}
+GOOD = {
+    Slo.Kind.AVAILABILITY: "requests served well",
+    Slo.Kind.RATIO: "events good",
+}
+LIBRARY = "vendor/uplot/uPlot.iife.min.js"
+LIBRARY_STYLE = "vendor/uplot/uPlot.min.css"
+LEAST_DIGITS = 1000
+
+
+@register.simple_tag
+def slo_state(condition: str) -> SafeString:
+    """How an SLO stands as icon, word and colour."""
+    return _told(CONDITIONS.get(condition, CONDITIONS["unknown"]))
+
+
+@register.simple_tag
+def rule_state(state: str) -> SafeString:
+    return _told(RULE_STATES.get(state, RULE_STATES["unknown"]))
+
+
+@register.simple_tag
+def alert_state(state: str) -> SafeString:
+    return _told(ALERT_STATES.get(state, ALERT_STATES["open"]))
+
+
+@register.simple_tag
+def rule_severity(severity: str) -> SafeString:
+    """What a rule calls for, as icon and word."""
+    shown, word = SEVERITIES.get(severity, ("info", severity))
+    return format_html('<span class="calls calls--{}">{}{}</span>', severity, icon(shown), word)
+
+
+@register.simple_tag
+def mark_kind(mark: Annotation) -> SafeString:
+    """What kind of thing an annotation is; its swatch is that of the plot's band."""
+    shown, word = MARKS[mark.kind]
+    return format_html(
+        '<span class="mark mark--{}"><i class="mark__swatch"></i>{}<span>{}</span></span>',
+        "ticket" if mark.label == "ticket" else mark.kind,
+        icon(shown),
+        word,
+    )
+
+
+@register.filter
+def condition_word(condition: str) -> str:
+    return CONDITIONS.get(condition, CONDITIONS["unknown"])[1].lower()
+
+
+@register.filter
+def lasting_words(state: str) -> str:
+    """What is said before how long it is so."""
+    return LASTING.get(state, LASTING["unknown"])
+
+
+@register.filter
+def times(rate: float | None) -> str:
+    """A burn rate: `× 0.02`, `× 3.4`, `× 150`."""
+    return "–" if rate is None else f"× {_short(rate)}"
+
+
+@register.filter
+def share(value: float | None) -> str:
+    """A share of 1 in percent, never rounded up to a whole: `84 %`, `3.4 %`, `−12 %`."""
+    if value is None:
+        return "–"
+    percent = value * 100
+    sign = "−" if percent < 0 else ""
+    size = abs(percent)
+    if size and size < 0.01:
+        return f"{sign}< 0.01 %" if sign else "< 0.01 %"
+    digits = 2 if size < 1 else 1 if size < 10 else 0
+    # 99.96 % is not 100 %: what is left of a budget is never told as more than it is.
+    cut = int(size * 10**digits + 1e-9) / 10**digits
+    return f"{sign}{cut:,.10g} %"
+
+
+@register.filter
+def target(value: Decimal) -> str:
+    return words.percent(value)
+
+
+@register.filter
+def milliseconds_told(value: float) -> str:
+    """`3,000`, `0.5`."""
+    return f"{value:,.10g}"
+
+
+@register.filter
+def what_is_good(slo: Slo) -> str:
+    """What the target is a share of, as in `99.9 % of requests served well`."""
+    if slo.kind == Slo.Kind.LATENCY and slo.threshold_ms is not None:
+        return f"events within {milliseconds_told(slo.threshold_ms)} ms"
+    return GOOD.get(Slo.Kind(slo.kind), slo.kind)
+
+
+@register.filter
+def events(count: float | None) -> str:
+    """A count of events, which may be a broken one: `12,000`, `0.5`."""
+    if count is None:
+        return "–"
+    return f"{count:,.0f}" if float(count).is_integer() or count >= LEAST_DIGITS else f"{count:.3g}"
+
+
+@register.filter
+def window_long(window: str) -> str:
+    """`1h` as it is read: `1 h`."""
+    return durations.readable(timedelta(minutes=length(window)))
+
+
+@register.filter
+def long_for(lasting: timedelta) -> str:
+    return durations.readable(lasting)
+
+
+@register.filter
+def whole_minutes(until: datetime, since: datetime) -> str:
+    """How long from `since` to `until`, to the minute."""
+    minutes = max(0, (until - since) // timedelta(minutes=1))
+    return durations.readable(timedelta(minutes=minutes)) if minutes else "less than a minute"
+
+
+@register.filter
+def action_words(action: dict[str, Any]) -> str:
+    return words.action(action)
+
+
+@register.filter
+def spent_tone(remaining: float | None) -> str:
+    """How much is left of a budget, in a word that drawings share."""
+    if remaining is None:
+        return "unknown"
+    return "gone" if remaining <= 0 else "low" if remaining < 0.25 else "calm"
+
+
+@register.simple_tag
+def plot_library() -> dict[str, str]:
+    """Where the library that draws plots is; empty where it is not installed."""
+    try:
+        return {
+            "script": staticfiles_storage.url(LIBRARY),
+            "style": staticfiles_storage.url(LIBRARY_STYLE),
+        }
+    except ValueError:
+        return {}
+
+
+@register.simple_tag
+def open_alerts() -> dict[str, int]:
+    """How many alerts are open that nobody has acknowledged. Breaks no page."""
+    try:
+        rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
+        return rows.exclude(severity="info").aggregate(
+            total=Count("pk"), critical=Count("pk", filter=Q(severity="critical"))
+        )
+    except (DatabaseError, InterfaceError):
+        return {"total": 0, "critical": 0}
+
+
+def _short(number: float) -> str:
+    """Three digits that count, and no zeros that say nothing."""
+    size = abs(number)
+    if size and size < 0.01:
+        return "< 0.01"
+    digits = 2 if size < 1 else 1 if size < 20 else 0
+    return f"{number:,.{digits}f}".rstrip("0").rstrip(".") if digits else f"{number:,.0f}"
+
+
+def _told(look: tuple[str, str, str]) -> SafeString:
+    shown, word, tone = look
+    return format_html(
+        '<span class="state state--{}">{}<span>{}</span></span>', tone, icon(shown), word
+    )

@@ -1,0 +1,11 @@
+"""What every test of SLOs stands on."""
+
+import pytest
+
+from slo.thresholds import standing
+
+
+@pytest.fixture(autouse=True)
+def _nothing_found_before() -> None:
+    """What rules find is kept for some seconds, which a test must not inherit."""
+    standing.forget()

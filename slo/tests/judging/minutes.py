@@ -1,0 +1,65 @@
+"""Histories as tests write them: what happened in each minute, from which counters are summed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from slo.arithmetic.counts import NOTHING, Count
+from slo.arithmetic.objective import Objective, Rule, Span
+
+
+@dataclass(frozen=True)
+class Happened:
+    """In one minute: so many of so many events were bad, and whether samples covered it."""
+
+    bad: float = 0
+    total: float = 0
+    is_covered: bool = True
+
+
+NOTHING_KNOWN = Happened(is_covered=False)
+
+
+@dataclass
+class Past:
+    """Minutes one after the other; that of number 0 ends at minute `begin`."""
+
+    minutes: Sequence[Happened]
+    begin: int = 0
+    looked_up: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._sums = [NOTHING]
+        for one in self.minutes:
+            last = self._sums[-1]
+            good = last.good + one.total - one.bad
+            covered = last.covered + int(one.is_covered)
+            self._sums.append(Count(good, last.total + one.total, covered))
+
+    def at(self, minute: int) -> Count:
+        self.looked_up.add(minute)
+        place = minute - self.begin + 1
+        return self._sums[min(max(place, 0), len(self.minutes))]
+
+    @property
+    def last(self) -> int:
+        return self.begin + len(self.minutes) - 1
+
+
+def steady(minutes: int, share: str = "0.0002", traffic: int = 10_000) -> list[Happened]:
+    """So many minutes of even traffic of which this share is bad."""
+    return [Happened(float(Decimal(share) * traffic), traffic)] * minutes
+
+
+def wanted(
+    *rules: Rule,
+    target: str = "0.999",
+    days: int = 30,
+    min_events: int = 0,
+    excluded: Iterable[Span] = (),
+) -> Objective:
+    return Objective(Decimal(target), days, rules, min_events, tuple(excluded))
+
+
+def rule(long: str, short: str, burn_rate: str, severity: str = "page") -> Rule:
+    return Rule(long, short, Decimal(burn_rate), severity)

@@ -1,0 +1,89 @@
+"""When alerts begin and end, as a table of looks a minute apart."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo.arithmetic.hysteresis import Firing, Moves, Standing, moves
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+RULE = Firing("1h/5m>14 page", "core", "core", "critical", "page", "It burns", "/slos/core/")
+
+
+def look(state: str, firing_at: datetime | None, at: datetime = NOON) -> Moves:
+    standing = [] if firing_at is None else [Standing(7, RULE.key, firing_at)]
+    return moves(
+        [RULE] if state == "F" else [],
+        {RULE.key} if state == "?" else set(),
+        standing,
+        at=at,
+        before=at - MINUTE,
+    )
+
+
+def run(states: str) -> str:
+    """What stands after each look: `O` an open alert, `.` none."""
+    firing_at: datetime | None = None
+    shown = ""
+    for place, state in enumerate(states):
+        at = NOON + place * MINUTE
+        found = look(state, firing_at, at)
+        if found.begin or found.go_on:
+            firing_at = at
+        firing_at = found.put_off.get(7, firing_at) if firing_at else None
+        if found.end:
+            firing_at = None
+        shown += "O" if firing_at else "."
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("states", "shown"),
+    [
+        ("okF".replace("ok", "-"), ".O"),
+        ("F-----", "OO...."),
+        ("F-F---", "OOOO.."),
+        ("F??????", "OOOOOOO"),
+        ("F?-?-?", "OOOO.."),
+        ("F-?-", "OOO."),
+        ("???", "..."),
+        ("?F?--", ".OOO."),
+        ("F--F--", "OO.OO."),
+    ],
+)
+def test_it_opens_at_once_and_ends_after_two_known_minutes(states: str, shown: str) -> None:
+    assert run(states) == shown
+
+
+def test_a_rule_that_fires_on_begins_nothing_anew() -> None:
+    found = look("F", NOON - MINUTE)
+
+    assert not found.begin
+    assert found.go_on == {7: RULE}
+
+
+def test_what_is_ahead_since_the_clock_was_set_back_ends_all_the_same() -> None:
+    ahead = NOON + timedelta(hours=1)
+
+    found = look("-", ahead)
+
+    assert found.put_off == {7: NOON}
+    assert look("-", NOON, NOON + 2 * MINUTE).end == (7,)
+
+
+@given(st.text("F-?", max_size=40))
+def test_an_alert_is_open_while_the_last_known_states_are_not_two_quiet_ones(states: str) -> None:
+    expected = ""
+    is_open, quiet = False, 0
+    for state in states:
+        if state == "F":
+            is_open, quiet = True, 0
+        elif state == "-":
+            quiet += 1
+            is_open = is_open and quiet < 2
+        expected += "O" if is_open else "."
+
+    assert run(states) == expected

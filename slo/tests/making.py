@@ -1,0 +1,37 @@
+"""What tests of SLOs find there: people, SLOs, and what was counted of them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.people.roles import ALL_SCOPES, Role
+from slo.models import Minute, Sli, Slo
+from slo.objectives import services
+
+ADMIN = Actor(type="user", name="ada", role=Role.ADMIN, scopes=ALL_SCOPES)
+OPERATOR = Actor(type="user", name="olga", role=Role.OPERATOR, scopes=ALL_SCOPES)
+VIEWER = Actor(type="user", name="vera", role=Role.VIEWER, scopes=frozenset({"slo:read"}))
+REASON = "oracle answers 502 since the 02:10 deploy"
+
+
+def slo(name: str = "core-availability", **fields: Any) -> Slo:
+    """An SLO with its counters: 99.9 % over 30 days with the usual rules, unless `fields` say
+    otherwise."""
+    said = {"service": "core", "kind": "availability", "target": 0.999, **fields}
+    return services.put(name=name, fields=said, actor=ADMIN, now=db_now())
+
+
+def counted(of: Slo, rows: Iterable[tuple[int, float, float]]) -> Sli:
+    """Have so many events been counted by the end of each minute: (minute, good, total), since
+    ever. Every minute after the first one is covered, also those between two rows."""
+    sli = Sli.objects.get(slo=of)
+    given = sorted(rows)
+    first = given[0][0]
+    Minute.objects.bulk_create(
+        Minute(sli=sli, minute=minute, good=good, total=total, covered=minute - first)
+        for minute, good, total in given
+    )
+    sli.first, sli.last = first, given[-1][0]
+    sli.save(update_fields=["first", "last"])
+    return sli

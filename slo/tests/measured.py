@@ -1,0 +1,76 @@
+"""A measure that says what a test has put in, and rules about it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from controlplane.core import measures
+from controlplane.core.measures import COUNT, Asked, Measure, Reading
+from controlplane.core.models import Tick
+from slo.models import Alert, ThresholdRule
+from slo.thresholds import looking
+
+NOW = datetime(2026, 11, 21, 2, 11, 30, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+QUEUE = "queue_depth"
+
+
+class Queues:
+    """How deep queues are: what is said by subject, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, dict[str, Any]] = {}
+        self.asked: list[Asked] = []
+        self.broken = False
+
+    def are(self, **depths: float | None) -> None:
+        self.said = {name: {"value": depth} for name, depth in depths.items()}
+
+    def read(self, asked: Asked, now: datetime) -> Iterator[Reading]:
+        self.asked.append(asked)
+        if self.broken:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 / 0")
+        for subject, said in self.said.items():
+            given = {"samples": 100, "path": f"/queues/{subject}/", **said}
+            value = given["value"]
+            beyond = None if value is None else asked.beyond(value)
+            yield Reading(subject=subject, beyond=beyond, said=f"{subject} is at {value}", **given)
+
+
+@contextmanager
+def offered(**fields: Any) -> Iterator[Queues]:
+    """The measure is there meanwhile."""
+    queues = Queues()
+    measures.registered()
+    about = "How deep a queue is."
+    measures.register(
+        Measure(QUEUE, "Depth of queues", COUNT, ("now",), about, queues.read, **fields)
+    )
+    try:
+        yield queues
+    finally:
+        measures._registered.pop(QUEUE)
+
+
+def rule(name: str = "deep", **fields: Any) -> ThresholdRule:
+    given = {"metric": QUEUE, "statistic": "now", "comparison": ">", "value": 10.0}
+    given |= {"severity": "warning", "min_events": 1, "changed_at": NOW}
+    return ThresholdRule.objects.create(name=name, **{**given, **fields})
+
+
+def look(now: datetime) -> int:
+    """One turn of the tick."""
+    done = looking.look(now)
+    Tick.objects.update_or_create(name=looking.TICK, defaults={"ran_at": now, "ran_by": "test"})
+    return done
+
+
+def opened() -> list[tuple[str, str]]:
+    """Rules and subjects of alerts that are open."""
+    rows = Alert.objects.filter(resolved_at__isnull=True).order_by("rule", "subject")
+    return list(rows.values_list("rule", "subject"))

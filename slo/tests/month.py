@@ -1,0 +1,132 @@
+"""A month of events for tests of screens: a steady day and night, and what went wrong in it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from slo.arithmetic.clock import end_of, last_ended
+from slo.judging import looking
+from slo.models import Alert, Exclusion, Hour, Minute, Sli, Slo, Standing
+
+UNPACKED_HOURS = 72
+A_DAY = 1440
+Row = tuple[int, float, float, int]
+
+
+@dataclass(frozen=True)
+class Incident:
+    """From `ago` minutes before now, for so many minutes, this share of events was bad (None: none
+    was counted, and nobody said so)."""
+
+    ago: int
+    minutes: int
+    bad: float | None
+
+
+def month(
+    slo: Slo,
+    now: datetime,
+    incidents: Sequence[Incident] = (),
+    *,
+    days: int = 31,
+    a_minute: float = 600,
+    baseline: float = 0.0002,
+) -> Sli:
+    """Have so many days been counted up to now: the older ones packed by the hour."""
+    sli = Sli.objects.get(slo=slo)
+    last = last_ended(now)
+    first = (last - days * A_DAY) // 60 * 60
+    shares = {last - one.ago + place: one.bad for one in incidents for place in range(one.minutes)}
+    rows, good, total, covered, owed = [(first, 0.0, 0.0, 0)], 0.0, 0.0, 0, 0.0
+    for minute in range(first + 1, last + 1):
+        share = shares.get(minute, baseline)
+        if share is not None:
+            wave = 1 + 0.5 * math.sin(2 * math.pi * (minute % A_DAY) / A_DAY - 2)
+            events = round(a_minute * wave)
+            owed += events * share
+            bad = min(events, math.floor(owed))
+            owed -= bad
+            good += events - bad
+            total, covered = total + events, covered + 1
+        rows.append((minute, good, total, covered))
+    heard = [row for row in rows if shares.get(row[0], baseline) is not None]
+    _store(sli, rows, heard, last)
+    sli.first, sli.last = first, heard[-1][0]
+    sli.save(update_fields=["first", "last"])
+    return sli
+
+
+def judged(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 31) -> None:
+    """Have them been judged at the last minute that is over."""
+    minute = last_ended(now)
+    for seen in looking.look(slos, minute):
+        found = seen.evaluation
+        Standing.objects.update_or_create(
+            slo=seen.slo,
+            defaults={
+                "minute": minute,
+                "state": found.state,
+                "since": now - timedelta(minutes=since_minutes),
+                "burn_rates": dict(found.burn_rates),
+                "coverage": dict(found.coverage),
+                "rules": [rule.document() for rule in found.rules],
+                "remaining_ratio": found.remaining_ratio,
+                "exhausts_at": found.exhausts_at,
+            },
+        )
+
+
+def alert(slo: Slo, opened_at: datetime, minutes: int | None, **fields: object) -> Alert:
+    """An alert of its first rule, resolved after so many minutes (None: it is open)."""
+    ended = None if minutes is None else opened_at + timedelta(minutes=minutes)
+    said = f"{slo.name} burns × 18.2 over 1 h and × 31 over 5 m, above × 14"
+    given = {"rule": "1h/5m>14 page", "label": "page", "severity": "critical", "said": said}
+    return Alert.objects.create(
+        **{
+            "kind": "burn",
+            "slo": slo,
+            "subject": slo.name,
+            "service": slo.service,
+            "opened_at": opened_at,
+            "firing_at": ended or opened_at,
+            "resolved_at": ended,
+            **given,
+            **fields,
+        }
+    )
+
+
+def excluded(slo: Slo, first: int, last: int, **fields: object) -> Exclusion:
+    """Have what was counted after the end of one minute, up to the end of another, not count."""
+    given = {"reason": "Announced maintenance, CHG-2207", "created_by": "user:olga", **fields}
+    return Exclusion.objects.create(
+        slo=slo,
+        starts_at=end_of(first),
+        ends_at=end_of(last),
+        created_at=end_of(last),
+        **given,
+    )
+
+
+def _store(sli: Sli, rows: Sequence[Row], heard: Sequence[Row], last: int) -> None:
+    edge = (last // 60 - UNPACKED_HOURS) * 60
+    packed = [row for row in rows if row[0] < edge]
+    Hour.objects.bulk_create(
+        Hour(
+            sli=sli,
+            hour=packed[place][0] // 60,
+            good=[row[1] for row in packed[place : place + 60]],
+            total=[row[2] for row in packed[place : place + 60]],
+            covered=[row[3] for row in packed[place : place + 60]],
+        )
+        for place in range(0, len(packed), 60)
+    )
+    Minute.objects.bulk_create(
+        (
+            Minute(sli=sli, minute=minute, good=good, total=total, covered=covered)
+            for minute, good, total, covered in heard
+            if minute >= edge
+        ),
+        batch_size=5000,
+    )

@@ -1,0 +1,22 @@
+"""A server of one's own that may be asked, and that counts."""
+
+import pytest
+
+from slo.tests.prometheus.fake import fake_prometheus
+from slo.tests.prometheus.upkeep import FIRST
+
+
+@pytest.fixture(autouse=True)
+def _own_network(settings):
+    settings.PROMETHEUS_ALLOW = ("127.0.0.0/8",)
+
+
+@pytest.fixture
+def counting():
+    """Ten events a minute since ever, of which nine are good."""
+    with fake_prometheus() as fake:
+        fake.says(
+            good=lambda at: 9 * (at // 60 - FIRST + 1000),
+            total=lambda at: 10 * (at // 60 - FIRST + 1000),
+        )
+        yield fake

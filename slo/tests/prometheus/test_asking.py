@@ -1,0 +1,226 @@
+"""What is asked of a Prometheus, what becomes of its answers, and where nobody asks at all."""
+
+import re
+import socket
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+
+from slo.ingest.prometheus import asking
+from slo.ingest.prometheus.asking import Question, Reading
+from slo.tests.prometheus.fake import fake_prometheus, vector
+
+AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def server():
+    with fake_prometheus() as fake:
+        fake.says(good=99, total=100)
+        yield fake
+
+
+def question(url, minutes=1, **more):
+    moments = tuple(AT + place * MINUTE for place in range(minutes))
+    return Question(**{"url": url, "good": "good", "total": "total", "moments": moments, **more})
+
+
+def ask(url, **more):
+    resolver = more.pop("resolver", None)
+    given = {"resolver": resolver} if resolver else {}
+    return asking.ask_all({1: question(url, **more)}, **given)[1]
+
+
+def test_both_counters_are_asked_for_at_each_moment(server):
+    server.says(good=lambda at: at // 60, total=lambda at: at // 30)
+
+    found = ask(server.url, minutes=3)
+
+    minute = int(AT.timestamp()) // 60
+    assert found.readings == tuple(
+        Reading(AT + n * MINUTE, minute + n, 2 * (minute + n)) for n in range(3)
+    )
+    assert (found.asked, found.error) == (3, "")
+    assert sorted(server.asked) == sorted(
+        (query, int(AT.timestamp()) + 60 * n) for n in range(3) for query in ("good", "total")
+    )
+    assert set(server.paths) == {"/api/v1/query"}
+
+
+def test_server_below_a_path_is_asked_there(server):
+    ask(f"{server.url}/prom")
+
+    assert set(server.paths) == {"/prom/api/v1/query"}
+
+
+def test_query_reaches_the_server_as_it_was_written(server):
+    query = 'sum(rate(x{code!~"5..",path="/a b?&=#+é"}[5m]))'
+    server.says(**{query: 7})
+
+    found = ask(server.url, good=query, total=query)
+
+    assert found.readings == (Reading(AT, 7, 7),)
+
+
+def test_no_series_is_no_reading_and_no_error(server):
+    server.says(good=None)
+
+    found = ask(server.url, minutes=2)
+
+    assert (found.readings, found.asked, found.error) == ((), 2, "")
+
+
+def scalar(value):
+    data = {"resultType": "scalar", "result": [AT.timestamp(), value]}
+    return orjson.dumps({"status": "success", "data": data})
+
+
+def test_a_scalar_is_a_number_too(server):
+    server.says(total=scalar("1e3"))
+
+    assert ask(server.url).readings == (Reading(AT, 99, 1000),)
+
+
+HISTOGRAM = orjson.dumps(
+    {
+        "status": "success",
+        "data": {"resultType": "vector", "result": [{"metric": {}, "histogram": [0, {}]}]},
+    }
+)
+MATRIX = orjson.dumps({"status": "success", "data": {"resultType": "matrix", "result": []}})
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (["1", "2"], "total: it finds 2 series"),
+        ("NaN", "total: its value is NaN"),
+        ("+Inf", r"total: its value is \+Inf"),
+        ("-Inf", "total: its value is -Inf"),
+        ("-1", "total: its value is -1"),
+        ("1e16", "total: its value is 1e16, and must be at most"),
+        ("1_000", "total: its value is 1_000"),
+        ("98", "good is 99 and more than total, which is 98"),
+        (b"<html>sign in</html>", "total: the answer is no JSON"),
+        (b"[]", "total: the answer is none of Prometheus"),
+        (b"{}", "total: the answer has no data"),
+        (HISTOGRAM, "total: it is a histogram"),
+        (MATRIX, "total: it is a matrix"),
+        (scalar(1), "total: the answer is none of Prometheus"),
+        (b'{"data":{"resultType":"scalar","result":{}}}', "total: it is a scalar"),
+    ],
+)
+def test_what_is_no_counter_is_named_and_the_next_moment_is_asked_for(server, said, error):
+    first = int(AT.timestamp())
+    server.says(total=lambda at: said if at == first else 100)
+
+    alone, followed = ask(server.url), ask(server.url, minutes=2)
+
+    assert alone.readings == ()
+    assert alone.asked == 1
+    assert re.match(error, alone.error)
+    assert followed.readings == (Reading(AT + MINUTE, 99, 100),)
+    assert (followed.asked, followed.error) == (2, "")
+
+
+def test_error_of_the_server_is_told_in_its_words_and_asked_for_again(server):
+    server.status = 400
+    server.says(good=b'{"status":"error","errorType":"bad_data","error":"parse\\nerror: x"}')
+
+    found = ask(server.url, minutes=3)
+
+    assert found.error == "good: it answers 400: parse error: x"
+    assert (found.readings, found.asked) == ((), 0)
+    assert len(server.asked) == 2
+
+
+def test_redirect_is_not_followed(server):
+    server.status = 302
+
+    assert ask(server.url).error == "good: it answers 302"
+
+
+def test_answer_that_has_no_end_is_not_read_to_it(server):
+    server.says(good=b"[" + b"1," * 200_000)
+
+    assert "too long" in ask(server.url).error
+
+
+def test_server_that_hangs_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
+    server.hangs = 0.8
+
+    found = ask(server.url, minutes=3)
+
+    assert found.error == "good: no answer within 0.2 s"
+    assert (found.readings, found.asked) == ((), 0)
+
+
+def test_server_that_is_away_is_not_tried_for_each_question():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    tried = []
+
+    def resolver(host, port):
+        tried.append(host)
+        return ["127.0.0.1"]
+
+    url = f"http://prometheus.test:{port}"
+    found = asking.ask_all({n: question(url, 5) for n in range(20)}, resolver=resolver)
+
+    assert {one.error for one in found.values()} == {"no connection"}
+    assert len(tried) <= 2 * asking.AT_ONCE_OF_A_SERVER
+
+
+def test_one_that_is_away_keeps_no_other_from_being_asked(server):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        away = f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+    found = asking.ask_all({1: question(away), 2: question(server.url)})
+
+    assert found[1].error == "no connection"
+    assert found[2].readings == (Reading(AT, 99, 100),)
+
+
+def test_no_more_than_so_many_are_asked_at_once(server):
+    server.hangs = 0.02
+
+    asking.ask_all({n: question(server.url, 2) for n in range(12)})
+
+    assert len(server.asked) == 48
+    assert server.most_at_once <= 2 * asking.AT_ONCE_OF_A_SERVER
+
+
+def test_what_can_not_be_asked_in_time_is_left_without_an_error(server):
+    server.hangs = 0.05
+
+    found = asking.ask_all({n: question(server.url, 10) for n in range(8)}, seconds=0.2)
+
+    assert {one.error for one in found.values()} == {""}
+    assert 0 < sum(one.asked for one in found.values()) < 80
+    assert all(len(one.readings) == one.asked for one in found.values())
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "10.0.0.7", "::1"])
+def test_inside_of_the_house_is_not_asked_unless_its_own_variable_allows_it(
+    server, settings, address
+):
+    settings.PROMETHEUS_ALLOW = ("192.168.7.0/24",)
+    settings.WEBHOOK_ALLOW = settings.PROBE_ALLOW = ("0.0.0.0/0", "::/0")
+
+    written = ask(server.url)
+    behind = ask("https://prometheus.test/", resolver=lambda *_: [address])
+
+    assert "PROMETHEUS_ALLOW" in written.error
+    assert "PROMETHEUS_ALLOW" in behind.error
+    assert server.asked == []
+
+
+def test_password_in_the_address_is_refused(server):
+    assert "must not hold a user" in ask(server.url.replace("//", "//kim:secret@")).error
+
+
+def test_vector_of_the_stand_in_is_that_of_a_real_one():
+    assert vector(1, 5)["data"]["result"] == [{"metric": {"n": "0"}, "value": [5, "1"]}]

@@ -1,0 +1,135 @@
+"""Who asks a Prometheus, and whose answers count: one at a time, and of the source as it is now."""
+
+import threading
+
+import pytest
+from django.db import connection, transaction
+
+from slo.ingest.prometheus import asking, polling
+from slo.models import Sli, Slo
+from slo.objectives import services
+from slo.tests.making import ADMIN, slo
+from slo.tests.prometheus.upkeep import (
+    BEGAN,
+    FIRST,
+    MINUTE,
+    asked_minutes,
+    asked_slo,
+    counts,
+    source,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_removed_and_pushed_ones_are_not_asked_for(counting):
+    asked_slo(counting)
+    services.remove(name="api", actor=ADMIN, now=BEGAN)
+    slo("pushed")
+
+    assert polling.turn(BEGAN) == 0
+    assert counting.asked == []
+
+
+def test_answer_of_a_source_that_was_changed_meanwhile_is_not_counted(counting, monkeypatch):
+    sli = asked_slo(counting)
+    polling.turn(BEGAN)
+    ask_all = asking.ask_all
+
+    def changed_meanwhile(questions, **more):
+        found = ask_all(questions, **more)
+        Slo.objects.update(source=source(counting, total="good"))
+        return found
+
+    monkeypatch.setattr(asking, "ask_all", changed_meanwhile)
+
+    assert polling.turn(BEGAN + MINUTE) == 0
+    sli.refresh_from_db()
+    assert sli.asked_to == FIRST
+    assert counts(sli, [FIRST + 1])[0].total == 0
+
+
+def test_other_query_begins_anew_and_what_was_counted_stays(counting):
+    sli = asked_slo(counting)
+    polling.turn(BEGAN)
+    polling.turn(BEGAN + MINUTE)
+    counting.says(more=lambda at: counting.values["total"](at) + 1_000_000)
+
+    slo("api", source=source(counting, total="more"))
+    polling.turn(BEGAN + 2 * MINUTE)
+    polling.turn(BEGAN + 3 * MINUTE)
+
+    found = counts(sli, [FIRST + 1, FIRST + 2, FIRST + 3])
+    assert [one.total for one in found] == [10, 10, 20]
+
+
+def test_answer_that_comes_when_another_asks_already_is_not_counted(counting, monkeypatch):
+    sli = asked_slo(counting)
+    ask_all = asking.ask_all
+
+    def taken_meanwhile(questions, **more):
+        found = ask_all(questions, **more)
+        Sli.objects.update(ask_after=BEGAN + 2 * polling.LEASE)
+        return found
+
+    monkeypatch.setattr(asking, "ask_all", taken_meanwhile)
+
+    assert polling.turn(BEGAN) == 0
+    sli.refresh_from_db()
+    assert (sli.asked_to, sli.ask_after) == (None, BEGAN + 2 * polling.LEASE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_somebody_else_claims_just_now_is_passed_over(counting):
+    asked_slo(counting)
+    held, done = threading.Event(), threading.Event()
+
+    def claim():
+        with transaction.atomic():
+            list(Sli.objects.select_for_update())
+            held.set()
+            done.wait(10)
+        connection.close()
+
+    other = threading.Thread(target=claim)
+    other.start()
+    held.wait(10)
+    try:
+        assert polling.turn(BEGAN) == 0
+    finally:
+        done.set()
+        other.join()
+    assert counting.asked == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_turns_at_the_same_time_ask_once(counting):
+    sli = asked_slo(counting)
+    counting.hangs = 0.1
+    barrier = threading.Barrier(4)
+
+    def run():
+        barrier.wait()
+        try:
+            polling.turn(BEGAN)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert asked_minutes(counting) == [FIRST]
+    sli.refresh_from_db()
+    assert sli.asked_to == FIRST
+
+
+def test_lease_of_one_who_died_ends(counting):
+    sli = asked_slo(counting)
+    Sli.objects.update(ask_after=BEGAN + polling.LEASE)
+
+    assert polling.turn(BEGAN) == 0
+    assert polling.turn(BEGAN + polling.LEASE) == 1
+    assert counts(sli, [FIRST + 1])[0].total == 0

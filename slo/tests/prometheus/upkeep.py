@@ -1,0 +1,29 @@
+"""SLOs whose counters a stand-in for Prometheus has, and what was counted of them."""
+
+from datetime import UTC, datetime, timedelta
+
+from slo.arithmetic.clock import last_ended
+from slo.counters import reading
+from slo.models import Sli
+from slo.tests.making import slo
+
+BEGAN = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
+FIRST = last_ended(BEGAN)
+MINUTE = timedelta(minutes=1)
+
+
+def source(server, **more):
+    return {"type": "prometheus", "url": server.url, "good": "good", "total": "total", **more}
+
+
+def asked_slo(server, name="api", **more):
+    return Sli.objects.get(slo=slo(name, source=source(server, **more)))
+
+
+def counts(sli, minutes):
+    found = reading.counts({sli.pk: set(minutes)})
+    return [found[sli.pk, minute] for minute in minutes]
+
+
+def asked_minutes(server, query="total"):
+    return [at // 60 for asked, at in server.asked if asked == query]

@@ -1,0 +1,114 @@
+"""What the OpenAPI document says of SLOs is what is really answered."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import as_role
+from controlplane.core.http.tests.test_openapi import complaints
+from slo.arithmetic.clock import last_ended
+from slo.models import Alert, Standing
+from slo.tests.making import counted, slo
+
+pytestmark = pytest.mark.django_db
+
+SLOS = "/api/v1/slos/"
+ONE = "/api/v1/slos/{name}"
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    file = tmp_path_factory.mktemp("schema") / "schema.json"
+    call_command("spectacular", format="openapi-json", file=str(file))
+    return json.loads(file.read_text())
+
+
+@pytest.fixture
+def admin():
+    return as_role("admin")
+
+
+def test_answers_about_slos_are_what_it_says(document, admin):
+    one = slo("a", kind="latency", threshold_ms=300, actions=[{"do": "hold_ramps"}])
+    last, now = last_ended(db_now()), db_now()
+    counted(one, [(last - 200 + n, n * 98, n * 100) for n in range(201)])
+    standing = Standing.objects.create(slo=one, minute=last, state="ok", since=now)
+    start = timestamp(now - timedelta(hours=1))
+    rule = {"long": "1h", "short": "5m", "burn_rate": 1, "severity": "page"}
+    backtest = {"start": start, "rules": [rule]}
+    prometheus = {"type": "prometheus", "url": "http://p:9090", "good": "g", "total": "t"}
+
+    answers = [
+        (SLOS, "get", admin.get("/slos/")),
+        (f"{ONE}/", "get", admin.get("/slos/a/")),
+        (SLOS, "post", admin.post("/slos/", {"name": "b", "target": 0.9, "source": prometheus})),
+        (f"{ONE}/", "put", admin.send("put", "/slos/a/", {"target": 0.99})),
+        (f"{ONE}/", "put", admin.send("put", "/slos/c/", {"target": 0.99, "dry_run": True})),
+        (f"{ONE}/", "put", admin.send("put", "/slos/a/", {"target": 9})),
+        (f"{ONE}/status", "get", admin.get("/slos/a/status")),
+        (f"{ONE}/status", "get", admin.get("/slos/b/status")),
+        (f"{ONE}/series", "get", admin.get(f"/slos/a/series?from={start}")),
+        (f"{ONE}/backtest", "post", admin.post("/slos/a/backtest", {**backtest, "ticks": True})),
+        (f"{ONE}/backtest", "post", admin.post("/slos/a/backtest", backtest)),
+        (f"{ONE}/", "delete", admin.send("delete", "/slos/b/", {})),
+        (f"{ONE}/", "get", admin.get("/slos/b/")),
+    ]
+
+    assert standing.state == "ok"
+    for path, method, response in answers:
+        assert complaints(document, path, method, response) == [], (method, path, response.json())
+    assert answers[-4][2].json()["results"]
+    assert answers[-3][2].json()["alerts"]
+
+
+def test_answers_about_exclusions_and_alerts_are_what_it_says(document, admin):
+    one, now = slo("a"), db_now()
+    alert = Alert.objects.create(
+        kind="burn", slo=one, rule="r", subject="a", severity="critical", label="page", said="s",
+        opened_at=now, firing_at=now,
+    )  # fmt: skip
+    span = {
+        "starts_at": timestamp(now - timedelta(hours=1)),
+        "ends_at": timestamp(now),
+        "reason": "Database moved, CHG-7",
+    }
+
+    made = admin.post("/slos/a/exclusions/", span)
+    removed = f"/slos/a/exclusions/{made.json()['id']}/"
+    answers = [
+        (f"{ONE}/exclusions/", "post", made),
+        (f"{ONE}/exclusions/", "get", admin.get("/slos/a/exclusions/")),
+        (f"{ONE}/exclusions/{{exclusion_id}}/", "delete", admin.send("delete", removed, {})),
+        (f"{ONE}/exclusions/", "get", admin.get("/slos/a/exclusions/?removed=true")),
+        ("/api/v1/alerts/", "get", admin.get("/alerts/")),
+        ("/api/v1/alerts/{alert_id}/", "get", admin.get(f"/alerts/{alert.pk}/")),
+        ("/api/v1/alerts/{alert_id}/ack", "post", admin.post(f"/alerts/{alert.pk}/ack", {})),
+        (
+            "/api/v1/alerts/{alert_id}/postmortem",
+            "get",
+            admin.get(f"/alerts/{alert.pk}/postmortem"),
+        ),
+    ]
+
+    for path, method, response in answers:
+        assert complaints(document, path, method, response) == [], (method, path, response.json())
+
+
+def test_answers_about_openslo_are_what_it_says(document, admin):
+    slo("a")
+    exported = admin.get("/openslo/")
+
+    answers = [
+        ("get", exported),
+        ("post", admin.post("/openslo/", exported.json())),
+        ("post", admin.post("/openslo/", {**exported.json(), "dry_run": True})),
+        ("post", admin.post("/openslo/", {"documents": [{}]})),
+    ]
+
+    for method, response in answers:
+        found = complaints(document, "/api/v1/openslo/", method, response)
+        assert found == [], (method, response.json())

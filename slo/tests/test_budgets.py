@@ -1,0 +1,138 @@
+"""What a span has spent of a budget, and what leaving one out would give back."""
+
+from itertools import pairwise
+
+import pytest
+from django.utils import timezone
+
+from slo.arithmetic.clock import end_of, last_ended
+from slo.judging import budgets
+from slo.judging.budgets import Spent
+from slo.judging.status import judged_at
+from slo.models import Minute, Sli
+from slo.objectives import exclusions
+from slo.tests import making
+from slo.tests.making import OPERATOR, REASON
+
+pytestmark = pytest.mark.django_db
+A_DAY = 1440
+
+
+def counted(slo, end, bad):
+    """A day and a half of a period of 7 days: 100 events a minute, of which so many were bad in
+    some minutes (by how long before the end)."""
+    first = end - A_DAY * 3 // 2
+    rows, good, total = [(first, 0, 0)], 0, 0
+    for minute in range(first + 1, end + 1):
+        total += 100
+        good += 100 - bad.get(end - minute, 0)
+        rows.append((minute, good, total))
+    making.counted(slo, rows)
+
+
+def by_hand(slo, edges, excluded=()):
+    """The same shares from what each minute had by itself."""
+    rows = list(Minute.objects.filter(sli__slo=slo).order_by("minute"))
+    alone = {
+        later.minute: (later.total - earlier.total, later.total - later.good)
+        for earlier, later in pairwise(rows)
+    }
+    was_bad = {minute: bad for minute, (_, bad) in alone.items()}
+    for earlier, later in pairwise(sorted(was_bad)):
+        alone[later] = (alone[later][0], was_bad[later] - was_bad[earlier])
+    alone = {m: one for m, one in alone.items() if not any(a < m <= b for a, b in excluded)}
+    period = slo.window_days * A_DAY
+    total = sum(all_ for m, (all_, _) in alone.items() if edges[-1] - period < m <= edges[-1])
+    allowed = total * (1 - float(slo.target))
+    return [
+        sum(bad for m, (_, bad) in alone.items() if start < m <= end) / allowed
+        for start, end in pairwise(edges)
+    ]
+
+
+def test_each_part_has_spent_its_share_of_the_whole_period():
+    slo, end = making.slo(target=0.99, window_days=7), 29_700_000
+    counted(slo, end, {30: 40, 200: 25, 1500: 60})
+    edges = [end - 400, end - 100, end]
+
+    found = budgets.spent([slo], edges)[slo.pk]
+
+    assert found.parts == pytest.approx(by_hand(slo, edges), abs=1e-6)
+    assert found.in_all == pytest.approx(sum(by_hand(slo, edges)), abs=2e-6)
+    assert found.remaining_ratio == pytest.approx(
+        1 - (40 + 25 + 60) / (2160 * 100 * 0.01), abs=1e-3
+    )
+
+
+def test_what_does_not_count_is_in_no_part():
+    slo = making.slo(target=0.99, window_days=7)
+    end = last_ended(timezone.now())
+    counted(slo, end, {30: 40, 200: 25})
+    span = (end - 205, end - 195)
+    edges = [end - 400, end - 100, end]
+    exclusions.add(
+        name=slo.name,
+        starts_at=end_of(span[0]),
+        ends_at=end_of(span[1]),
+        reason=REASON,
+        actor=OPERATOR,
+        now=end_of(end),
+    )
+
+    found = budgets.spent([slo], edges)[slo.pk]
+
+    assert found.parts == pytest.approx(by_hand(slo, edges, [span]), abs=1e-6)
+    assert found.parts[0] == 0
+
+
+def test_period_that_is_shorter_than_the_span_is_what_shares_are_of():
+    slo, end = making.slo(target=0.99, window_days=1), 29_700_000
+    counted(slo, end, {30: 40, 2000: 60})
+    edges = [end - 2100, end - 1900, end]
+
+    found = budgets.spent([slo], edges)[slo.pk]
+
+    assert found.parts == pytest.approx(by_hand(slo, edges), abs=1e-6)
+
+
+def test_nothing_counted_is_nothing_known():
+    slo = making.slo()
+
+    assert budgets.spent([slo], [1000, 2000]) == {}
+    Sli.objects.filter(slo=slo).update(first=1500, last=1500)
+    assert budgets.spent([slo], [1000, 2000])[slo.pk] == Spent(None, (None,))
+
+
+def test_outlook_is_what_adding_the_exclusion_then_does():
+    slo = making.slo(target=0.99, window_days=7)
+    now = timezone.now()
+    end = judged_at(now)
+    counted(slo, end, {30: 40, 200: 25})
+    exclusions.add(
+        name=slo.name, starts_at=end_of(end - 31), ends_at=end_of(end - 28), reason=REASON,
+        actor=OPERATOR, now=now,
+    )  # fmt: skip
+    span = (end - 210, end - 25)
+
+    seen = budgets.outlook(slo, span, end)
+
+    done = exclusions.add(
+        name=slo.name, starts_at=end_of(span[0]), ends_at=end_of(span[1]), reason=REASON,
+        actor=OPERATOR, now=end_of(end),
+    )  # fmt: skip
+    # A minute may have ended between the two looks.
+    assert seen.before == pytest.approx(done.before["remaining_ratio"], abs=1e-4)
+    assert seen.after == pytest.approx(done.after["remaining_ratio"], abs=1e-4)
+    assert seen.before < seen.after
+    # What was left out before is not given back once more.
+    assert (seen.bad, seen.total) == (25, (185 - 3) * 100)
+
+
+def test_span_to_come_changes_nothing_yet():
+    slo, end = making.slo(target=0.99, window_days=7), 29_700_000
+    counted(slo, end, {30: 40})
+
+    seen = budgets.outlook(slo, (end + 10, end + 60), end)
+
+    assert seen.before == seen.after
+    assert seen.total == 0

@@ -1,0 +1,226 @@
+"""`slo.yaml`: a few lines about a service, other SLOs by name, and loading them with the rest."""
+
+import io
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from slo.models import Sli, Slo
+from slo.objectives import configured, services
+from slo.provision import load_once
+from slo.tests.making import ADMIN, slo
+
+SHIPPED = Path(__file__).parents[2] / "config"
+
+
+def wrong(text):
+    with pytest.raises(InvalidInput) as refused:
+        configured.read(text)
+    return refused.value.errors
+
+
+def figures(found):
+    return {
+        name: (one["kind"], one["target"], one["threshold_ms"]) for name, one in found.slos.items()
+    }
+
+
+def test_shipped_file_is_four_slos_of_one_service():
+    found = configured.read((SHIPPED / "slo.yaml").read_text())
+
+    assert figures(found) == {
+        "core-availability": ("availability", 0.999, None),
+        "core-p95-latency": ("latency", 0.95, 3000),
+        "core-p99-latency": ("latency", 0.99, 8000),
+        "core-error-rate": ("ratio", 0.99, None),
+    }
+    for one in found.slos.values():
+        assert one["service"] == "core"
+        assert one["rules"] == [
+            {"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"},
+            {"long": "6h", "short": "30m", "burn_rate": 6, "severity": "ticket"},
+        ]
+
+
+def test_rules_may_be_written_as_sentences():
+    found = configured.read(
+        "availability: 99.9%\nburn_rate_alerts: ['1h burn rate > 14.4', '6h burn rate > 6']"
+    )
+
+    assert [tuple(one.values()) for one in found.slos["availability"]["rules"]] == [
+        ("1h", "5m", 14.4, "page"),
+        ("6h", "30m", 6, "ticket"),
+    ]
+
+
+def test_any_percentile_is_a_target():
+    found = configured.read("p99.9_latency: 300ms\np50_latency: '< 1.5 s'\nburn_rate_alerts: []")
+
+    assert figures(found) == {
+        "p99.9-latency": ("latency", 0.999, 300),
+        "p50-latency": ("latency", 0.5, 1500),
+    }
+
+
+def test_rules_for_all_leave_out_what_a_target_can_never_reach_and_say_so():
+    found = configured.read(
+        "p90_latency: 1s\nburn_rate_alerts: ['1h burn rate > 14', '6h burn rate > 6']"
+    )
+
+    assert [one["burn_rate"] for one in found.slos["p90-latency"]["rules"]] == [6]
+    assert "p90-latency: a burn rate above 14 can't be reached at 0.9" in found.remarks[0]
+
+
+def test_other_slos_have_the_fields_of_the_api_and_shares_in_percent():
+    found = configured.read("""
+service: core
+burn_rate_alerts: []
+slos:
+  oracle-answers: {service: oracle, kind: ratio, target: 99.5%, min_events: 10}
+  core-own: {target: 0.9, rules: [{long: 1h, burn_rate: 2, severity: page}]}
+""")
+
+    assert found.slos["oracle-answers"]["target"] == 0.995
+    assert found.slos["oracle-answers"]["rules"] == []
+    assert found.slos["core-own"]["service"] == "core"
+    assert found.slos["core-own"]["rules"][0]["short"] == "5m"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("- a", "slo.yaml"),
+        ("a: [", "slo.yaml"),
+        ("a: !!python/object/apply:os.system [ls]", "slo.yaml"),
+        ("availability: 99%\navailability: 98%", "slo.yaml"),
+        ("availabilty: 99%", "slo.yaml: availabilty"),
+        ("availability: high", "slo.yaml: availability"),
+        ("availability: 100%", "slo.yaml: availability: target"),
+        ("availability: 99.9", "slo.yaml: availability: target"),
+        ("error_rate: yes", "slo.yaml: error_rate"),
+        ("p95_latency: 3", "slo.yaml: p95_latency"),
+        ("p95_latency: 3 parsecs", "slo.yaml: p95_latency"),
+        ("service: Core!", "slo.yaml: service"),
+        ("burn_rate_alerts: 14", "slo.yaml: burn_rate_alerts"),
+        ("burn_rate_alerts: [fast]", "slo.yaml: burn_rate_alerts.0"),
+        ("burn_rate_alerts: [{windows: 1h}]", "slo.yaml: burn_rate_alerts.0"),
+        (
+            "availability: 99%\nburn_rate_alerts: [{window: 90s, burn_rate: 2}]",
+            "slo.yaml: availability: rules.0.long",
+        ),
+        ("slos: [a]", "slo.yaml: slos"),
+        ("slos: {a: 99%}", "slo.yaml: slos: a"),
+        ("slos: {a: {target: 99%, kind: x}}", "slo.yaml: slos: a: kind"),
+        ("slos: {a/b: {target: 99%}}", "slo.yaml: slos: a/b: name"),
+        ("availability: 99%\nslos: {availability: {target: 99%}}", "slo.yaml: slos: availability"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_key(text, place):
+    assert list(wrong(text)) == [place]
+
+
+def load(folder, *options):
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        call_command("config", "load", str(folder), *options, stdout=out, stderr=err)
+    except SystemExit as ended:
+        return ended.code, out.getvalue(), err.getvalue()
+    return 0, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "slo.yaml").write_text("service: core\navailability: 99.9%\nerror_rate: < 1%\n")
+    return tmp_path
+
+
+@pytest.mark.django_db
+def test_file_is_loaded_with_counters_and_told_as_loaded(folder):
+    code, said, _ = load(folder)
+
+    assert code == 0
+    assert "+ SLO core-availability" in said
+    assert said.rstrip().endswith("2 new, 0 changed, 0 the same.")
+    assert Sli.objects.count() == 2
+    rows = AuditEntry.objects.filter(action="slo.created")
+    assert {row.reason for row in rows} == {"config load"}
+
+
+@pytest.mark.django_db
+def test_second_load_changes_nothing(folder):
+    load(folder)
+    rows = AuditEntry.objects.count()
+
+    _, said, _ = load(folder)
+
+    assert said.rstrip() == "0 new, 0 changed, 2 the same."
+    assert AuditEntry.objects.count() == rows
+
+
+@pytest.mark.django_db
+def test_change_is_shown_in_words_and_made(folder):
+    load(folder)
+    (folder / "slo.yaml").write_text("service: core\navailability: 99.5%\n")
+
+    _, said, _ = load(folder)
+
+    assert said.splitlines()[:3] == [
+        "~ SLO core-availability",
+        "    target: 99.9 % → 99.5 %",
+        "  SLO core-error-rate stands in no file; left alone",
+    ]
+    assert str(services.find("core-availability").target) == "0.99500000"
+
+
+@pytest.mark.django_db
+def test_dry_run_says_the_same_and_does_nothing(folder):
+    _, said, _ = load(folder, "--dry-run")
+
+    assert "Would be: 2 new" in said
+    assert not Slo.objects.exists()
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.django_db
+def test_what_was_edited_in_the_console_can_be_kept(folder):
+    load(folder)
+    slo("core-availability", target=0.95)
+    services.remove(name="core-error-rate", actor=ADMIN, now=db_now())
+
+    _, said, _ = load(folder, "--keep-edited")
+
+    assert "= SLO core-availability (changed by user:ada on " in said
+    assert float(services.find("core-availability").target) == 0.95
+    assert Slo.objects.present().count() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("bad", ["services", "slo"])
+def test_wrong_file_of_one_app_stops_those_of_the_other(folder, bad):
+    (folder / "services.yaml").write_text("services: {core: {name: Core}}")
+    (folder / f"{bad}.yaml").write_text("nonsense: 1")
+
+    code, _, said = load(folder)
+
+    assert code == 1
+    assert f"{bad}.yaml: nonsense" in said
+    assert "Nothing was changed." in said
+    assert not Slo.objects.exists()
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.django_db
+def test_new_installation_begins_with_the_shipped_objectives_once():
+    load_once(db_now())
+    for name in Slo.objects.values_list("name", flat=True):
+        services.remove(name=name, actor=ADMIN, now=db_now())
+
+    load_once(db_now())
+
+    assert Slo.objects.count() == 4
+    assert not Slo.objects.present().exists()
+    assert AuditEntry.objects.order_by("id").first().actor_name == "provision"

@@ -1,0 +1,105 @@
+"""An SLO while it is typed: what the form sends is what the API would be sent."""
+
+import pytest
+from django.http import QueryDict
+
+from slo.objectives import documents
+from slo.views import drafts
+from slo.views.drafts import Draft
+
+ALL_OF_IT = {
+    "service": "core",
+    "kind": "latency",
+    "target": 0.995,
+    "window_days": 28,
+    "threshold_ms": 2500,
+    "source": {"type": "prometheus", "url": "http://prom:9090", "good": "g", "total": "t"},
+    "rules": [{"long": "1h", "short": "5m", "burn_rate": 14.4, "severity": "page"}],
+    "min_events": 50,
+    "actions": [
+        {"on": "page", "do": "trip", "switch": "experiment:x", "expires_in": "2h"},
+        {"on": "any", "do": "hold_ramps", "on_unknown": "act"},
+    ],
+    "description": "People wait for it.",
+    "owner": "team-core",
+    "runbook_url": "https://runbooks.example/core",
+}
+
+
+def sent(draft: Draft) -> Draft:
+    """As a browser would send the form it was shown."""
+    data = QueryDict(mutable=True)
+    for name, text in draft.hidden():
+        data[name] = text
+    return Draft.posted(data)
+
+
+def test_form_that_nobody_touched_says_what_stood_there():
+    document = documents.checked("core-p99", ALL_OF_IT)
+    shown = Draft.of({**document, "name": "core-p99"})
+
+    fields = sent(shown).document()
+
+    assert fields.pop("name") == "core-p99"
+    assert documents.checked("core-p99", fields) == document
+
+
+@pytest.mark.parametrize(
+    ("typed", "share"),
+    [("99.9", 0.999), ("99.9 %", 0.999), (" 95", 0.95), ("0.5", 0.005), ("much", "much")],
+)
+def test_target_is_typed_in_percent(typed, share):
+    assert Draft({"target": typed}).document()["target"] == share
+
+
+def test_what_is_no_number_is_refused_where_numbers_are_read():
+    draft = Draft({"name": "a", "kind": "availability", "target": "99.9", "window_days": "month"})
+    fields = draft.document()
+    fields.pop("name")
+
+    with pytest.raises(documents.InvalidInput) as refused:
+        documents.checked("a", fields)
+
+    assert drafts.about("window_days", refused.value.errors)
+
+
+def test_rules_come_and_go_by_their_buttons():
+    rule = {"long": "1h", "short": "5m", "burn_rate": "14", "severity": "page"}
+    draft = Draft({}, (rule, {**rule, "long": "6h"}))
+
+    assert len(draft.changed("add-rule", []).rules) == 3
+    assert draft.changed("remove-rule-0", []).rules == ({**rule, "long": "6h"},)
+    assert draft.changed("remove-rule-7", []).rules == draft.rules
+    assert len(draft.changed("add-action", []).actions) == 1
+
+
+def test_rows_are_never_more_than_the_form_may_have():
+    draft = Draft({})
+    for _ in range(drafts.MOST_ROWS + 5):
+        draft = draft.changed("add-rule", [])
+
+    assert len(draft.rules) == drafts.MOST_ROWS
+
+
+def test_complaints_stand_beside_their_rows_however_they_are_spelled():
+    errors = {"rules.1.long": ["a"], "rules[1].burn_rate": ["b"], "rules.1": ["c"], "odd": ["d"]}
+    texts = [{"long": "", "burn_rate": ""}] * 2
+
+    first, second = drafts.rows("rules", texts, errors)
+
+    assert not any(first.errors.values())
+    assert second.errors == {"long": ["a"], "burn_rate": ["b"]}
+    assert second.other_errors == ["c"]
+    assert drafts.unplaced(errors) == ["odd: d"]
+
+
+def test_meaning_is_told_only_of_what_can_be_read():
+    rule = {"long": "1h", "short": "5m", "burn_rate": "14", "severity": "page"}
+    wrong = [{**rule, "long": "soon"}, {**rule, "burn_rate": "fast"}, {**rule, "burn_rate": "1e9"}]
+    draft = Draft({"target": "99.9", "window_days": "30"}, (rule, *wrong))
+
+    first, *others = drafts.meanings(draft)
+
+    assert first is not None
+    assert others == [None, None, None]
+    assert drafts.meanings(Draft({"target": "100"}, (rule,))) == [None]

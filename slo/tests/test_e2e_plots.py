@@ -1,0 +1,151 @@
+"""A browser on the board and the page of an SLO: the board follows what is judged, plots are drawn,
+zoomed and read out, and tables stand in where they can't be."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.staticfiles import finders
+from playwright.sync_api import expect
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from slo.models import Slo, Standing
+from slo.templatetags.slos import LIBRARY
+from slo.tests import making
+from slo.tests.month import Incident, alert, excluded, judged, month
+
+pytestmark = pytest.mark.e2e
+ONE = "/slos/core-availability/"
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+PAGING = [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "state": "firing"}]
+needs_library = pytest.mark.skipif(
+    finders.find(LIBRARY) is None, reason="the library that draws plots is not installed"
+)
+
+
+def burning() -> Slo:
+    """One that burned this morning, and had an hour excluded."""
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(300, 20, 0.05)], days=2)
+    judged([slo], now)
+    alert(slo, now - timedelta(minutes=290), 25)
+    last = Standing.objects.get(slo=slo).minute
+    excluded(slo, last - 700, last - 640)
+    return slo
+
+
+def test_board_shows_what_fires_without_a_reload_and_leads_to_its_plots(desks):
+    burning()
+    page = desks.of(person("operator")).open("/slos/")
+    row = page.locator("tr[data-switch='core-availability']")
+    expect(row).to_contain_text("OK")
+
+    Standing.objects.update(state="firing", rules=PAGING, burn_rates={"1h": 18.2, "5m": 31})
+    page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
+
+    expect(row).to_contain_text("Paging")
+    expect(page.get_by_role("heading", name="1 firing")).to_be_visible()
+    expect(page.locator("#announcer")).to_have_text("core-availability is paging")
+
+    row.get_by_role("link", name="core-availability").click()
+    expect(page.get_by_role("heading", name="Where the budget went")).to_be_visible()
+    expect(page.locator(".slo-rules__firing")).to_contain_text("× 18.2")
+
+
+@needs_library
+@pytest.mark.smoke
+def test_plot_is_drawn_zoomed_by_dragging_and_shown_whole_again(desks):
+    burning()
+    page = desks.of(person("viewer")).open(ONE)
+    area = page.locator("#burn [data-plot-area]")
+    expect(area.locator("canvas")).to_be_visible()
+    expect(page.locator("#burn details")).not_to_have_attribute("open", "")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    middle = box["y"] + box["height"] / 2
+
+    page.mouse.move(box["x"] + box["width"] * 0.7, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, middle, steps=4)
+    with page.expect_response(lambda answer: "from=" in answer.url):
+        page.mouse.up()
+
+    whole = page.locator("#burn").get_by_role("button", name="Whole span")
+    expect(whole).to_be_visible()
+    whole.click()
+    expect(whole).to_be_hidden()
+
+
+@needs_library
+def test_plot_is_read_by_keyboard_point_by_point(desks):
+    burning()
+    page = desks.of(person("viewer")).open(ONE)
+    area = page.locator("#burn [data-plot-area]")
+    expect(area.locator("canvas")).to_be_visible()
+
+    area.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+
+    said = page.locator("#burn [data-plot-said]")
+    expect(said).to_contain_text("1 h × ")
+    before = said.text_content()
+    page.keyboard.press("ArrowLeft")
+    expect(said).not_to_have_text(before)
+
+
+@needs_library
+def test_window_is_switched_on_and_never_the_last_one_off(desks):
+    burning()
+    page = desks.of(person("viewer")).open(ONE)
+    key = page.locator("[data-plot='burn'] [data-plot-key]")
+
+    key.get_by_role("button", name="5 min").click()
+
+    expect(key.get_by_role("button", name="5 min")).to_have_attribute("aria-pressed", "true")
+    for name in ("5 min", "1 h", "6 h"):
+        key.get_by_role("button", name=name).click()
+    expect(key.locator("[aria-pressed='true']")).to_have_count(1)
+
+
+def test_tables_stand_in_for_plots_without_their_library(desks):
+    burning()
+    desk = desks.of(person("viewer"))
+    desk.page.route("**/vendor/uplot/*", lambda route: route.fulfill(status=404))
+
+    page = desk.open(ONE)
+
+    expect(page.get_by_role("columnheader", name="Left then")).to_be_visible()
+    expect(page.locator("#burn canvas")).to_have_count(0)
+
+
+def test_tables_stand_in_for_plots_without_scripts(desks):
+    burning()
+
+    page = desks.of(person("viewer"), java_script_enabled=False).open(ONE)
+
+    expect(page.get_by_role("columnheader", name="Left then")).to_be_visible()
+    expect(page.get_by_role("link", name="7 d")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/slos/", ONE, f"{ONE}?range=30d"])
+def test_phone_page_never_scrolls_sideways(desks, path):
+    burning()
+    making.slo("a-rather-long-name-of-an-objective.of-the-canvas-service_in-eu-west")
+
+    page = desks.of(person("operator"), **PHONE).open(path)
+
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("part", ["2026", "a=b"])
+def test_address_of_a_part_that_is_none_harms_nothing(desks, part):
+    """The desk complains of every error of a script."""
+    burning()
+
+    page = desks.of(person("viewer")).open(f"{ONE}#{part}")
+
+    expect(page.get_by_role("heading", name="Where the budget went")).to_be_visible()
+    page.wait_for_load_state("networkidle")

@@ -1,0 +1,41 @@
+"""The figure of open alerts in the navigation."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.clock import db_now
+from slo.models import Alert
+from slo.templatetags.slos import open_alerts
+
+pytestmark = pytest.mark.django_db
+
+
+def opened(severity, **fields):
+    now = db_now()
+    given = {"kind": "threshold", "rule": "deep", "said": "deep", "severity": severity, **fields}
+    subject = f"queue-{Alert.objects.count()}"
+    return Alert.objects.create(subject=subject, opened_at=now, firing_at=now, **given)
+
+
+def test_open_ones_that_nobody_knows_of_are_counted_but_for_mere_information():
+    for severity in ("critical", "critical", "warning", "info"):
+        opened(severity)
+    opened("critical", acknowledged_at=db_now())
+    opened("warning", resolved_at=db_now())
+
+    assert open_alerts() == {"total": 3, "critical": 2}
+
+
+def test_nothing_open_is_zero():
+    assert open_alerts() == {"total": 0, "critical": 0}
+
+
+def test_they_are_counted_where_they_are_in_one_question():
+    opened("warning")
+
+    with CaptureQueriesContext(connection) as asked:
+        open_alerts()
+
+    (one,) = asked.captured_queries
+    assert one["sql"].startswith("SELECT COUNT(")

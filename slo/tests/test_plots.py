@@ -1,0 +1,175 @@
+"""The figures of the plots: each point the worst since the one before, and where a budget went."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from slo.arithmetic.clock import end_of, last_ended
+from slo.judging import looking, plots
+from slo.models import Sli
+from slo.tests import making
+from slo.tests.month import Incident, alert, excluded, month
+from switches.tests.screens import browser_as, engaged
+
+pytestmark = pytest.mark.django_db
+URL = "/slos/core-availability/series/"
+
+
+def line(found: plots.Burn, window: str) -> dict[int, float | None]:
+    (one,) = [line for line in found.lines if line.window == window]
+    return dict(zip(found.minutes, one.rates, strict=True))
+
+
+def test_last_point_is_what_the_judge_says_just_then():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(40, 41, 0.02)], days=2)
+    excluded(slo, last_ended(now) - 30, last_ended(now) - 20)
+    last = last_ended(now)
+
+    found = plots.burn(slo, last - 60, last)
+    (seen,) = looking.look([slo], last)
+
+    assert found.step == 1
+    assert {one.window: one.rates[-1] for one in found.lines} == seen.evaluation.burn_rates
+
+
+@pytest.mark.parametrize("minutes", [360, 1440, 7 * 1440, 30 * 1440])
+def test_short_burst_is_seen_however_wide_the_span(minutes):
+    now = db_now()
+    slo = making.slo()
+    last = last_ended(now)
+    month(slo, now, [Incident(200, 6, 0.5)], days=2)
+
+    found = plots.burn(slo, last - minutes, last)
+
+    assert len(found.minutes) <= plots.MOST_POINTS + 2
+    assert max(rate or 0 for rate in line(found, "5m").values()) > 350
+
+
+def test_points_before_anything_was_counted_are_unknown():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, days=1)
+    last = last_ended(now)
+
+    rates = line(plots.burn(slo, last - 3 * 1440, last), "1h")
+
+    assert rates[min(rates)] is None
+    assert rates[last] is not None
+
+
+def test_nothing_counted_draws_nothing():
+    slo, last = making.slo(), last_ended(db_now())
+
+    assert plots.burn(slo, last - 60, last).minutes == ()
+    assert plots.spent(slo, last).minutes == ()
+    assert plots.parts(slo, [last - 60, last], last) == []
+
+
+def test_budget_begins_whole_and_ends_with_what_is_left():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(5 * 1440, 60, 0.1), Incident(600, 30, None)], days=40)
+    last = last_ended(now)
+    excluded(slo, last - 3 * 1440, last - 2 * 1440)
+
+    found = plots.spent(slo, last)
+    (seen,) = looking.look([slo], last)
+
+    assert found.left[0] == 1
+    assert found.left[-1] == pytest.approx(seen.evaluation.remaining_ratio, abs=1e-5)
+    assert list(found.left) == sorted(found.left, reverse=True)
+
+
+def test_parts_of_the_period_add_up_to_what_was_spent():
+    now = db_now()
+    slo = making.slo(window_days=7)
+    month(slo, now, [Incident(3000, 200, 0.01)], days=9)
+    last = last_ended(now)
+
+    days = plots.parts(slo, range(last - 7 * 1440, last + 1, 1440), last)
+    (seen,) = looking.look([slo], last)
+
+    left = seen.evaluation.remaining_ratio
+    assert days[0].ends == end_of(last)
+    assert 1 - sum(day.spent for day in days) == pytest.approx(left, abs=1e-5)
+    assert days[0].left == pytest.approx(left, abs=1e-5)
+
+
+def test_page_gets_lines_limits_and_what_happened_meanwhile():
+    now = db_now()
+    slo = making.slo(actions=[{"do": "trip", "switch": "experiment:ranker"}])
+    month(slo, now, days=1)
+    engaged("experiment:ranker", now=now - timedelta(hours=1))
+    raised = alert(slo, now - timedelta(hours=2), 10)
+
+    found = browser_as("viewer").get(f"{URL}?plot=burn&range=6h").json()
+
+    assert [one["name"] for one in found["lines"]] == ["5m", "30m", "1h", "6h"]
+    assert {len(one["values"]) for one in found["lines"]} == {len(found["times"])}
+    assert found["times"][-1] - found["times"][0] == 6 * 3600
+    assert [(one["name"], one["severity"]) for one in found["limits"]] == [
+        ("page × 14", "page"),
+        ("ticket × 6", "ticket"),
+    ]
+    bands = {one["kind"]: one for one in found["bands"]}
+    assert bands["episode"]["to"] is None
+    assert bands["alert"]["to"] - bands["alert"]["from"] == 600
+    assert bands["alert"]["from"] == int(raised.opened_at.timestamp())
+
+
+def test_budget_of_the_page_has_one_line():
+    slo, now = making.slo(), db_now()
+    month(slo, now, days=3)
+
+    found = browser_as("viewer").get(f"{URL}?plot=budget").json()
+
+    assert found["times"][-1] - found["times"][0] == 30 * 86_400
+    assert len(found["lines"][0]["values"]) == len(found["times"])
+
+
+@pytest.mark.parametrize(
+    ("query", "minutes"),
+    [
+        ("", 1440),
+        ("range=7d", 7 * 1440),
+        ("range=for+ever", 1440),
+        ("from=x&to=y", 1440),
+        ("from=200&to=100", 1440),
+        ("from=0&to=99999999999", 92 * 1440),
+        ("from=-5&to=5", 1440),
+    ],
+)
+def test_span_that_makes_no_sense_is_cut_or_the_last_day(query, minutes):
+    slo, now = making.slo(), db_now()
+    month(slo, now, days=1)
+
+    times = browser_as("viewer").get(f"{URL}?{query}").json()["times"]
+
+    assert 0 <= minutes * 60 - (times[-1] - times[0]) < 86_400
+
+
+def test_zooming_in_asks_for_finer_figures():
+    slo, now = making.slo(), db_now()
+    month(slo, now, days=1)
+    to = int(now.timestamp())
+
+    found = browser_as("viewer").get(f"{URL}?from={to - 1800}&to={to}").json()
+
+    assert found["step"] == 60
+    assert len(found["times"]) >= 30
+
+
+def test_whoever_is_signed_out_gets_nothing(client):
+    making.slo()
+
+    assert client.get(URL).status_code == 302
+
+
+def test_removed_counters_draw_nothing():
+    slo = making.slo()
+    Sli.objects.filter(slo=slo).delete()
+
+    assert browser_as("viewer").get(URL).json()["times"] == []

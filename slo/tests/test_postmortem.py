@@ -1,0 +1,252 @@
+"""A draft of a postmortem: what machines know is in it, in order, and nobody's words do harm."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.audit import services as audit
+from controlplane.core.clock import db_now
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.runbooks import rendering
+from controlplane.core.runbooks.escaping import plain
+from slo.arithmetic.clock import last_ended
+from slo.judging import chronicle, postmortem
+from slo.models import Alert
+from slo.tests.making import OPERATOR, counted, slo
+from switches.models import Episode
+from switches.tests.screens import engaged
+
+pytestmark = pytest.mark.django_db
+HEADINGS = [
+    "Summary", "Timeline", "Root cause", "Impact analysis", "Response", "Prevention",
+]  # fmt: skip
+
+
+@pytest.fixture
+def now():
+    return db_now()
+
+
+def alert(now, **fields):
+    given = {
+        "kind": Alert.Kind.BURN,
+        "rule": "1h/5m>14 page",
+        "subject": "core-availability",
+        "service": "core",
+        "severity": "critical",
+        "label": "page",
+        "said": "core-availability burns its error budget 15 times as fast as it may over 1h",
+        "path": "/slos/core-availability/",
+        "opened_at": now - timedelta(minutes=40),
+        "firing_at": now - timedelta(minutes=12),
+        "resolved_at": now - timedelta(minutes=10),
+        "resolved_because": "Its rule has not fired for two minutes.",
+    }
+    return Alert.objects.create(**{**given, **fields})
+
+
+def times(text):
+    return re.findall(r"^\| (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC \|", text, re.MULTILINE)
+
+
+def line(text, begin):
+    return next(one for one in text.splitlines() if one.startswith(f"- {begin}"))
+
+
+def test_every_heading_is_there_in_order(now):
+    text = postmortem.draft(alert(now), now)
+
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
+    assert text.startswith("# Postmortem: core-availability burns")
+    assert "| Item | Owner | Due | State |" in text
+
+
+def test_summary_says_when_it_began_and_was_over_and_how_bad_it_was(now):
+    one = alert(now)
+
+    text = postmortem.draft(one, now)
+
+    assert line(text, "Began") == f"- Began: {one.opened_at:%Y-%m-%d %H:%M:%S} UTC"
+    assert line(text, "Recovered") == (
+        f"- Recovered: {one.resolved_at:%Y-%m-%d %H:%M:%S} UTC, after 30 min"
+    )
+    assert line(text, "Severity") == "- Severity: critical (page)"
+
+
+def test_one_that_is_not_over_says_so(now):
+    text = postmortem.draft(alert(now, resolved_at=None, resolved_because=""), now)
+
+    assert "- Recovered: not yet, 40 min after it began" in text
+
+
+def test_timeline_has_alert_calls_acknowledgement_and_audit_trail_in_order(now):
+    one = alert(now)
+    subject = f"alert:{one.pk}"
+    called = {"at": (now - timedelta(minutes=39)).isoformat(), "who": ["Kim", "Lee"]}
+    Escalation.objects.create(
+        subject=subject, event="slo.alert", severity="critical", opened_at=one.opened_at,
+        facts={"told": [called]},
+    )  # fmt: skip
+    noted = [
+        (subject, "alert.acknowledged", 36, "I am on it"),
+        ("segment:finance", "switch.engaged", 30, "oracle answers 502"),
+        ("dependency:core->oracle", "override.set", 65, "before it began"),
+        ("segment:finance", "switch.released", 1, "afterwards"),
+        ("user:kim", "session.started", 35, ""),
+        ("segment:b2b", "switch.engaged", 80, "long before"),
+    ]
+    for target, action, minutes, reason in sorted(noted, key=lambda each: -each[2]):
+        at = now - timedelta(minutes=minutes)
+        audit.record(actor=OPERATOR, action=action, target=target, reason=reason, now=at)
+
+    text = postmortem.draft(one, now)
+
+    found = times(text)
+    assert found == sorted(found)
+    said = [row.split("|")[2].strip() for row in text.splitlines() if " UTC |" in row]
+    assert [re.split(r"[:(]", each)[0].strip() for each in said] == [
+        "dependency",
+        "It opened",
+        "Called",
+        "Acknowledged",
+        "segment",
+        "It resolved",
+        "segment",
+    ]
+    assert r"core-\>oracle: override set (by user:olga): before it began" in said[0]
+    assert "I am on it" in said[3]
+    assert "session" not in text
+    assert "long before" not in text
+
+
+def test_timeline_that_is_too_long_is_cut_and_says_so(now, monkeypatch):
+    monkeypatch.setattr(chronicle, "MOST", 2)
+    one = alert(now)
+    for minutes in (30, 29, 28):
+        at = now - timedelta(minutes=minutes)
+        audit.record(actor=OPERATOR, action="slo.changed", target="slo:x", now=at)
+
+    assert "Only the first 2 events" in postmortem.draft(one, now)
+
+
+@pytest.mark.parametrize(
+    ("switch", "scope"),
+    [
+        ("segment:finance", "tenant finance"),
+        ("feature:what-if", "feature what-if"),
+        ("global:all", "everything"),
+    ],
+)
+def test_scope_is_that_of_what_was_stopped_meanwhile(now, switch, scope):
+    engaged(switch)
+    Episode.objects.update(engaged_at=now - timedelta(minutes=20))
+
+    text = postmortem.draft(alert(now), now)
+
+    assert line(text, "Impact scope") == f"- Impact scope: {scope}"
+    assert f"{switch} was stopped from" in text
+
+
+def test_what_was_stopped_only_afterwards_is_no_part_of_the_impact(now):
+    engaged("segment:finance")
+
+    text = postmortem.draft(alert(now), now)
+
+    assert line(text, "Impact scope") == f"- Impact scope: {postmortem.ASKED_SCOPE}"
+    assert "was stopped from" not in text
+
+
+def test_subject_of_a_threshold_rule_may_say_whom_it_hit(now):
+    one = alert(now, kind="threshold", rule="kill-switch", subject="segment:finance", label="")
+
+    assert line(postmortem.draft(one, now), "Impact scope") == "- Impact scope: tenant finance"
+
+
+@pytest.mark.parametrize(
+    ("severity", "said"),
+    [
+        ("critical", "by user:kim, 7 min after it opened (it shall be within 5 min)"),
+        ("warning", "by user:kim, 7 min after it opened (it shall be within 30 min)"),
+        ("info", "by user:kim, 7 min after it opened (it shall be on the next working day)"),
+    ],
+)
+def test_answer_is_measured_by_the_escalation_matrix(now, severity, said):
+    known = now - timedelta(minutes=33)
+    one = alert(now, severity=severity, acknowledged_at=known, acknowledged_by="user:kim")
+
+    assert line(postmortem.draft(one, now), "Acknowledged") == f"- Acknowledged: {said}"
+
+
+def test_nobody_who_acknowledged_is_told_of(now):
+    assert "by nobody (it shall be within 5 min)" in postmortem.draft(alert(now), now)
+
+
+def test_counters_behind_it_are_a_table(now):
+    windows = {
+        "1h": {"total": 12000, "bad": 180.0, "burn_rate": 15.0},
+        "5m": {"total": 1000, "bad": None, "burn_rate": None},
+    }
+
+    text = postmortem.draft(alert(now, evidence={"windows": windows}), now)
+
+    assert "| 1h | 12,000 | 180 | 15 |" in text
+    assert "| 5m | 1,000 | not known | not known |" in text
+
+
+def test_budget_that_was_spent_is_what_was_counted(now):
+    objective = slo("core-availability", target=0.99)
+    end = last_ended(now)
+    rows = [(end - 5_000, 0, 0), (end - 120, 9_980, 10_000), (end - 30, 10_450, 10_500)]
+    counted(objective, [*rows, (end, 19_930, 20_000)])
+    one = alert(now, slo=objective, evidence={"windows": {"1h": {}, "5m": {}}})
+
+    text = postmortem.draft(one, now)
+
+    # In the end 10,500 events, of which 105 may be bad and 50 are; 30 of them since an hour before.
+    assert line(text, "Error budget spent") == (
+        "- Error budget spent: 28.6 % of that of 30 days; 52.4 % of it was left at the end"
+    )
+
+
+def test_budget_of_which_too_little_is_known_is_not_known(now):
+    text = postmortem.draft(alert(now, slo=slo()), now)
+
+    assert line(text, "Error budget spent").endswith("not known: too little was counted")
+
+
+EVIL = "a | b <script>alert(1)</script> [x](javascript:alert(1)) *b* _i_ `c` \n# h\n\n- l ![i](//e)"
+
+
+def test_words_of_people_mean_nothing_in_it(now):
+    said = {"said": EVIL, "subject": EVIL[:200], "rule": EVIL[:150], "acknowledged_by": EVIL}
+    more = {"acknowledged_at": now - timedelta(minutes=39), "evidence": {EVIL: EVIL}}
+    one = alert(now, path="", **said, **more)
+    at = now - timedelta(minutes=30)
+    audit.record(actor=OPERATOR, action="slo.changed", target=EVIL[:150], reason=EVIL, now=at)
+
+    text = postmortem.draft(one, now)
+    html = str(rendering.html(text))
+
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
+    for mark in ("<script", "<em>b", "<em>i", "<code>", "<img", 'javascript:alert(1)"', "<h1>h"):
+        assert mark not in html
+    assert html.count("<h1>") == 1
+    widths = {row.count("<td>") for row in re.findall(r"<tr>.*?</tr>", html, re.DOTALL)}
+    assert widths <= {0, 2, 4}
+    assert "a | b &lt;script&gt;" in html
+
+
+@pytest.mark.parametrize(
+    "text", ["- x", "+ x", "# x", "1. x", "12) x", "= x", "a | b", "&lt;", "~~x~~"]
+)
+def test_plain_text_reads_as_it_was_written(text):
+    html = rendering.html(f"- {plain(text)}")
+
+    shown = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert html == f"<ul>\n<li>{shown}</li>\n</ul>\n"
+
+
+def test_plain_text_is_one_short_line():
+    assert plain("a\n\tb\u202ec") == "a b c"
+    assert plain("x" * 600) == "x" * 499 + "…"

@@ -1,0 +1,199 @@
+"""What SLOs have waiting for a person, and what the weekly report says of their budgets."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from controlplane.core import sections
+from controlplane.core.attention import services as overview
+from slo import attention, report
+from slo.arithmetic.clock import minute_of
+from slo.models import Alert, Sli, Slo, Standing, Turn
+from slo.tests import making, measured
+from slo.tests.month import Incident, alert, judged, month
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
+SUNDAY = MONDAY + timedelta(days=7)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+
+
+def stands(slo, state="ok", since=NOW - 2 * HOUR, **fields):
+    given = {"minute": minute_of(NOW), "state": state, "since": since, **fields}
+    return Standing.objects.create(slo=slo, **given)
+
+
+def test_open_alerts_wait_until_somebody_knows():
+    slo = making.slo()
+    ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
+    alert(slo, NOW - HOUR, None, **ticket)
+    page = alert(slo, NOW - MINUTE, None)
+    alert(slo, NOW - 3 * HOUR, 20, rule="past")
+    known = alert(slo, NOW - 2 * HOUR, None, rule="known")
+    Alert.objects.filter(pk=known.pk).update(acknowledged_at=NOW, acknowledged_by="user:kim")
+
+    found = attention.alerts(NOW)
+
+    assert [(one.severity, one.since) for one in found] == [
+        ("critical", NOW - MINUTE),
+        ("warning", NOW - HOUR),
+    ]
+    assert found[0].path == f"/alerts/{page.pk}/"
+    assert "page" in found[0].detail
+
+
+def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):
+    monkeypatch.setattr(attention, "MOST", 2)
+    slo, rule = making.slo(), measured.rule()
+    deep = {"kind": "threshold", "rule": rule.name, "threshold": rule}
+    with measured.offered(waiting=lambda _now: [f"queue-{place}" for place in range(9)]):
+        for place in range(10):
+            alert(slo, NOW - HOUR, None, **deep, subject=f"queue-{place}")
+        page = alert(slo, NOW - MINUTE, None)
+        found = attention.alerts(NOW)
+
+    other = Alert.objects.get(subject="queue-9")
+    assert [one.path for one in found] == [f"/alerts/{one.pk}/" for one in (other, page)]
+
+
+def test_source_that_can_not_be_read_is_told_with_its_error():
+    making.slo("fine")
+    slo = making.slo("oracle-p95")
+    Sli.objects.filter(slo=slo).update(source_error="no answer in 5 s", source_error_since=NOW)
+    gone = making.slo("gone")
+    Sli.objects.filter(slo=gone).update(source_error="no answer in 5 s")
+    Slo.objects.filter(pk=gone.pk).update(removed_at=NOW)
+
+    (one,) = attention.unread_sources(NOW)
+
+    assert (one.title, one.path) == ("The source of oracle-p95 can't be read", "/slos/oracle-p95/")
+    assert one.detail == "no answer in 5 s"
+
+
+@pytest.mark.parametrize(("age", "told"), [(59 * MINUTE, 0), (HOUR, 1)])
+def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, told):
+    stands(making.slo(), "unknown", NOW - age)
+
+    assert len(attention.long_unknown(NOW)) == told
+
+
+def test_one_without_rules_is_only_mentioned():
+    stands(making.slo(rules=[]), "unknown")
+
+    assert [one.severity for one in attention.long_unknown(NOW)] == ["info"]
+
+
+@pytest.mark.parametrize(("left", "told"), [(0.01, []), (0, ["100%"]), (-0.25, ["125%"])])
+def test_budget_that_is_spent_is_told_of(left, told):
+    stands(making.slo(), remaining_ratio=left)
+
+    found = attention.exhausted(NOW)
+
+    assert [one.detail.split(" ")[0] for one in found] == told
+
+
+@pytest.mark.parametrize(("age", "told"), [(4, 0), (6, 1)])
+def test_judging_that_stands_still_is_critical(age, told):
+    Slo.objects.update(created_at=NOW - HOUR)
+    slo = making.slo()
+    Slo.objects.filter(pk=slo.pk).update(created_at=NOW - HOUR)
+    Turn.objects.create(minute=minute_of(NOW) - age, judged_at=NOW)
+
+    found = attention.unjudged(NOW)
+
+    assert [one.severity for one in found] == ["critical"] * told
+
+
+def test_nothing_to_judge_is_no_trouble():
+    assert attention.unjudged(NOW) == []
+
+
+def test_new_one_is_given_time_to_be_judged():
+    slo = making.slo()
+    Slo.objects.filter(pk=slo.pk).update(created_at=NOW - MINUTE)
+
+    assert attention.unjudged(NOW) == []
+
+
+def test_pages_of_attention_and_report_know_all_of_it():
+    assert attention.alerts in sections.attention_sources()
+    assert report.budgets in sections.report_sources()
+    assert not overview.everything(timezone.now()).unread
+
+
+def test_report_has_the_worst_first_with_what_the_week_spent():
+    bad, fine = making.slo("bad", target=0.999), making.slo("fine", target=0.9)
+    silent = making.slo("silent")
+    until = SUNDAY - HOUR
+    month(bad, until, [Incident(2000, 30, 0.9)], days=20)
+    month(fine, until, days=20)
+    judged([bad, fine, silent], until)
+    alert(bad, SUNDAY - timedelta(days=2), 30)
+
+    told = report.budgets(MONDAY, SUNDAY, until)
+
+    assert [row.cells["objective"] for row in told.rows] == ["bad", "fine", "silent"]
+    worst, best, unknown = (row.cells for row in told.rows)
+    assert worst["left"].startswith("-") or worst["left"] < best["left"]
+    assert (worst["pages"], best["pages"]) == (1, 0)
+    assert best["left"] == "99.8 %"
+    assert (unknown["left"], unknown["spent_this_week"]) == ("", "")
+    assert told.rows[0].path == "/slos/bad/"
+    assert "Of 1 SLO nothing is known." in told.summary
+    assert "1 page and 0 tickets in the week." in told.summary
+
+
+def test_report_draws_the_days_of_those_that_burned_most():
+    slo = making.slo("core-availability", target=0.99)
+    month(slo, SUNDAY - HOUR, [Incident(1440 + 600, 60, 0.9)], days=20)
+
+    (chart,) = report.budgets(MONDAY, SUNDAY, SUNDAY - HOUR).charts
+
+    days = dict(chart.bars)
+    assert len(days) == 7
+    assert max(days, key=lambda day: days[day]) == "Sat 21"
+    assert chart.title == "core-availability: budget spent a day"
+
+
+def test_report_is_bad_once_a_budget_is_gone():
+    slo = making.slo(target=0.9999)
+    month(slo, SUNDAY - HOUR, [Incident(600, 60, 0.9)], days=20)
+
+    told = report.budgets(MONDAY, SUNDAY, SUNDAY - HOUR)
+
+    assert told.tone == "bad"
+    assert told.summary.startswith("core-availability has no budget left.")
+
+
+def test_budget_of_just_nothing_is_told_as_gone():
+    slo, until = making.slo(target=0.99), SUNDAY - HOUR
+    end = minute_of(until)
+    making.counted(slo, [(end - 5_000, 0, 0), (end, 9_900, 10_000)])
+
+    told = report.budgets(MONDAY, SUNDAY, until)
+
+    assert (told.rows[0].cells["left"], told.tone) == ("0 %", "bad")
+    assert told.summary.startswith("core-availability has no budget left.")
+
+
+def test_report_without_any_says_so():
+    told = report.budgets(MONDAY, SUNDAY, SUNDAY)
+
+    assert (told.summary, told.rows, told.tone) == ("There is no SLO.", (), "good")
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0.824, "82.4 %"),
+        (1, "100 %"),
+        (0.00004, "0 %"),
+        (-0.00004, "0 %"),
+        (-12.5, "-1,250 %"),
+        (None, ""),
+    ],
+)
+def test_share_is_said_shortly(share, said):
+    assert report.percent(share) == said

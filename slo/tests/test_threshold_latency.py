@@ -1,0 +1,125 @@
+"""Percentiles of pushed histograms as a threshold rule sees them."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.measures import Asked
+from slo.arithmetic.clock import last_ended
+from slo.models import Alert, Minute, Sli, ThresholdRule
+from slo.tests.measured import MINUTE, NOW, look
+from slo.thresholds.latency import latency
+
+pytestmark = pytest.mark.django_db
+AT = last_ended(NOW)
+ASKED = Asked("p95", ">", 5000.0, timedelta(minutes=5))
+
+
+def histogram(edges, service="core", metric="e2e", *, per_minute=100, minutes=10, covered=True):
+    """Each minute so many events, of which so many by edge (milliseconds) were within it."""
+    for ms, within in edges.items():
+        sli = Sli.objects.create(
+            service=service,
+            metric=metric,
+            edge_ms=ms,
+            first=AT - minutes,
+            last=AT,
+            created_at=NOW,
+        )
+        Minute.objects.bulk_create(
+            Minute(
+                sli=sli,
+                minute=AT - minutes + place,
+                good=within * place,
+                total=per_minute * place,
+                covered=place if covered else 0,
+            )
+            for place in range(minutes + 1)
+        )
+
+
+def seen(asked=ASKED, now=NOW):
+    return {one.subject: one for one in latency(asked, now)}
+
+
+def test_it_is_above_the_limit_if_fewer_than_its_share_were_within():
+    histogram({1000: 80, 5000: 94, 10000: 100})
+
+    one = seen()["core/e2e"]
+
+    assert (one.beyond, one.value, one.samples) == (True, 10000, 500)
+    assert one.service == "core"
+    assert one.said == (
+        "The p95 of core/e2e is at most 10,000 ms in 5 min "
+        "(5,000 ms at most; 94.0% took at most 5,000 ms; 500 events)"
+    )
+
+
+def test_exactly_its_share_within_the_limit_is_not_above_it():
+    histogram({1000: 80, 5000: 95, 10000: 100})
+
+    assert seen()["core/e2e"].beyond is False
+    assert seen(Asked("p95", "<=", 5000.0, timedelta(minutes=5)))["core/e2e"].beyond is True
+
+
+def test_without_an_edge_at_the_limit_it_is_unknown_and_says_why():
+    histogram({4000: 90, 6000: 99})
+
+    one = seen()["core/e2e"]
+
+    assert one.beyond is None
+    assert one.said == (
+        "core/e2e has no edge at 5,000 ms, and its nearest (4,000 and 6,000 ms) do not tell"
+    )
+
+
+def test_what_nobody_has_pushed_lately_is_unknown():
+    histogram({5000: 10})
+
+    late = seen(now=NOW + 6 * MINUTE)["core/e2e"]
+    uncovered = seen(now=NOW + MINUTE)["core/e2e"]
+
+    assert (late.beyond, late.samples, uncovered.beyond) == (None, 0, None)
+    assert late.said == "Too little is known of core/e2e in 5 min"
+
+
+def test_a_part_of_the_measure_is_the_histograms_of_one_metric():
+    histogram({5000: 10})
+    histogram({5000: 10}, metric="database")
+
+    assert set(seen()) == {"core/e2e", "core/database"}
+    assert set(seen(Asked("p95", ">", 5000.0, timedelta(minutes=5), part="e2e"))) == {"core/e2e"}
+
+
+def test_counters_of_slos_are_no_histograms_and_without_any_nothing_is_known():
+    Sli.objects.create(created_at=NOW, first=AT, last=AT)
+
+    (one,) = latency(ASKED, NOW)
+
+    assert (one.beyond, one.said) == (None, "Nobody has pushed a latency histogram")
+
+
+def test_the_rule_of_the_beginning_opens_an_alert_and_ends_it():
+    histogram({5000: 90})
+    histogram({5000: 0}, service="quiet", per_minute=3)
+    histogram({5000: 0}, service="nightly", metric="batch")
+    ThresholdRule.objects.exclude(name="e2e_latency").update(is_enabled=False)
+    sli = Sli.objects.get(service="core")
+    last = Minute.objects.get(sli=sli, minute=AT)
+    Minute.objects.bulk_create(
+        Minute(
+            sli=sli,
+            minute=AT + place,
+            good=last.good + 100 * place,
+            total=last.total + 100 * place,
+            covered=last.covered + place,
+        )
+        for place in range(1, 6)
+    )
+
+    done = [look(NOW + place * MINUTE) for place in range(5)]
+
+    assert done == [1, 0, 0, 0, 1]
+    alert = Alert.objects.get()
+    assert (alert.rule, alert.subject, alert.severity) == ("e2e_latency", "core/e2e", "warning")
+    assert alert.evidence["within"] == {"5000": 0.9}

@@ -1,0 +1,258 @@
+"""Looking at threshold rules: what opens an alert, what ends one, and what does neither."""
+
+import logging
+import threading
+
+import pytest
+from django.db import connection, transaction
+
+from breakers.tests.fleet import reachable
+from controlplane.core import ticks
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.models import Tick
+from controlplane.core.outbox.models import OutboxMessage
+from slo.judging import locks
+from slo.models import Alert, ThresholdRule
+from slo.tests.measured import MINUTE, NOW, SECOND, look, offered, opened, rule
+from slo.thresholds import forgetting
+from switches.tests.screens import engaged
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def queues():
+    with offered() as found:
+        yield found
+
+
+def test_a_figure_beyond_its_limit_is_an_alert_that_says_all_of_it(queues):
+    about = rule(severity="critical", runbook_url="https://runbooks.example/queues")
+    queues.said = {
+        "mail": {"value": 11, "service": "post", "thread": "queue:mail", "evidence": {"seen": 3}}
+    }
+
+    assert look(NOW) == 1
+
+    alert = Alert.objects.get()
+    assert (alert.kind, alert.rule, alert.subject) == ("threshold", "deep", "mail")
+    assert (alert.severity, alert.service, alert.threshold) == ("critical", "post", about)
+    assert (alert.said, alert.path) == ("mail is at 11", "/queues/mail/")
+    assert alert.thread == "queue:mail"
+    assert alert.facts["runbook"] == "https://runbooks.example/queues"
+    assert alert.evidence == {
+        "seen": 3,
+        "value": 11,
+        "limit": 10.0,
+        "comparison": ">",
+        "samples": 100,
+    }
+    assert Escalation.objects.get().subject == f"alert:{alert.pk}"
+
+
+def test_a_figure_just_at_its_limit_is_none(queues):
+    rule()
+    queues.are(mail=10)
+
+    assert look(NOW) == 0
+
+
+def test_few_samples_begin_no_alert_and_end_none(queues):
+    rule(min_events=50)
+    queues.said = {"mail": {"value": 11, "samples": 49}}
+    assert look(NOW) == 0
+    queues.said = {"mail": {"value": 11, "samples": 50}}
+    assert look(NOW + MINUTE) == 1
+    queues.said = {"mail": {"value": 11, "samples": 49}}
+
+    assert [look(NOW + more * MINUTE) for more in (2, 3, 4, 5, 6)] == [0] * 5
+
+    assert opened() == [("deep", "mail")]
+
+
+def test_few_samples_that_are_within_the_limit_end_it(queues):
+    rule(min_events=50)
+    queues.are(mail=11)
+    look(NOW)
+    queues.said = {"mail": {"value": 1, "samples": 2}}
+
+    assert [look(NOW + MINUTE), look(NOW + 2 * MINUTE)] == [0, 1]
+
+
+def test_what_is_unknown_neither_opens_nor_ends_an_alert(queues):
+    rule()
+    queues.are(mail=11)
+    look(NOW)
+    queues.are(mail=None, other=None)
+
+    assert [look(NOW + more * MINUTE) for more in (1, 2, 3, 4)] == [0] * 4
+    queues.are(mail=1)
+    clean = [look(NOW + 4 * MINUTE + more * 10 * SECOND) for more in range(1, 14)]
+
+    assert (sum(clean), opened()) == (1, [])
+
+
+def test_what_is_not_fresh_begins_no_alert_and_ends_none(queues):
+    rule()
+    queues.said = {"mail": {"value": 11, "is_fresh": False}}
+    assert look(NOW) == 0
+    queues.are(mail=11)
+    look(NOW + SECOND)
+    queues.said = {"mail": {"value": 11, "is_fresh": False}}
+
+    assert [look(NOW + more * MINUTE) for more in (1, 2, 3, 4)] == [0] * 4
+
+
+def test_a_measure_that_fails_is_told_and_is_in_no_other_rules_way(queues, caplog):
+    rule()
+    queues.are(mail=11)
+    look(NOW)
+    queues.broken = True
+    engaged("segment:finance", now=NOW)
+
+    with caplog.at_level(logging.ERROR):
+        done = [look(NOW + more * MINUTE) for more in (1, 2, 3, 4)]
+
+    assert done == [1, 0, 0, 0]
+    assert opened() == [("deep", "mail"), ("switch_engaged", "segment:finance")]
+    assert "threshold.not_judged" in caplog.text
+
+
+def test_what_nobody_measures_any_more_is_in_nobodys_way_either(queues):
+    rule()
+    queues.are(mail=11)
+    ThresholdRule.objects.filter(name="concurrency").update(metric="nobody_knows")
+
+    assert look(NOW) == 1
+
+
+def test_a_rule_that_is_removed_or_turned_off_ends_its_alerts_at_once(queues):
+    for name in ("deep", "deeper"):
+        rule(name)
+    queues.are(mail=11)
+    look(NOW)
+    ThresholdRule.objects.filter(name="deep").delete()
+    ThresholdRule.objects.filter(name="deeper").update(is_enabled=False)
+
+    assert look(NOW + 10 * SECOND) == 2
+
+    why = dict(Alert.objects.values_list("rule", "resolved_because"))
+    assert why == {"deep": "The rule was removed.", "deeper": "The rule was turned off."}
+
+
+def test_a_rule_of_another_severity_begins_anew(queues):
+    rule()
+    queues.are(mail=11)
+    look(NOW)
+    ThresholdRule.objects.filter(name="deep").update(severity="critical")
+
+    look(NOW + 10 * SECOND)
+    look(NOW + 20 * SECOND)
+
+    assert list(Alert.objects.order_by("pk").values_list("severity", "resolved_because")) == [
+        ("warning", "The rule was changed."),
+        ("critical", ""),
+    ]
+
+
+def test_a_measure_is_told_what_stands_and_when_it_was_asked_last(queues):
+    rule(window="")
+    queues.are(mail=11, post=1)
+    look(NOW)
+    look(NOW + 10 * SECOND)
+
+    first, second = queues.asked
+    assert (first.since, list(first.standing)) == (None, [])
+    assert (second.since, list(second.standing)) == (NOW, ["mail"])
+    assert (second.statistic, second.comparison, second.limit) == ("now", ">", 10.0)
+
+
+def test_an_alert_of_what_a_person_brought_about_calls_and_tells_nobody(queues, settings):
+    reachable(settings)
+    rule(severity="critical")
+    queues.said = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
+
+    look(NOW)
+    queues.are()
+    look(NOW + 3 * MINUTE)
+
+    alert = Alert.objects.get()
+    assert (alert.acknowledged_by, alert.acknowledged_at) == ("user:kim", NOW)
+    assert alert.resolved_at is not None
+    assert not Escalation.objects.exists()
+    assert not OutboxMessage.objects.filter(event__startswith="slo.").exists()
+
+
+def test_one_that_nobody_knows_of_is_told_in_its_thread_when_it_opens_and_when_it_ends(
+    queues, settings
+):
+    reachable(settings)
+    rule()
+    queues.said = {"mail": {"value": 11, "thread": "queue:mail", "facts": {"to_do": "Empty it."}}}
+    look(NOW)
+    queues.are()
+    look(NOW + 3 * MINUTE)
+
+    begun, over = OutboxMessage.objects.filter(event__startswith="slo.").order_by("pk")
+    assert (begun.event, over.event) == ("slo.alert", "slo.alert_over")
+    assert begun.subject == over.subject == "queue:mail"
+    assert (begun.severity, begun.payload["to_do"]) == ("warning", "Empty it.")
+    assert begun.payload["said"] == "mail is at 11"
+
+
+def test_whoever_says_elsewhere_that_they_know_silences_its_alert(queues):
+    rule(severity="critical")
+    queues.are(mail=11)
+    look(NOW)
+    queues.said = {"mail": {"value": 11, "acknowledged_by": "user:kim"}}
+
+    look(NOW + 10 * SECOND)
+
+    assert Alert.objects.get().state == "acknowledged"
+    assert not Escalation.objects.filter(closed_at__isnull=True).exists()
+
+
+def test_the_tick_is_there_and_runs_every_ten_seconds():
+    assert ticks.registered()["slo.thresholds"].seconds == 10
+    ticks.run("slo.thresholds", "test")
+    assert Tick.objects.filter(name="slo.thresholds").exists()
+
+
+def test_alerts_that_were_over_long_ago_are_forgotten_and_others_are_not(queues):
+    rule()
+    queues.are(mail=11, post=11)
+    look(NOW)
+    queues.are(mail=11)
+    look(NOW + 3 * MINUTE)
+    look(NOW + 5 * MINUTE)
+    kept = forgetting.ALERTS_KEPT
+
+    done = [
+        forgetting.purge(NOW + kept + more * MINUTE, at_once=10, most=100) for more in (3, 4, 5)
+    ]
+
+    assert (done, opened()) == ([0, 1, 0], [("deep", "mail")])
+    assert Alert.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_comes_while_another_looks_leaves_it_to_that_one(queues):
+    rule()
+    queues.are(mail=11)
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with transaction.atomic():
+            locks.alone(locks.THRESHOLDS)
+            held.set()
+            done.wait(10)
+        connection.close()
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(10)
+    meanwhile = look(NOW)
+    done.set()
+    other.join(10)
+
+    assert (meanwhile, look(NOW)) == (0, 1)

@@ -1,0 +1,197 @@
+"""The page of threshold rules and its forms."""
+
+import pytest
+
+from slo.models import Alert, ThresholdRule
+from slo.tests.measured import NOW, SECOND, look, offered, rule
+from slo.thresholds import standing
+from switches.tests.screens import Tags, browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/slos/thresholds/"
+NEW = "/slos/thresholds/new/?metric=timeout_rate"
+EDIT = "/slos/thresholds/timeout_rate/edit/"
+FORM = {
+    "name": "core-timeouts",
+    "comparison": ">",
+    "value": "2.5",
+    "window": "10m",
+    "min_events": "1,000",
+    "severity": "info",
+    "enabled": "on",
+    "reason": "one percent is normal here",
+}
+
+
+@pytest.fixture
+def admin():
+    return browser_as("admin")
+
+
+def is_sent(its):
+    return its.get("type") not in ("radio", "checkbox") or "checked" in its
+
+
+def filled(html):
+    """What the browser sends when nothing was touched."""
+    sent, chosen = {}, ""
+    for tag, its in Tags(html).found:
+        if tag == "select":
+            chosen = its["name"]
+        elif tag == "option" and chosen and "selected" in its:
+            sent[chosen] = its["value"]
+        elif tag == "input" and its.get("name") and is_sent(its):
+            sent[its["name"]] = its.get("value") or ""
+    return sent
+
+
+def test_the_page_shows_each_rule_and_how_it_stands(admin):
+    with offered() as queues:
+        rule()
+        rule("blind", value=5.0)
+        rule("resting", is_enabled=False)
+        ThresholdRule.objects.filter(name="retry_rate").update(metric="nobody_knows")
+        queues.are(mail=11, post=None)
+        look(NOW)
+        shown = text(page(admin.get(PAGE)))
+
+    assert "Depth of queues above 10" in shown
+    assert "mail is at 11" in shown
+    assert "Beyond its limit: 1" in shown
+    assert "post is at None" in shown
+    assert "1 open alert" in shown
+    assert "Off" in shown
+    assert "Nobody measures this here." in shown
+
+
+def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
+    with offered() as queues:
+        asked = rule()
+        queues.are(mail=11)
+
+        stands = [standing.stand([asked], NOW + after * SECOND)[0] for after in (0, 3, 9)]
+        assert len(queues.asked) == 1
+        assert [one.firing_total for one in stands] == [1, 1, 1]
+
+        look(NOW + 9 * SECOND)
+        queues.asked.clear()
+        (open_now,) = standing.stand([asked], NOW + 9 * SECOND)
+        standing.stand([asked], NOW + 10 * SECOND)
+        assert (open_now.open, len(queues.asked)) == (1, 1)
+
+
+def test_pages_of_many_ask_once(admin):
+    with offered() as queues:
+        rule()
+        queues.are(mail=11)
+        for _ in range(3):
+            admin.get(PAGE)
+
+    assert len(queues.asked) == 1
+
+
+def test_rule_that_was_changed_is_asked_anew():
+    with offered() as queues:
+        asked = rule()
+        queues.are(mail=11)
+        standing.stand([asked], NOW)
+        asked.value, asked.version = 12.0, 2
+
+        (one,) = standing.stand([asked], NOW)
+
+    assert (one.state, one.rule.value) == ("ok", 12.0)
+
+
+def test_who_may_change_nothing_is_offered_nothing():
+    operator = browser_as("operator")
+
+    shown = text(page(operator.get(PAGE)))
+
+    assert "Timeout rate above 1 %" in shown
+    assert "New rule" not in shown
+    assert operator.get(NEW).status_code == 403
+    assert browser_as("viewer").get(EDIT).status_code == 403
+
+
+def test_a_new_rule_begins_with_what_it_is_about(admin):
+    shown = text(page(admin.get("/slos/thresholds/new/")))
+
+    assert "Timeout rate" in shown
+    assert "Engaged switches" in shown
+    assert "Name" in text(page(admin.get(NEW)))
+
+
+def test_what_was_typed_becomes_the_rule_shares_in_percent(admin):
+    answer = admin.post(NEW, FORM)
+
+    made = ThresholdRule.objects.get(name="core-timeouts")
+    assert (answer.status_code, answer.url) == (302, PAGE)
+    assert (made.value, made.window, made.min_events) == (0.025, "10m", 1000)
+    assert (made.severity, made.is_enabled) == ("info", True)
+
+
+def test_a_form_that_nobody_touched_changes_nothing(admin):
+    before = ThresholdRule.objects.get(name="e2e_latency")
+    sent = filled(page(admin.get("/slos/thresholds/e2e_latency/edit/")))
+
+    answer = admin.post("/slos/thresholds/e2e_latency/edit/", sent)
+
+    assert answer.status_code == 302
+    assert ThresholdRule.objects.get(name="e2e_latency").version == before.version
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("value", "", "Say with what it is compared."),
+        ("value", "many", "Must be a number"),
+        ("value", "250", "Must be a share"),
+        ("window", "10s", "Must be of whole minutes"),
+        ("min_events", "few", "Must be a whole number"),
+        ("name", "a b", "letters, digits and signs"),
+        ("severity", "", "Must be one of"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_lost(admin, field, typed, said):
+    answer = admin.post(NEW, {**FORM, field: typed})
+
+    assert answer.status_code == 422
+    shown = page(answer)
+    assert said in text(shown)
+    assert "one percent is normal here" in shown
+    assert not ThresholdRule.objects.filter(title="", name="core-timeouts").exists()
+
+
+def test_what_it_would_find_is_shown_before_it_is_saved(admin):
+    with offered() as queues:
+        rule()
+        queues.are(mail=11, post=3)
+        form = {**FORM, "value": "2", "min_events": "1", "check": "yes"}
+        shown = text(page(admin.post("/slos/thresholds/deep/edit/", form)))
+
+    assert "It would fire now for 2:" in shown
+    assert ThresholdRule.objects.get(name="deep").value == 10
+    assert not Alert.objects.exists()
+
+
+def test_nobody_overwrites_what_somebody_saved_meanwhile(admin):
+    admin.post(EDIT, {**FORM, "version": "1"})
+
+    answer = admin.post(EDIT, {**FORM, "value": "3", "version": "1"})
+
+    assert answer.status_code == 409
+    assert ThresholdRule.objects.get(name="timeout_rate").value == 0.025
+
+
+def test_one_is_removed_after_it_was_asked(admin):
+    asked = text(page(admin.get("/slos/thresholds/timeout_rate/remove/")))
+    answer = admin.post("/slos/thresholds/timeout_rate/remove/", {"reason": "we count it twice"})
+
+    assert "Timeout rate above 1 %" in asked
+    assert answer.status_code == 302
+    assert not ThresholdRule.objects.filter(name="timeout_rate").exists()
+
+
+def test_a_name_that_nobody_knows_is_not_found(admin):
+    assert admin.get("/slos/thresholds/nobody/edit/").status_code == 404

@@ -1,0 +1,85 @@
+"""Rules tried on what was counted: what is skipped as quiet changes nothing."""
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from slo.arithmetic.clock import end_of
+from slo.arithmetic.objective import PAGE, TICKET, Objective, Rule
+from slo.judging import backtest, tried, wanted
+from slo.judging.status import LATE
+from slo.models import Minute
+from slo.tests import making
+
+pytestmark = pytest.mark.django_db
+END = 29_700_000
+NOW = end_of(END) + LATE
+RULES = (Rule("1h", "5m", Decimal(14), PAGE), Rule("3h", "20m", Decimal(6), TICKET))
+
+
+def weather(seed, hours=12):
+    """Hours of traffic with outages, gaps and minutes that nobody covered."""
+    dice = random.Random(seed)
+    slo = making.slo(rules=[])
+    good = total = 0
+    rows, share = [], 0.0
+    for minute in range(END - hours * 60, END + 1):
+        if dice.random() < 0.02:
+            share = dice.choice([0.0, 0.0, 0.005, 0.013, 0.02, 0.3])
+        events = 0 if dice.random() < 0.1 else dice.randrange(2000)
+        bad = sum(dice.random() < share for _ in range(events // 50)) * 50
+        total, good = total + events, good + events - bad
+        rows.append((minute, good, total))
+    sli = making.counted(slo, rows)
+    covered = 0
+    for minute, _, _ in rows:
+        covered += dice.random() < 0.8
+        Minute.objects.filter(sli=sli, minute=minute).update(covered=covered)
+    return slo
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_same_alerts_as_the_backtest_that_looks_at_everything(seed):
+    slo = weather(seed)
+    by = Objective(Decimal("0.999"), 30, RULES, min_events=500)
+
+    found = tried.run(slo, by, timedelta(hours=12), NOW)
+
+    whole = backtest.alerts(backtest.ticks(slo, start=found.since, end=found.until, objective=by))
+    told = [(one.rule, one.opened_at, one.resolved_at) for one in found.fired]
+    assert sorted(told, key=str) == sorted(
+        ((one.rule, one.opened_at, one.resolved_at) for one in whole), key=str
+    )
+    assert whole  # Else this would say nothing.
+
+
+def test_present_rules_are_told_beside_those_that_are_tried():
+    slo = weather(1)
+    by = replace(wanted.objective(slo), rules=RULES)
+
+    found = tried.run(slo, by, timedelta(hours=12), NOW)
+
+    assert found.pages.times + found.tickets.times == len(found.fired) > 0
+    assert (found.pages_now.times, found.tickets_now.times) == (0, 0)
+    assert tried.run(slo, wanted.objective(slo), timedelta(hours=12), NOW).pages_now is None
+
+
+def test_places_lie_within_the_span():
+    found = tried.run(weather(2), Objective(Decimal("0.999"), 30, RULES), timedelta(days=30), NOW)
+
+    assert found.since == end_of(END - 12 * 60)
+    assert all(
+        0 <= begins <= 100 and width > 0 for one in found.trials for begins, width in one.places
+    )
+    lasted = sum((one.lasted for one in found.trials), timedelta())
+    assert lasted == found.pages.lasted + found.tickets.lasted
+
+
+def test_nothing_counted_is_said():
+    found = tried.run(making.slo(), Objective(Decimal("0.9"), 30, RULES), timedelta(days=1), NOW)
+
+    assert found.counted_since is None
+    assert (found.fired, found.known) == ([], 0.0)

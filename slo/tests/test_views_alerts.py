@@ -1,0 +1,206 @@
+"""The pages of alerts: what fires, what was counted, who knows, and what was done by itself."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.people.roles import READ_SCOPES, SCOPES_OF, Role
+from controlplane.core.trip_requests.models import TripRequest
+from slo.judging import alerts, turn
+from slo.models import Alert
+from slo.tests import making
+from slo.tests.making import OPERATOR
+from slo.tests.month import Incident, month
+from slo.tests.month import alert as opened
+from switches.tests.screens import DIALOG, PART, browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+WHAT_I_DO = "Rolling back core 2.14, bridge call open"
+TRIP = {"on": "page", "do": "trip", "switch": "experiment:new-planner", "expires_in": "2h"}
+HOLD = {"on": "page", "do": "hold_ramps"}
+
+
+def fires(**fields):
+    """An SLO that burns since twenty minutes, judged just now; its page."""
+    now = db_now()
+    slo = making.slo(**{"owner": "team-core", "actions": [TRIP, HOLD], **fields})
+    month(slo, now, [Incident(20, 21, 0.2)], days=4)
+    turn.turn(now)
+    return Alert.objects.get(label="page")
+
+
+def shown(path, role="viewer", **headers):
+    return page(browser_as(role).get(path, headers=headers))
+
+
+def test_open_ones_come_first_worst_first_and_known_ones_last():
+    now = db_now()
+    slo = making.slo()
+    ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
+    opened(slo, now - timedelta(hours=2), None, subject="known", acknowledged_at=now)
+    opened(slo, now - timedelta(hours=1), None, subject="slow", **ticket)
+    opened(slo, now - timedelta(minutes=5), None, subject="fast")
+    opened(slo, now - timedelta(hours=9), 20, subject="past")
+
+    html = shown("/alerts/")
+
+    places = [html.index(f'<bdi dir="auto">{name}</bdi>') for name in ("fast", "slow", "known")]
+    assert places == sorted(places)
+    assert "past" not in html
+    assert "2 critical" in text(html)
+    assert "2 that nobody has acknowledged." in text(html)
+
+
+def test_list_is_narrowed_to_what_is_asked_for():
+    now = db_now()
+    slo = making.slo()
+    ticket = {"rule": "6h/30m>6 ticket", "label": "ticket", "severity": "warning"}
+    opened(slo, now - timedelta(hours=9), 20)
+    opened(slo, now - timedelta(hours=1), None, subject="oracle-p95", said="slow", **ticket)
+
+    assert "for 20 min" in text(shown("/alerts/?state=resolved"))
+    assert "oracle-p95" in shown("/alerts/?q=oracle", "operator")
+    assert "No alert like that" in shown("/alerts/?severity=critical", "approver")
+    everything = shown("/alerts/?state=all&slo=core-availability", "admin")
+    assert "for 20 min" in text(everything)
+    assert 'id="alert-' in everything
+    assert '<bdi dir="auto">oracle-p95' not in everything
+
+
+def test_quiet_list_says_so():
+    assert "All is quiet" in shown("/alerts/")
+
+
+def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
+    one = fires()
+
+    said = text(shown(f"/alerts/{one.pk}/"))
+
+    assert f"{one.said}." in said
+    assert "1h and 5m above 14" in said
+    assert "1h when it opened" in said
+    assert "5m when it opened" in said
+    assert "Budget left" in said
+    assert "owner team-core" in said
+    assert "nobody yet" in said
+
+
+def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
+    one = fires()
+    TripRequest.objects.update(decided_at=db_now(), tripped=False, why="Its flap lock-out lasts.")
+
+    said = text(shown(f"/alerts/{one.pk}/"))
+
+    assert "Ramps of coreHeld" in said
+    assert "experiment:new-plannerNot stopped" in said
+    assert "Its flap lock-out lasts." in said
+    assert "experiment:new-planner was not stopped" in said
+
+
+def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
+    one = fires()
+    browser = browser_as("operator")
+    assert "I know of it" in page(browser.get(f"/alerts/{one.pk}/"))
+
+    answer = browser.post(f"/alerts/{one.pk}/acknowledge/", {"reason": WHAT_I_DO}, headers=DIALOG)
+
+    assert answer.status_code == 204
+    said = text(page(browser.get(f"/alerts/{one.pk}/", headers=PART)))
+    assert WHAT_I_DO in said
+    assert "a-operator" in said
+    assert Escalation.objects.get(subject=f"alert:{one.pk}").acknowledged_at is not None
+    assert AuditEntry.objects.get(action="alert.acknowledged").reason == WHAT_I_DO
+
+
+def test_what_has_resolved_can_not_be_acknowledged():
+    one = opened(making.slo(), db_now() - timedelta(hours=1), 5)
+    browser = browser_as("operator")
+    assert "nothing to acknowledge" in text(page(browser.get(f"/alerts/{one.pk}/acknowledge/")))
+
+    answer = browser.post(f"/alerts/{one.pk}/acknowledge/", {})
+
+    assert answer.status_code == 409
+
+
+def test_viewer_sees_and_may_not_acknowledge():
+    one = fires()
+    browser = browser_as("viewer")
+
+    assert "do-acknowledge" not in page(browser.get(f"/alerts/{one.pk}/"))
+    assert browser.post(f"/alerts/{one.pk}/acknowledge/", {}).status_code == 403
+    one.refresh_from_db()
+    assert one.acknowledged_at is None
+
+
+def test_timeline_is_in_order_and_ends_with_the_end():
+    one = fires()
+    alerts.acknowledge(alert_id=one.pk, actor=OPERATOR, now=db_now(), comment=WHAT_I_DO)
+    Escalation.objects.filter(subject=f"alert:{one.pk}").update(
+        facts={"told": [{"at": one.opened_at.isoformat(), "who": ["on-call (kim)"]}]}
+    )
+    ended = one.opened_at + timedelta(hours=1)
+    Alert.objects.filter(pk=one.pk).update(resolved_at=ended, resolved_because="Its rule rests.")
+
+    said = text(shown(f"/alerts/{one.pk}/"))
+
+    story = said[said.index("What happened") :]
+    places = [
+        story.index(words)
+        for words in (
+            "It opened",
+            "Called: on-call (kim)",
+            "Asked to stop",
+            "Acknowledged",
+            "It resolved",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_threshold_alert_shows_its_figure_and_its_limit():
+    now = db_now()
+    one = Alert.objects.create(
+        kind="threshold", rule="timeout_rate", subject="core->oracle", service="core",
+        severity="warning", label="", said="Calls of core->oracle time out",
+        path="/breakers/core/oracle/", opened_at=now, firing_at=now,
+        evidence={"value": 0.04, "limit": 0.01, "comparison": ">", "samples": 250, "calls": 250},
+        latest={"value": 0.05, "limit": 0.01, "samples": 300},
+    )  # fmt: skip
+
+    said = text(shown(f"/alerts/{one.pk}/"))
+
+    assert "timeout rate" in said
+    assert "Now0.05" in said
+    assert "limit 0.01" in said
+    assert "calls250" in said
+    assert "Done by itself" not in said
+
+
+def test_postmortem_is_shown_and_can_be_taken_along():
+    one = fires()
+
+    assert "Draft of a postmortem" in shown(f"/alerts/{one.pk}/postmortem/")
+    answer = browser_as("operator").get(f"/alerts/{one.pk}/postmortem/?download")
+
+    assert answer["Content-Type"] == "text/markdown; charset=utf-8"
+    assert f"postmortem-{one.pk}.md" in answer["Content-Disposition"]
+    assert answer.content.decode().startswith("# Postmortem")
+
+
+def test_postmortem_is_for_who_may_read_the_audit_trail(monkeypatch):
+    one = opened(making.slo(), db_now() - timedelta(hours=1), 5)
+    monkeypatch.setitem(SCOPES_OF, Role.VIEWER, READ_SCOPES - {"audit:read"})
+
+    browser = browser_as("viewer")
+    found = [browser.get(f"/alerts/{one.pk}/postmortem/{query}") for query in ("", "?download")]
+
+    assert [answer.status_code for answer in found] == [403, 403]
+
+
+@pytest.mark.parametrize("path", ["", "acknowledge/", "postmortem/"])
+def test_unknown_one_is_not_found(path):
+    assert browser_as("operator").get(f"/alerts/{2**70}/{path}").status_code == 404
+    assert browser_as("admin").get(f"/alerts/4711/{path}").status_code == 404

@@ -1,0 +1,205 @@
+"""The board of SLOs: the order, the filters, and what a row says."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from slo.arithmetic.clock import last_ended
+from slo.models import Minute, Sli, Slo, Standing
+from slo.tests import making
+from slo.tests.month import alert, excluded
+from switches.tests.screens import PART, Tags, browser_as, page, switches_shown, text
+
+pytestmark = pytest.mark.django_db
+PAGING = [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "state": "firing"}]
+TICKETING = [{**PAGING[0], "severity": "ticket"}]
+
+
+def stands(slo: Slo, state: str = "ok", remaining: float | None = 0.8, **fields) -> Standing:
+    """How an SLO stood when it was judged last: a minute ago, unless `fields` say otherwise."""
+    now = db_now()
+    given = {
+        "minute": last_ended(now),
+        "since": now - timedelta(minutes=12),
+        "burn_rates": {"1h": 0.2},
+        **fields,
+    }
+    return Standing.objects.create(slo=slo, state=state, remaining_ratio=remaining, **given)
+
+
+def columns(html: str, look: str) -> int:
+    """How many half hours are drawn so."""
+    found = Tags(html).having("path", class_=f"burn__{look}")
+    return sum(str(path["d"]).count("M") for path in found)
+
+
+def shown(query: str = "") -> str:
+    return page(browser_as("viewer").get(f"/slos/{query}"))
+
+
+def test_nothing_wanted_says_how_to_begin():
+    assert "config load" in shown()
+
+
+def test_signed_out_is_led_to_sign_in(client):
+    assert client.get("/slos/").status_code == 302
+
+
+def test_rows_come_the_worst_first():
+    stands(making.slo("calm"), remaining=0.9)
+    stands(making.slo("tight"), remaining=0.1)
+    stands(making.slo("blind"), "unknown", None)
+    making.slo("fresh")
+    stands(making.slo("spent"), remaining=-0.2)
+    stands(making.slo("spent-and-blind"), "unknown", -0.1)
+    stands(making.slo("ticketing"), "firing", rules=TICKETING)
+    stands(making.slo("paging"), "firing", rules=PAGING)
+
+    html = shown()
+
+    assert switches_shown(html) == [
+        *("paging", "ticketing", "spent", "spent-and-blind", "blind", "fresh", "tight", "calm"),
+    ]
+    assert "2 firing" in text(html)
+    assert "2 spent" in text(html)
+    assert "1 of them pages." in text(html)
+    assert "8 objectives; nothing is known of 2." in text(html)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("?state=firing", ["paging"]),
+        ("?state=spent", ["spent"]),
+        ("?state=unknown", ["blind"]),
+        ("?state=ok", ["calm"]),
+        ("?service=checkout", ["calm"]),
+        ("?q=PAG", ["paging"]),
+        ("?q=olga", ["spent"]),
+        ("?state=nonsense&page=nonsense", ["paging", "spent", "blind", "calm"]),
+    ],
+)
+def test_filters_narrow_the_board(query, names):
+    stands(making.slo("calm", service="checkout"))
+    stands(making.slo("blind"), "unknown", None)
+    stands(making.slo("spent", owner="Olga"), remaining=0.0)
+    stands(making.slo("paging"), "firing", rules=PAGING)
+
+    assert switches_shown(shown(query)) == names
+
+
+def test_filter_without_a_match_offers_all():
+    making.slo()
+
+    assert "No objective matches" in text(shown("?q=nothing"))
+
+
+def test_removed_one_is_not_shown():
+    slo = making.slo()
+    Slo.objects.filter(pk=slo.pk).update(removed_at=db_now())
+
+    assert switches_shown(shown()) == []
+
+
+def test_row_tells_target_budget_burn_and_forecast():
+    now = db_now()
+    slo = making.slo(kind="latency", target=0.95, threshold_ms=3000)
+    stands(slo, remaining=0.847, exhausts_at=now + timedelta(days=3, hours=4, seconds=50))
+
+    said = text(shown())
+
+    assert "95 % within 3,000 ms over 30 d" in said
+    assert "84 %" in said
+    assert "spent in 3 d 4 h" in said
+    assert "× 0.2" in said
+
+
+def test_overspent_budget_has_a_minus():
+    stands(making.slo(), remaining=-0.123)
+
+    assert "−12 %" in text(shown())
+
+
+def test_day_is_drawn_by_half_hours_and_unknown_is_not_none():
+    slo, last = making.slo(), last_ended(db_now())
+    minutes = range(last - 120, last + 1)
+    making.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
+    stands(slo)
+
+    html = shown()
+
+    assert columns(html, "grave") == 4
+    assert columns(html, "none") == 44
+    assert "at most × 100; nothing known for 22 h" in html
+
+
+def test_excluded_half_hour_is_unknown():
+    slo, last = making.slo(), last_ended(db_now())
+    minutes = range(last - 120, last + 1)
+    making.counted(slo, [(m, 9.0 * (m - last + 120), 10.0 * (m - last + 120)) for m in minutes])
+    excluded(slo, last - 60, last)
+
+    assert columns(shown(), "grave") == 2
+
+
+def test_judgement_that_is_late_is_said_to_be():
+    stands(making.slo(), minute=last_ended(db_now()) - 9)
+
+    said = text(shown())
+
+    assert "Nothing has been judged since" in said
+    assert "stale" in said
+
+
+def test_source_that_cannot_be_read_is_marked():
+    slo = making.slo()
+    Sli.objects.filter(slo=slo).update(source_error="connection refused")
+
+    assert "source can't be read" in text(shown())
+
+
+def test_pages_go_on(monkeypatch):
+    monkeypatch.setattr("slo.judging.board.PAGE_SIZE", 2)
+    for name in ("a", "b", "c"):
+        stands(making.slo(name))
+
+    browser = browser_as("viewer")
+
+    assert switches_shown(page(browser.get("/slos/"))) == ["a", "b"]
+    assert switches_shown(page(browser.get("/slos/?page=2"))) == ["c"]
+
+
+def test_costs_as_many_queries_for_many_as_for_one(django_assert_max_num_queries):
+    last = last_ended(db_now())
+    browser = browser_as("viewer")
+    for place in range(12):
+        slo = making.slo(f"slo-{place}")
+        sli = Sli.objects.get(slo=slo)
+        Minute.objects.create(sli=sli, minute=last - 5, good=1, total=1, covered=0)
+        Sli.objects.filter(pk=sli.pk).update(first=last - 5, last=last - 5)
+        stands(slo)
+    browser.get("/slos/")
+
+    with django_assert_max_num_queries(24):
+        browser.get("/slos/")
+
+
+def test_part_is_the_live_part_alone():
+    html = page(browser_as("viewer").get("/slos/", headers=PART))
+
+    assert html.startswith('<div id="live"')
+    assert 'hx-swap-oob="merge"' in html
+
+
+def test_navigation_counts_what_nobody_has_acknowledged():
+    slo = making.slo()
+    now = db_now()
+    alert(slo, now, None)
+    alert(slo, now, None, rule="6h/30m>6 ticket", severity="warning", acknowledged_at=now)
+    alert(slo, now - timedelta(hours=3), 10)
+
+    html = shown()
+
+    assert "SLOs1 alerting" in text(html)
+    assert Tags(html).having("a", href="/slos/", aria_current="page")

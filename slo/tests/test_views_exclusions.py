@@ -1,0 +1,115 @@
+"""A span is left out on its form and counted again, and the budget before and after is shown."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from slo.models import Exclusion
+from slo.tests import making
+from slo.tests.making import REASON
+from slo.tests.month import Incident, excluded, month
+from switches.tests.screens import browser_as, page, text
+
+pytestmark = pytest.mark.django_db
+NEW = "/slos/core-availability/exclusions/new/"
+TYPED = "%Y-%m-%dT%H:%M"
+
+
+def span(now, ago, minutes):
+    since = now - timedelta(minutes=ago)
+    until = since + timedelta(minutes=minutes)
+    return {"starts_at": f"{since:{TYPED}}", "ends_at": f"{until:{TYPED}}", "reason": REASON}
+
+
+def with_an_outage(now):
+    slo = making.slo(target=0.99)
+    month(slo, now, [Incident(200, 60, 0.5)], days=6)
+    return slo
+
+
+def test_before_and_after_are_shown_while_one_types():
+    now = timezone.now()
+    with_an_outage(now)
+
+    shown = text(
+        page(
+            browser_as("operator").post(
+                NEW, span(now, 210, 80), headers={"HX-Request": "true", "HX-Target": "outlook"}
+            )
+        )
+    )
+
+    assert "Left now" in shown
+    assert "1 h 20 min with" in shown
+    assert not Exclusion.objects.exists()
+
+
+def test_span_is_left_out_and_the_answer_says_what_it_did():
+    now = timezone.now()
+    with_an_outage(now)
+    browser = browser_as("operator")
+
+    answer = browser.post(NEW, span(now, 210, 80), follow=True)
+
+    assert Exclusion.objects.get().reason == REASON
+    assert "of the budget was left" in text(page(answer))
+
+
+@pytest.mark.parametrize("fields", [{"ends_at": ""}, {"starts_at": "soon"}, {"reason": ""}])
+def test_what_is_missing_is_asked_for(fields):
+    now = timezone.now()
+    with_an_outage(now)
+
+    answer = browser_as("operator").post(NEW, {**span(now, 210, 80), **fields})
+
+    assert answer.status_code == 422
+    assert not Exclusion.objects.exists()
+
+
+def test_end_before_the_start_is_refused():
+    now = timezone.now()
+    with_an_outage(now)
+
+    answer = browser_as("operator").post(NEW, span(now, 210, -10))
+
+    assert answer.status_code == 422
+    assert "later than the start" in text(page(answer))
+
+
+def test_span_counts_again():
+    now = timezone.now()
+    slo = with_an_outage(now)
+    one = excluded(slo, 29_000_000, 29_000_060)
+    path = f"/slos/core-availability/exclusions/{one.pk}/remove/"
+    browser = browser_as("operator")
+    assert one.reason in text(page(browser.get(path)))
+
+    answer = browser.post(path, {"reason": REASON})
+
+    assert answer.status_code == 302
+    one.refresh_from_db()
+    assert one.removed_at is not None
+
+
+def test_viewer_may_not():
+    now = timezone.now()
+    with_an_outage(now)
+    browser = browser_as("viewer")
+
+    assert browser.get(NEW).status_code == 403
+    assert browser.post(NEW, span(now, 210, 80)).status_code == 403
+    assert (
+        browser.post(
+            NEW, span(now, 210, 80), headers={"HX-Request": "true", "HX-Target": "outlook"}
+        ).status_code
+        == 403
+    )
+
+
+def test_plot_hands_its_moments_over_to_the_form():
+    making.slo()
+
+    shown = page(browser_as("operator").get(f"{NEW}?starts_at=2026-11-02T03:04:00Z&ends_at=x"))
+
+    assert 'value="2026-11-02T03:04"' in shown

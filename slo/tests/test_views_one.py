@@ -1,0 +1,225 @@
+"""The page of one SLO: what it says at 3 a.m., why nothing is known, what stands in for plots."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from slo.arithmetic.clock import end_of, last_ended
+from slo.models import Sli, Slo, Standing
+from slo.objectives import services
+from slo.tests import making
+from slo.tests.month import Incident, alert, excluded, judged, month
+from switches.tests.screens import PART, browser_as, engaged, page, text
+
+pytestmark = pytest.mark.django_db
+ONE = "/slos/core-availability/"
+
+
+def shown(path: str = ONE, role: str = "viewer") -> str:
+    return page(browser_as(role).get(path))
+
+
+def test_unknown_name_is_not_found():
+    assert browser_as("viewer").get("/slos/nothing/").status_code == 404
+
+
+def test_firing_one_says_which_rule_how_fast_and_what_is_left():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(30, 31, 0.05)], days=2)
+    judged([slo], now)
+    alert(slo, now - timedelta(minutes=20), None, said="burns × 25 over 1 h")
+
+    said = text(shown(role="operator"))
+
+    assert "core-availabilityPaging" in said
+    assert "99.9 % of requests served well, over 30 days" in said
+    assert "Firing for31 min" in said
+    assert "burns × 25 over 1 h" in said
+    assert "Look and acknowledge" in said
+    assert "Page above × 14 1 h × 2" in said
+    assert "Why nothing is known" not in said
+
+
+def test_never_judged_says_so():
+    making.slo()
+
+    said = text(shown())
+
+    assert "Nothing was ever counted for it: push points to /api/v1/sli/" in said
+    assert "Judged up to–" in said
+
+
+def test_window_that_is_not_covered_says_how_much_is_missing():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(58, 59, None)], days=1)
+    judged([slo], now)
+
+    said = text(shown())
+
+    assert "Nothing has been counted for 59 min." in said
+    assert "Of the last 1 h, samples cover 1 min; 6 are needed." in said
+    assert "Of the last 6 h" not in said
+
+
+def test_silence_is_told_also_while_a_long_window_is_still_known():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(20, 21, None)], days=1)
+    judged([slo], now)
+
+    said = text(shown())
+
+    assert "core-availabilityOK" in said
+    assert "Nothing has been counted for 21 min." in said
+
+
+def test_too_few_events_are_said_to_be():
+    now = db_now()
+    slo = making.slo(min_events=10_000_000)
+    month(slo, now, days=1)
+    judged([slo], now)
+
+    assert "In the last 1 h fewer than 10,000,000 events were counted." in text(shown())
+
+
+def test_silence_is_told_in_hours():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now - timedelta(hours=3), days=1)
+    judged([slo], now)
+
+    assert "Nothing has been counted for 3 h" in text(shown())
+
+
+def test_source_error_stands_above_all():
+    slo = making.slo()
+    Sli.objects.filter(slo=slo).update(
+        source_error="connection refused <b>", source_error_since=db_now()
+    )
+
+    html = shown()
+
+    assert "Its source can't be read" in html
+    assert "connection refused &lt;b&gt;" in html
+
+
+def test_budget_that_will_be_spent_says_when():
+    now = db_now()
+    slo = making.slo()
+    judged([slo], now)
+    Standing.objects.update(
+        remaining_ratio=0.5, exhausts_at=now + timedelta(days=3, hours=4, seconds=30)
+    )
+
+    assert "spent in 3 d 4 h at the rate of the last 6 h" in text(shown())
+
+
+def test_hours_and_days_stand_in_for_the_plots():
+    now = db_now()
+    slo = making.slo()
+    last = last_ended(now)
+    rows = [(last - 180, 0.0, 0.0), (last - 120, 1000.0, 1000.0), (last - 60, 1900.0, 2000.0)]
+    making.counted(slo, [*rows, (last, 2900.0, 3000.0)])
+
+    html = shown()
+
+    assert html.count("data-plot-table open") == 2
+    hours, days = html.split("The last 24 hours as a table")[1].split("Day by day as a table")
+    assert "1,000100× 1003,333 %" in text(hours)
+    assert "−3,233 %" in text(days)
+
+
+def test_what_happened_meanwhile_is_listed():
+    now = db_now()
+    slo = making.slo(actions=[{"do": "trip", "switch": "experiment:ranker"}])
+    engaged("experiment:ranker", now=now - timedelta(hours=1))
+    engaged("segment:elsewhere", now=now - timedelta(hours=1))
+    alert(slo, now - timedelta(hours=2), 10)
+    last = last_ended(now)
+    excluded(slo, last - 300, last - 240, reason="CHG-2207 <i>database</i>")
+    excluded(slo, last - 9000, last - 8000)
+
+    html = shown()
+    said = text(html)
+
+    assert "experiment:ranker" in said
+    assert "elsewhere" not in said
+    assert "Page 1h/5m" in said
+    assert html.count("mark--exclusion") == 1
+    assert "CHG-2207 &lt;i&gt;database&lt;/i&gt;" in html
+
+
+def test_exclusion_that_was_taken_back_is_struck_through():
+    slo, now = making.slo(), db_now()
+    last = last_ended(now)
+    excluded(slo, last - 90, last - 60, removed_at=now, removed_by="user:olga")
+
+    assert 'class="event slo-taken-back"' in shown()
+
+
+def test_change_is_told_in_words():
+    making.slo()
+    services.put(
+        name="core-availability",
+        fields={"service": "core", "target": 0.995},
+        reason="agreed with product",
+        actor=making.ADMIN,
+        now=db_now(),
+    )
+
+    said = text(shown())
+
+    assert "99.9 %99.5 %" in said
+    assert "agreed with product" in said
+
+
+def test_removed_one_keeps_its_page_until_there_is_a_new_one():
+    making.slo(owner="before")
+    services.remove(name="core-availability", actor=making.ADMIN, now=db_now())
+    assert "removed" in shown()
+
+    making.slo(owner="after")
+
+    assert "owner after" in shown(role="operator")
+
+
+@pytest.mark.parametrize(("role", "may"), [("viewer", False), ("admin", True)])
+def test_only_who_may_is_offered_to_edit(role, may):
+    making.slo()
+
+    assert ("do-edit" in shown(role=role)) is may
+
+
+def test_live_part_has_no_plots_and_renews_what_is_below_them():
+    making.slo()
+
+    html = page(browser_as("viewer").get(ONE, headers=PART))
+
+    assert html.startswith('<div id="live"')
+    assert "data-plot" not in html
+    assert '<div id="below" hx-swap-oob="merge">' in html
+
+
+def test_late_judgement_is_said_to_be():
+    slo, now = making.slo(), db_now()
+    judged([slo], now - timedelta(minutes=30))
+
+    said = text(shown())
+
+    assert "It has not been judged since" in said
+    assert end_of(last_ended(now) - 30).strftime("%H:%M") in said
+
+
+def test_rule_that_was_changed_is_unknown_until_it_is_judged():
+    slo, now = making.slo(), db_now()
+    month(slo, now, days=1)
+    judged([slo], now)
+    Slo.objects.update(rules=[{"long": "1h", "short": "5m", "burn_rate": 10, "severity": "page"}])
+
+    html = shown()
+
+    assert "slo-rules__unknown" in html
+    assert "slo-rules__ok" not in html

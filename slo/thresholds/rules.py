@@ -1,0 +1,193 @@
+"""A threshold rule as the API shows it: read whole and strictly, told from its row, and in words.
+
+What may be asked is what a registered measure offers; what nobody measures is refused.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from controlplane.core import durations, measures, values
+from controlplane.core.errors import InvalidInput
+from controlplane.core.measures import ABOVE, AT_LEAST, AT_MOST, BELOW, RATIO, Measure
+from controlplane.core.values import Errors, put
+from slo.models import ThresholdRule
+from slo.models.alerts import SEVERITIES
+
+Document = dict[str, Any]
+
+LONGEST_NAME = 100
+NAME = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}"
+RESERVED = frozenset({"new"})
+"""A page of its own, where those of rules are."""
+MOST_EVENTS = 10**15
+MOST_VALUE = 1e15
+FIELDS = (
+    "title", "metric", "statistic", "window", "comparison", "value", "min_events", "severity",
+    "enabled", "runbook_url",
+)  # fmt: skip
+
+_NAME = re.compile(NAME, re.ASCII)
+_MINUTE = timedelta(minutes=1)
+_WORDS = {ABOVE: "above", AT_LEAST: "at least", BELOW: "below", AT_MOST: "at most"}
+
+
+def checked(name: str, fields: Mapping[str, Any]) -> Document:
+    """The whole document of these fields (without the name), defaults filled in. Raises
+    :class:`InvalidInput`, which names each wrong one."""
+    errors: Errors = {}
+    _check_name(name, errors)
+    values.refuse_unknown("", fields, FIELDS, errors)
+    given = {field: value for field, value in fields.items() if value is not None}
+    metric = values.text("metric", given.get("metric"), LONGEST_NAME, errors)
+    measure = _measure(metric, errors)
+    document = {
+        "title": values.text("title", given.get("title"), 200, errors),
+        "metric": metric,
+        "statistic": _statistic(given, measure, errors),
+        "window": _window(given.get("window", ""), measure, errors),
+        "comparison": _comparison(given.get("comparison", ABOVE), measure, errors),
+        "value": _value(given.get("value"), errors),
+        "min_events": values.whole(
+            "min_events", given.get("min_events", 1), 0, MOST_EVENTS, errors
+        ),
+        "severity": values.choice("severity", given.get("severity"), SEVERITIES, errors),
+        "enabled": _flag("enabled", given.get("enabled", True), errors),
+        "runbook_url": values.page("runbook_url", given.get("runbook_url"), 500, errors),
+    }
+    if not errors and measure is not None:
+        _refuse_the_senseless(document, measure, errors)
+    if errors:
+        raise InvalidInput(errors)
+    return document
+
+
+def said(rule: ThresholdRule) -> Document:
+    """The document of a row, without the name."""
+    found = {field: getattr(rule, field) for field in FIELDS if field != "enabled"}
+    found["value"] = int(rule.value) if rule.value.is_integer() else rule.value
+    found["enabled"] = rule.is_enabled
+    return {field: found[field] for field in FIELDS}
+
+
+def say(rule: ThresholdRule, document: Mapping[str, Any]) -> None:
+    """Have a row say what :func:`checked` has read; nothing is written."""
+    for field in FIELDS:
+        setattr(rule, "is_enabled" if field == "enabled" else field, document[field])
+    rule.value = float(document["value"])
+
+
+def window(rule: ThresholdRule) -> timedelta:
+    """The rule's window; zero if its measure has none."""
+    return durations.parse(rule.window) if rule.window else timedelta()
+
+
+def sentence(rule: ThresholdRule) -> str:
+    """`Timeout rate above 1 % in 5 min, of 20 at least`."""
+    known = measures.find(rule.metric)
+    title = known[0].title if known else rule.metric
+    part = f" of {known[1]}" if known and known[1] else ""
+    shown = known[0].shown(rule.value) if known else f"{rule.value:g}"
+    statistic = f"{rule.statistic} of " if known and len(known[0].statistics) > 1 else ""
+    over = f" in {durations.readable(window(rule))}" if rule.window else ""
+    least = f", of {rule.min_events:,} at least" if rule.min_events > 1 else ""
+    text = f"{statistic}{title.lower() if statistic else title}{part}"
+    return f"{text} {_WORDS[rule.comparison]} {shown}{over}{least}"
+
+
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and text not in RESERVED
+
+
+def _check_name(name: str, errors: Errors) -> None:
+    if name in RESERVED:
+        put(errors, "name", "That is a page of its own; take another name.")
+    elif not is_name(name):
+        put(
+            errors,
+            "name",
+            f"Must be 1 to {LONGEST_NAME} of the letters, digits and signs A-Z a-z 0-9 . _ - and"
+            " begin with a letter or digit.",
+        )
+
+
+def _measure(metric: str, errors: Errors) -> Measure | None:
+    if "metric" in errors:
+        return None
+    found = measures.find(metric)
+    if found is None:
+        put(errors, "metric", f"Must be one of {', '.join(_offered())}.")
+        return None
+    return found[0]
+
+
+def _offered() -> list[str]:
+    return [
+        f"{one.name} (or {one.name}:{one.parts.upper()})" if one.parts else one.name
+        for one in measures.registered().values()
+    ]
+
+
+def _statistic(given: Mapping[str, Any], measure: Measure | None, errors: Errors) -> str:
+    """A measure with one statistic has no need to be told which."""
+    if measure is None:
+        return ""
+    usual = measure.statistics[0] if len(measure.statistics) == 1 else None
+    return values.choice("statistic", given.get("statistic", usual), measure.statistics, errors)
+
+
+def _comparison(given: Any, measure: Measure | None, errors: Errors) -> str:
+    choices = measure.comparisons if measure else measures.COMPARISONS
+    return values.choice("comparison", given, choices, errors)
+
+
+def _window(given: Any, measure: Measure | None, errors: Errors) -> str:
+    text = values.text("window", given, 12, errors)
+    if measure is None or "window" in errors:
+        return ""
+    if measure.windows is None:
+        if text:
+            put(errors, "window", f"{measure.name} is what is so now; leave the window out.")
+        return ""
+    shortest, longest = measure.windows
+    try:
+        found = durations.parse(text or "5m")
+    except ValueError as error:
+        put(errors, "window", str(error))
+        return ""
+    if found % _MINUTE:
+        put(errors, "window", "Must be of whole minutes, such as 5m, 1h or 3d.")
+    elif not shortest <= found <= longest:
+        between = f"{durations.canonical(shortest)} to {durations.canonical(longest)}"
+        put(errors, "window", f"Must be from {between}.")
+    return durations.canonical(found) if "window" not in errors else ""
+
+
+def _value(given: Any, errors: Errors) -> float:
+    if given is None:
+        put(errors, "value", "Say with what it is compared.")
+        return 0.0
+    return values.number("value", given, 0, MOST_VALUE, errors)
+
+
+def _flag(path: str, given: Any, errors: Errors) -> bool:
+    if not isinstance(given, bool):
+        put(errors, path, "Must be true or false, without quotes.")
+    return bool(given)
+
+
+def _refuse_the_senseless(document: Document, measure: Measure, errors: Errors) -> None:
+    """A rule that can never fire, or always does, is a mistake worth telling."""
+    value, comparison = document["value"], document["comparison"]
+    if measure.unit == RATIO and value > 1:
+        meant = f" {value:g} % is {value / 100:g}." if value <= 100 else ""
+        put(errors, "value", f"Must be a share from 0 to 1.{meant}")
+    elif (comparison == BELOW and value == 0) or (
+        comparison == ABOVE and measure.unit == RATIO and value == 1
+    ):
+        put(errors, "value", "No figure can be beyond that: the rule would never fire.")
+    elif (comparison == AT_LEAST and value == 0) or (
+        comparison == AT_MOST and measure.unit == RATIO and value == 1
+    ):
+        put(errors, "value", "Every figure is beyond that: the rule would always fire.")

@@ -1,0 +1,125 @@
+"""Making a threshold rule, changing it, and taking it out. What is open of a rule that is gone, or
+asks for something else, ends with the next look."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from controlplane.core.actors import Actor
+from controlplane.core.audit import services as audit
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.live.notes import changed
+from slo.models import ThresholdRule
+from slo.objectives.permission import require_admin
+from slo.thresholds import rules
+
+MOST_RULES = 200
+"""Each is looked at every few seconds, with a query or two of its own."""
+
+
+def put(
+    *,
+    name: str,
+    fields: Mapping[str, Any],
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+    version: int | None = None,
+) -> tuple[ThresholdRule, bool]:
+    """Make the rule, or have it say exactly this from now on; and whether it is new.
+
+    `fields` are those of :func:`rules.checked`. With `version`, only if it still is of that one.
+    What is the same already changes nothing. Raises :class:`Forbidden`, :class:`InvalidInput` or
+    :class:`Conflict`.
+    """
+    require_admin(actor)
+    wanted = rules.checked(name, fields)
+    with transaction.atomic():
+        rule = _locked(name)
+        if version is not None and (rule is None or rule.version != version):
+            raise Conflict("It was changed meanwhile; look at it and change it again.")
+        before = None if rule is None else rules.said(rule)
+        if rule is None:
+            rule = _made(name, wanted, now)
+        elif before == wanted:
+            return rule, False
+        else:
+            rules.say(rule, wanted)
+            rule.version += 1
+            rule.changed_at = now
+            rule.save()
+        changed("slo", rule.name)
+        audit.record(
+            actor=actor,
+            action="threshold.created" if before is None else "threshold.changed",
+            target=target(name),
+            reason=reason.strip(),
+            before=before,
+            after=wanted,
+            now=now,
+        )
+        return rule, before is None
+
+
+def remove(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:
+    """Take a rule out; what is open of it resolves. Raises :class:`Forbidden` or
+    :class:`NotFound`."""
+    require_admin(actor)
+    with transaction.atomic():
+        rule = _locked(name) if rules.is_name(name) else None
+        if rule is None:
+            raise _not_found()
+        pk = rule.pk
+        rule.delete()
+        rule.pk = pk
+        changed("slo", rule.name)
+        audit.record(
+            actor=actor,
+            action="threshold.removed",
+            target=target(name),
+            reason=reason.strip(),
+            before=rules.said(rule),
+            now=now,
+        )
+        return rule
+
+
+def find(name: str) -> ThresholdRule:
+    """The rule of this name; raises :class:`NotFound`."""
+    rule = ThresholdRule.objects.filter(name=name).first() if rules.is_name(name) else None
+    if rule is None:
+        raise _not_found()
+    return rule
+
+
+def require_new(name: str) -> None:
+    """Raise :class:`Conflict` if there is a rule of this name."""
+    if rules.is_name(name) and ThresholdRule.objects.filter(name=name).exists():
+        raise Conflict(f"There is a rule {name} already; change it with PUT.")
+
+
+def target(name: str) -> str:
+    """What audit rows about it are about."""
+    return f"threshold:{name}"
+
+
+def _made(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdRule:
+    if ThresholdRule.objects.count() >= MOST_RULES:
+        raise Conflict(f"No more than {MOST_RULES} threshold rules may be here.")
+    new = ThresholdRule(name=name, changed_at=now)
+    rules.say(new, document)
+    ThresholdRule.objects.bulk_create([new], ignore_conflicts=True)
+    rule = _locked(name)
+    if rule is None or rule.changed_at != now or rules.said(rule) != document:
+        raise Conflict(f"Somebody else made {name} just now; look at it first.")
+    return rule
+
+
+def _locked(name: str) -> ThresholdRule | None:
+    return ThresholdRule.objects.select_for_update(no_key=True).filter(name=name).first()
+
+
+def _not_found() -> NotFound:
+    return NotFound("There is no such threshold rule; it may be made with PUT.")

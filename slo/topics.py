@@ -1,0 +1,39 @@
+"""What open pages and programs may listen to of this app: how SLOs stand."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.live import topics
+from slo.models import Slo, Standing
+
+
+def read(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
+    """The SLOs of these names, as they stood when they were judged last."""
+    rows = Slo.objects.present().filter(name__in=ids).select_related("standing")
+    return {slo.name: stands(slo, getattr(slo, "standing", None)) for slo in rows}
+
+
+def stands(slo: Slo, standing: Standing | None) -> dict[str, Any]:
+    """As `GET …/status` shows it, with its name and since when it is so."""
+    named = {"name": slo.name, "service": slo.service}
+    if standing is None:
+        budget = {"remaining_ratio": None, "exhausts_at": None}
+        nothing: dict[str, Any] = {"burn_rates": {}, "budget": budget, "rules": [], "coverage": {}}
+        return {**named, "state": "unknown", "since": None, **nothing}
+    return {
+        **named,
+        "state": standing.state,
+        "since": timestamp(standing.since),
+        "burn_rates": standing.burn_rates,
+        "budget": {
+            "remaining_ratio": standing.remaining_ratio,
+            "exhausts_at": timestamp(standing.exhausts_at) if standing.exhausts_at else None,
+        },
+        "rules": standing.rules,
+        "coverage": standing.coverage,
+    }
+
+
+topics.register("slo", scope="slo:read", event="slo.changed", read=read)

@@ -1,0 +1,201 @@
+"""The pages of alerts: all of them, and one with what was counted, who knows and what was done."""
+
+from datetime import datetime
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.changes import change, posted
+from controlplane.core.clock import db_now
+from controlplane.core.gates.models import Hold
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.runbooks import rendering
+from slo.attention import WORST_FIRST
+from slo.judging import alerts, chronicle, postmortem, runbooks, telling, timeline
+from slo.models import Alert, Standing
+from slo.models.alerts import SEVERITIES
+from slo.objectives.permission import SCOPE
+from slo.views import live
+from slo.views.changes import notice
+from slo.views.forms import WhyForm
+
+OPEN, RESOLVED, ALL = "open", "resolved", "all"
+STATES = (OPEN, RESOLVED, ALL)
+KNOWN_LAST = ExpressionWrapper(Q(acknowledged_at__isnull=False), output_field=BooleanField())
+PAGE_SIZE = 50
+LONGEST = 200
+
+
+@signed_in
+@require_GET
+def alerts_page(request: PersonRequest) -> HttpResponse:
+    """Open ones, the worst first, unless more is asked for; resolved ones the latest first."""
+    now = db_now()
+    state = request.GET.get("state", "")
+    state = state if state in STATES else OPEN
+    severity, q = request.GET.get("severity", ""), _clean(request.GET.get("q", ""))
+    slo = _clean(request.GET.get("slo", ""))
+    rows = _ordered(_found(state, severity, slo, q), state)
+    page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
+    standing = Alert.objects.filter(resolved_at__isnull=True)
+    context = {
+        "now": now,
+        "page": page,
+        "state": state,
+        "severity": severity if severity in SEVERITIES else "",
+        "severities": SEVERITIES,
+        "q": q,
+        "slo_name": slo,
+        "narrowed": bool(q or slo) or severity in SEVERITIES,
+        "open": standing.count(),
+        "critical": standing.filter(severity="critical").count(),
+        "unknown_to_all": standing.filter(acknowledged_at__isnull=True).count(),
+    }
+    return live.page(request, "alerts", context)
+
+
+@signed_in
+@require_GET
+def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
+    now = db_now()
+    alert = find(alert_id)
+    called = timeline.escalations(alert)
+    context = {
+        "now": now,
+        "alert": alert,
+        "escalation": called[-1] if called else None,
+        "windows": _windows(alert),
+        "figures": _figures(alert),
+        "budget": _budget(alert),
+        "asked": timeline.requests(alert),
+        "holds": list(Hold.objects.filter(key=telling.subject(alert))),
+        "entries": timeline.of(alert, called),
+        "runbook": runbooks.of(alert),
+        "others": list(_others(alert)),
+    }
+    return live.page(request, "alert", context)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def acknowledge(request: PersonRequest, alert_id: int) -> HttpResponse:
+    alert = find(alert_id)
+    form = WhyForm(posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        comment = form.given("reason")
+        alerts.acknowledge(alert_id=alert_id, actor=actor, now=now, comment=comment)
+        return f"{alert.subject}: acknowledged. Nobody else is called for 24 hours."
+
+    return change(
+        request,
+        form,
+        carry_out,
+        scope=SCOPE,
+        template="slo/acknowledge.html",
+        context=lambda now: {"alert": alert, "called": timeline.escalations(alert)[-1:]},
+        back=reverse("alert_page", args=[alert_id]),
+        refused=lambda error: notice(request, error.detail, alert.slo),
+    )
+
+
+@signed_in
+@require_GET
+def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
+    """The draft to copy, or with `?download` as a file; it quotes the audit trail."""
+    actor_of(request).require(chronicle.SCOPE)
+    now = db_now()
+    alert = find(alert_id)
+    text = postmortem.draft(alert, now)
+    if "download" in request.GET:
+        answer = HttpResponse(text, content_type="text/markdown; charset=utf-8")
+        answer["Content-Disposition"] = f'attachment; filename="postmortem-{alert.pk}.md"'
+        return answer
+    context = {"now": now, "alert": alert, "text": text, "body": rendering.html(text)}
+    return render(request, "slo/postmortem.html", context)
+
+
+def find(alert_id: int) -> Alert:
+    rows = Alert.objects.select_related("slo", "threshold")
+    found = rows.filter(pk=alert_id).first() if alert_id < 2**63 else None
+    if found is None:
+        raise Http404
+    return found
+
+
+def _found(state: str, severity: str, slo: str, q: str) -> QuerySet[Alert]:
+    rows = Alert.objects.select_related("slo", "threshold")
+    if state != ALL:
+        rows = rows.filter(resolved_at__isnull=state == OPEN)
+    if severity in SEVERITIES:
+        rows = rows.filter(severity=severity)
+    if slo:
+        rows = rows.filter(kind=Alert.Kind.BURN, subject=slo)
+    if q:
+        named = Q(subject__icontains=q) | Q(rule__icontains=q) | Q(said__icontains=q)
+        rows = rows.filter(named | Q(service__contains=q))
+    return rows
+
+
+def _ordered(rows: QuerySet[Alert], state: str) -> QuerySet[Alert]:
+    if state == OPEN:
+        return rows.order_by(KNOWN_LAST, WORST_FIRST, "opened_at", "pk")
+    return rows.order_by("-opened_at", "-pk")
+
+
+def _windows(alert: Alert) -> list[dict[str, Any]]:
+    """Each window of a burn-rate rule: when it opened, and when it was judged last."""
+    begun, latest = alert.evidence.get("windows") or {}, alert.latest.get("windows") or {}
+    limit = alert.evidence.get("burn_rate") or 1
+    return [
+        {
+            "name": name,
+            "then": then,
+            "now": latest.get(name),
+            "limit": limit,
+            "share": min(100, 50 * (then.get("burn_rate") or 0) / limit),
+        }
+        for name, then in begun.items()
+    ]
+
+
+def _figures(alert: Alert) -> list[tuple[str, Any]]:
+    """What a threshold rule looked at, but for what has a place of its own."""
+    if alert.kind == Alert.Kind.BURN:
+        return []
+    own = {"value", "limit", "comparison", "samples"}
+    plain = (str, int, float)
+    return [
+        (name.replace("_", " "), value)
+        for name, value in alert.evidence.items()
+        if name not in own and isinstance(value, plain)
+    ]
+
+
+def _budget(alert: Alert) -> dict[str, float | None]:
+    """What is left of the budget: then, and as judged last."""
+    standing = Standing.objects.filter(slo=alert.slo).first() if alert.slo else None
+    return {
+        "then": alert.evidence.get("remaining_ratio"),
+        "now": standing.remaining_ratio if standing else None,
+    }
+
+
+def _others(alert: Alert) -> QuerySet[Alert]:
+    """What else is open for the same subject or service."""
+    same = Q(subject=alert.subject)
+    if alert.service:
+        same |= Q(service=alert.service)
+    rows = Alert.objects.filter(same, resolved_at__isnull=True).exclude(pk=alert.pk)
+    return rows.order_by(WORST_FIRST, "opened_at")[:10]
+
+
+def _clean(text: str) -> str:
+    return text.replace("\x00", "").strip()[:LONGEST]

@@ -1,0 +1,47 @@
+"""Rules tried on what was counted: when they would have called somebody, and for how long."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_http_methods
+
+from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.durations import parse
+from controlplane.core.errors import InvalidInput
+from controlplane.core.http.authentication import actor_of
+from slo.judging import tried
+from slo.objectives import documents, services
+from slo.views.drafts import Draft
+
+SPANS = {"24h": "a day", "7d": "a week", "30d": "30 days"}
+USUAL = "7d"
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def backtest(request: PersonRequest, name: str) -> HttpResponse:
+    """The rules as they stand, or as the form that is sent says; nothing is saved. From the form
+    itself it opens in the dialog."""
+    slo = services.find(name)
+    actor_of(request).require("slo:read")
+    given = request.POST or request.GET
+    present = Draft.of({**documents.said(slo), "name": slo.name})
+    draft = Draft.posted(request.POST).named(slo.name) if request.method == "POST" else present
+    span = given.get("span", "")
+    span = span if span in SPANS else USUAL
+    context = {
+        "slo": slo,
+        "draft": draft,
+        "span": span,
+        "spans": SPANS.items(),
+        "hidden": list(draft.hidden()),
+        "is_changed": draft != present,
+    }
+    fields = draft.document()
+    fields.pop("name")
+    try:
+        wanted = documents.objective(documents.checked(name, fields))
+    except InvalidInput as error:
+        context |= {"errors": error.errors}
+        return show(request, "slo/backtest.html", context, status=422)
+    found = tried.run(slo, wanted, parse(span), db_now())
+    return show(request, "slo/backtest.html", {**context, "tried": found})

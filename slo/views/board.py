@@ -1,0 +1,37 @@
+"""The board of SLOs: which of them burn, what is left of each budget, and how the day went."""
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from slo.judging import board
+from slo.views import live
+
+FILTERS = ("state", "service", "q")
+
+
+@signed_in
+@require_GET
+def slos_page(request: PersonRequest) -> HttpResponse:
+    now = db_now()
+    asked = board.wanted(request.GET)
+    tally, services = board.tally(), board.services()
+    context = {
+        "now": now,
+        "asked": asked,
+        "found": board.find(asked, now),
+        "tally": tally,
+        "is_late": tally.is_late(now),
+        "services": services if len(services) <= board.MOST_SERVICES else [],
+    }
+    response = live.page(request, "board", context)
+    if request.htmx and request.htmx.trigger == "search":
+        kept = request.GET.copy()
+        for name in [*kept]:
+            if name not in FILTERS or not kept[name]:
+                del kept[name]
+        path = reverse("slos_page")
+        response["HX-Replace-Url"] = f"{path}?{kept.urlencode()}" if kept else path
+    return response

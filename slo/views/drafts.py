@@ -1,0 +1,267 @@
+"""An SLO while it is typed: its fields as texts, put into the API's words and back. What is wrong
+in it the services say; here it is only kept, and found again."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from slo.arithmetic import promises
+from slo.arithmetic.objective import Rule
+
+Errors = Mapping[str, Sequence[str]]
+
+SIMPLE = ("name", "service", "owner", "description", "runbook_url", "kind")
+NUMBERS = ("window_days", "threshold_ms", "min_events")
+SOURCE = ("url", "good", "total")
+RULE = ("long", "short", "burn_rate", "severity")
+ACTION = ("on", "do", "switch", "expires_in", "on_unknown")
+MOST_ROWS = 20
+LONGEST = 5000  # characters of one field: far beyond what any may be
+_INDEX = re.compile(r"\.(\d+)(?=\.|$)|\[(\d+)\]")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An SLO as it is typed: every field a text. `target` is in percent."""
+
+    texts: Mapping[str, str]
+    rules: tuple[Mapping[str, str], ...] = ()
+    actions: tuple[Mapping[str, str], ...] = ()
+
+    def text(self, name: str) -> str:
+        """A field as it is typed."""
+        return self.texts.get(name, "")
+
+    @classmethod
+    def posted(cls, data: Mapping[str, Any]) -> "Draft":
+        names = (*SIMPLE, *NUMBERS, "target", "source", *SOURCE)
+        return cls(
+            {name: _clean(data.get(name, "")) for name in names},
+            tuple(_rows(data, "rule", RULE)),
+            tuple(_rows(data, "action", ACTION)),
+        )
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> "Draft":
+        """The form as it begins: what stands, as one would type it."""
+        source = document.get("source") or {}
+        texts = {name: _typed(document.get(name)) for name in (*SIMPLE, *NUMBERS)}
+        texts["target"] = _typed(Decimal(str(document["target"])) * 100)
+        texts["source"] = str(source.get("type") or "push")
+        texts |= {name: _typed(source.get(name)) for name in SOURCE}
+        return cls(
+            texts,
+            tuple(cls.typed(one, RULE) for one in document["rules"]),
+            tuple(cls.typed(one, ACTION) for one in document.get("actions") or []),
+        )
+
+    @staticmethod
+    def typed(one: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+        """A rule or an action as one would type it."""
+        return {name: _typed(one.get(name)) for name in names}
+
+    def named(self, name: str | None) -> "Draft":
+        """Of an SLO that has a name, which stays."""
+        return replace(self, texts={**self.texts, "name": name}) if name else self
+
+    def document(self) -> dict[str, Any]:
+        """As the API takes it. What can't be read goes as it is typed, and is refused there."""
+        found: dict[str, Any] = {name: self.text(name) for name in SIMPLE}
+        found["target"] = _share(self.text("target"))
+        found |= {name: _number(self.text(name)) for name in NUMBERS if self.text(name)}
+        if self.text("kind") != "latency":
+            found.pop("threshold_ms", None)
+        found["source"] = {"type": self.text("source") or "push"}
+        if self.text("source") == "prometheus":
+            found["source"] |= {name: self.text(name) for name in SOURCE}
+        found["rules"] = [_rule(one) for one in self.rules]
+        found["actions"] = [_action(one) for one in self.actions]
+        return found
+
+    def changed(self, do: str, rules: Sequence[Mapping[str, str]]) -> "Draft":
+        """With a row more or less, as the button `do` says; `rules` are what a preset sets."""
+        verb, _, place = do.rpartition("-")
+        match verb:
+            case "add" if place == "rule":
+                return replace(self, rules=(*self.rules, _NEW_RULE)[:MOST_ROWS])
+            case "add" if place == "action":
+                return replace(self, actions=(*self.actions, _NEW_ACTION)[:MOST_ROWS])
+            case "remove-rule":
+                return replace(self, rules=_without(self.rules, place))
+            case "remove-action":
+                return replace(self, actions=_without(self.actions, place))
+        return replace(self, rules=tuple(rules)) if rules else self
+
+    def hidden(self) -> Iterator[tuple[str, str]]:
+        """Every field and its text, for a form that passes them on unseen."""
+        yield from self.texts.items()
+        for kind, rows in (("rule", self.rules), ("action", self.actions)):
+            for place, row in enumerate(rows):
+                yield from ((f"{kind}-{place}-{name}", text) for name, text in row.items())
+
+
+USUAL = (Decimal("0.999"), 30)
+_NEW_RULE = {"long": "", "short": "", "burn_rate": "", "severity": "page"}
+_NEW_ACTION = {"on": "page", "do": "hold_ramps", "switch": "", "expires_in": "", "on_unknown": ""}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A rule or an action as the form shows it, with what is wrong in it and what it means."""
+
+    number: int
+    texts: Mapping[str, str]
+    errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    other_errors: Sequence[str] = ()
+    meaning: Any = None
+
+    @property
+    def index(self) -> int:
+        return self.number - 1
+
+
+def rows(
+    kind: str,
+    texts: Sequence[Mapping[str, str]],
+    errors: Errors,
+    meanings: Sequence[Any] = (),
+) -> list[Row]:
+    """The rows of `rules` or `actions`, each with the complaints that are about it."""
+    return [
+        Row(
+            place + 1,
+            row,
+            {name: about(f"{kind}.{place}.{name}", errors) for name in row},
+            _exactly(f"{kind}.{place}", errors),
+            meanings[place] if place < len(meanings) else None,
+        )
+        for place, row in enumerate(texts)
+    ]
+
+
+def promised(draft: Draft) -> tuple[Decimal, int] | None:
+    """Target (a share) and period (days), as far as they can be read."""
+    target, days = _share(draft.text("target")), _number(draft.text("window_days"))
+    if not isinstance(target, float) or not 0 < target < 1:
+        return None
+    return (Decimal(str(target)), days) if isinstance(days, int) and 0 < days < 400 else None
+
+
+def promise(draft: Draft) -> promises.Promise | None:
+    """What the objective means; None while it can't be read."""
+    found = promised(draft)
+    return promises.of(*found) if found else None
+
+
+def meanings(draft: Draft) -> list[promises.Meaning | None]:
+    """What each rule means; None for one that can't be read."""
+    return [_meaning(one, promised(draft)) for one in draft.rules]
+
+
+def _meaning(
+    texts: Mapping[str, str], found: tuple[Decimal, int] | None
+) -> promises.Meaning | None:
+    burn_rate = _number(texts["burn_rate"])
+    if found is None or isinstance(burn_rate, str) or burn_rate <= 0:
+        return None
+    exact = Decimal(str(burn_rate))
+    if exact * (1 - found[0]) >= 1:
+        return None
+    try:
+        return promises.of_rule(Rule(texts["long"], texts["short"], exact, ""), *found)
+    except ValueError:
+        return None
+
+
+def about(path: str, errors: Errors) -> list[str]:
+    """Complaints of a field and of whatever lies within it (`rules.1.long`, `rules[1].long`)."""
+    return [
+        text
+        for place, texts in errors.items()
+        if (spelled := _spelled(place)) == path or spelled.startswith(f"{path}.")
+        for text in texts
+    ]
+
+
+def by_field(errors: Errors) -> dict[str, list[str]]:
+    """Complaints of the fields that stand alone, and of the lists as a whole."""
+    names = (*SIMPLE, *NUMBERS, "target")
+    found = {name: about(name, errors) for name in names}
+    found |= {name: about(f"source.{name}", errors) for name in SOURCE}
+    found["source"] = _exactly("source", errors) + _exactly("source.type", errors)
+    return found | {name: _exactly(name, errors) for name in ("rules", "actions")}
+
+
+def unplaced(errors: Errors) -> list[str]:
+    """Complaints that stand beside no field."""
+    shown = {*SIMPLE, *NUMBERS, "target", "source", "rules", "actions"}
+    return [
+        f"{place}: {' '.join(texts)}"
+        for place, texts in errors.items()
+        if _spelled(place).partition(".")[0] not in shown
+    ]
+
+
+def _exactly(path: str, errors: Errors) -> list[str]:
+    return [text for place, texts in errors.items() if _spelled(place) == path for text in texts]
+
+
+def _spelled(place: str) -> str:
+    return _INDEX.sub(lambda found: f".{found[1] or found[2]}", place)
+
+
+def _rows(data: Mapping[str, Any], kind: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Rows by their numbers, of which some may be missing."""
+    for place in range(MOST_ROWS):
+        if not any(f"{kind}-{place}-{name}" in data for name in names):
+            continue
+        yield {name: _clean(data.get(f"{kind}-{place}-{name}", "")) for name in names}
+
+
+def _without(rows: Sequence[Mapping[str, str]], place: str) -> tuple[Mapping[str, str], ...]:
+    return tuple(row for at, row in enumerate(rows) if str(at) != place)
+
+
+def _rule(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Without what was left empty: a short window follows from the long one."""
+    given = {name: text for name, text in texts.items() if text}
+    return given | {"burn_rate": _number(texts["burn_rate"]) if texts["burn_rate"] else None}
+
+
+def _action(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Without what an action of its kind has no use for, and what was left empty."""
+    wanted = ACTION if texts["do"] == "trip" else ("on", "do", "on_unknown")
+    return {name: texts[name] for name in wanted if texts[name]}
+
+
+def _clean(text: Any) -> str:
+    return str(text).replace("\r\n", "\n").replace("\x00", "")[:LONGEST].strip()
+
+
+def _typed(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Decimal | float):
+        return f"{Decimal(str(value)).normalize():f}"
+    return str(value)
+
+
+def _number(text: str) -> Any:
+    """A number as JSON has them, whole where it is; else the text."""
+    try:
+        value = Decimal(text.replace(",", "").replace(" ", ""))
+    except InvalidOperation:
+        return text
+    if not value.is_finite() or abs(value.adjusted()) > LONGEST:
+        return text
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _share(text: str) -> Any:
+    """A share of 1 of what was typed in percent; nothing for nothing."""
+    value = _number(text.removesuffix("%").strip())
+    if isinstance(value, str):
+        return value or None
+    return float(Decimal(str(value)) / 100)

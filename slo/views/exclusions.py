@@ -1,0 +1,123 @@
+"""Spans that shall not count: added and taken back, and what that does to the budget shown before
+anything is done."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.changes import RuleForm, change, posted
+from controlplane.core.clock import db_now
+from controlplane.core.http.authentication import actor_of
+from slo.arithmetic.clock import last_ended, minute_of
+from slo.judging import budgets
+from slo.judging.status import judged_at
+from slo.models import Exclusion, Slo
+from slo.objectives import exclusions, services
+from slo.objectives.permission import SCOPE
+from slo.templatetags.alerts import share
+from slo.views.changes import notice
+from slo.views.forms import ExclusionForm, WhyForm
+
+PREVIEW = "outlook"
+TYPED = "%Y-%m-%dT%H:%M"
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def exclude(request: PersonRequest, name: str) -> HttpResponse:
+    """From the form itself htmx asks only for what it would do to the budget."""
+    slo = services.find(name)
+    initial = {key: _moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
+    form = ExclusionForm(posted(request), initial=initial)
+    if request.htmx and request.htmx.target == PREVIEW:
+        actor_of(request).require(SCOPE)
+        return render(request, "slo/_outlook.html", _outlook(slo, form, db_now()))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
+        reason = form.given("reason")
+        done = exclusions.add(
+            name=name, starts_at=starts_at, ends_at=ends_at, reason=reason, actor=actor, now=now
+        )
+        return f"It does not count any more: {_moved(done)}."
+
+    return change(
+        request,
+        form,
+        carry_out,
+        scope=SCOPE,
+        template="slo/exclude.html",
+        context=lambda now: (
+            {"slo": slo, "zone": timezone.get_current_timezone_name()} | _outlook(slo, form, now)
+        ),
+        back=reverse("slo_page", args=[name]),
+        refused=lambda error: notice(request, error.detail, slo),
+    )
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def count_again(request: PersonRequest, name: str, exclusion_id: int) -> HttpResponse:
+    slo = services.find(name)
+    exclusion = Exclusion.objects.filter(slo=slo, pk=exclusion_id).first()
+    if exclusion is None:
+        raise Http404
+    form = WhyForm(posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        reason = form.given("reason")
+        done = exclusions.remove(
+            name=name, exclusion_id=exclusion_id, reason=reason, actor=actor, now=now
+        )
+        return f"It counts again: {_moved(done)}."
+
+    return change(
+        request,
+        form,
+        carry_out,
+        scope=SCOPE,
+        template="slo/count_again.html",
+        context=lambda now: {"slo": slo, "exclusion": exclusion},
+        back=reverse("slo_page", args=[name]),
+        refused=lambda error: notice(request, error.detail, slo),
+    )
+
+
+def _outlook(slo: Slo, form: RuleForm, now: datetime) -> dict[str, Any]:
+    """What the span that is typed would do, as soon as it can be read."""
+    if not form.is_bound or not form.is_valid():
+        return {"outlook": None}
+    starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
+    if ends_at <= starts_at:
+        return {"outlook": None}
+    at, span = judged_at(now), (last_ended(starts_at), minute_of(ends_at))
+    return {
+        "outlook": budgets.outlook(slo, span, at),
+        "lasts": span[1] - span[0],
+        "is_future": span[0] >= at,
+    }
+
+
+def _moved(done: exclusions.Outcome) -> str:
+    before, after = done.before["remaining_ratio"], done.after["remaining_ratio"]
+    if before is None or after is None:
+        return "nothing is known of the budget"
+    return f"{share(before)} of the budget was left, {share(after)} is now"
+
+
+def _moment(text: str) -> str:
+    """A moment of a URL as the field wants it, in the person's own zone; nothing if it is none."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    if timezone.is_naive(at) or abs(at - timezone.now()) > timedelta(days=5000):
+        return ""
+    return f"{timezone.localtime(at):{TYPED}}"

@@ -1,0 +1,78 @@
+"""The figures of a page's plots, for its script to draw; the page has the same as tables."""
+
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.utils.timezone import localtime
+from django.views.decorators.http import require_GET
+
+from controlplane.core import durations
+from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.clock import db_now
+from slo.arithmetic.clock import MINUTE_SECONDS, last_ended
+from slo.arithmetic.objective import Objective
+from slo.judging import annotations, plots, wanted
+from slo.judging.annotations import Annotation
+from slo.models import Slo
+from slo.views import one, spans
+
+
+@signed_in
+@require_GET
+def slo_series(request: PersonRequest, name: str) -> HttpResponse:
+    """`plot=burn` (of a span) or `plot=budget` (of the period that ends now)."""
+    slo, now = one.find(name), db_now()
+    drawn = _budget(slo, last_ended(now)) if request.GET.get("plot") == "budget" else None
+    return JsonResponse(drawn or _burn(slo, spans.wanted(request.GET, now)))
+
+
+def _burn(slo: Slo, span: spans.Span) -> dict[str, Any]:
+    found = plots.burn(slo, span.first, span.last)
+    marks = annotations.of(slo, span.since, span.until)
+    return {
+        "times": [minute * MINUTE_SECONDS for minute in found.minutes],
+        "step": found.step * MINUTE_SECONDS,
+        "lines": [{"name": line.window, "values": line.rates} for line in found.lines],
+        "limits": _limits(wanted.objective(slo)),
+        "bands": [_band(mark) for mark in marks],
+    }
+
+
+def _budget(slo: Slo, last: int) -> dict[str, Any]:
+    found = plots.spent(slo, last)
+    span = spans.Span("", last - slo.window_days * 1440, last)
+    marks = annotations.of(slo, span.since, span.until)
+    return {
+        "times": [minute * MINUTE_SECONDS for minute in found.minutes],
+        "step": (found.minutes[1] - found.minutes[0]) * MINUTE_SECONDS if found.minutes else 0,
+        "lines": [{"name": "left", "values": found.left}],
+        "limits": [],
+        "bands": [_band(mark) for mark in marks],
+    }
+
+
+def _limits(objective: Objective) -> list[dict[str, Any]]:
+    """The rates that rules fire at, those that page first."""
+    ordered = sorted(objective.rules, key=lambda rule: (rule.severity != "page", -rule.burn_rate))
+    return [
+        {
+            "value": float(rule.burn_rate),
+            "severity": rule.severity,
+            "name": f"{rule.severity} × {rule.burn_rate.normalize():f}",
+        }
+        for rule in ordered
+    ]
+
+
+def _band(mark: Annotation) -> dict[str, Any]:
+    ended = None if mark.ends is None else int(mark.ends.timestamp())
+    until = "now" if mark.ends is None else f"{localtime(mark.ends):%-d %b %H:%M}"
+    lasted = "" if mark.ends is None else f", {durations.readable(mark.ends - mark.begins)}"
+    return {
+        "kind": mark.kind,
+        "label": mark.label,
+        "name": mark.name,
+        "said": f"{localtime(mark.begins):%-d %b %H:%M} to {until}{lasted}",
+        "from": int(mark.begins.timestamp()),
+        "to": ended,
+    }

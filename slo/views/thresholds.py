@@ -1,0 +1,170 @@
+"""The page of the threshold rules, and the forms that change one."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from controlplane.core import measures
+from controlplane.core.actors import Actor
+from controlplane.core.browser import PersonRequest, done, show, signed_in
+from controlplane.core.changes import change, posted
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.measures import Measure
+from slo.models import ThresholdRule
+from slo.objectives.permission import SCOPE, is_admin, require_admin
+from slo.thresholds import rules, services, standing
+from slo.views import live, threshold_form
+from slo.views.forms import WhyForm
+from slo.views.threshold_form import ThresholdForm
+
+FORM = "slo/thresholds_form.html"
+
+
+@signed_in
+@require_GET
+def thresholds_page(request: PersonRequest) -> HttpResponse:
+    """Every rule in words, and how it stood within the last ten seconds."""
+    now = db_now()
+    found = list(ThresholdRule.objects.order_by("-is_enabled", "name"))
+    stand = standing.stand(found, now)
+    context = {
+        "now": now,
+        "rules": stand,
+        "beyond": sum(one.firing_total for one in stand),
+        "may_change": is_admin(actor_of(request)),
+    }
+    return live.page(request, "thresholds", context)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def new(request: PersonRequest) -> HttpResponse:
+    """First what it is about, then the rest."""
+    require_admin(actor_of(request))
+    known = measures.find(request.GET.get("metric", ""))
+    if known is None:
+        context = {"measures": list(measures.registered().values())}
+        return show(request, "slo/thresholds_new.html", context)
+    form = ThresholdForm(posted(request), initial=threshold_form.initial(known[0]))
+    return _edit(request, None, known[0], form)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def edit(request: PersonRequest, name: str) -> HttpResponse:
+    require_admin(actor_of(request))
+    rule = _rule(name)
+    known = measures.find(rule.metric)
+    if known is None:
+        return _refused(request, f"{rule.metric} is measured by nobody here; remove the rule.")
+    form = ThresholdForm(posted(request), initial=threshold_form.initial_of(rule))
+    return _edit(request, rule, known[0], form)
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+def remove(request: PersonRequest, name: str) -> HttpResponse:
+    require_admin(actor_of(request))
+    rule = _rule(name)
+    form = WhyForm(posted(request))
+
+    def carry_out(actor: Actor, now: datetime) -> str:
+        services.remove(name=name, reason=form.given("reason"), actor=actor, now=now)
+        return f"{name} is removed; what is open of it ends within seconds."
+
+    return change(
+        request,
+        form,
+        carry_out,
+        scope=SCOPE,
+        template="slo/thresholds_remove.html",
+        context=lambda now: {
+            "rule": rule,
+            "sentence": rules.sentence(rule),
+            "open_alerts": standing.open_alerts([name]).get(name, 0),
+        },
+        back=reverse("thresholds_page"),
+        refused=lambda error: _refused(request, error.detail),
+    )
+
+
+def _edit(
+    request: PersonRequest, rule: ThresholdRule | None, measure: Measure, form: ThresholdForm
+) -> HttpResponse:
+    """Show the form, save what it says, or (`check`) only say what the rule would find now."""
+    actor, now = actor_of(request), db_now()
+    more: dict[str, Any] = {}
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        name = rule.name if rule else form.given("name").strip()
+        try:
+            if "check" in request.POST:
+                more["outlook"], status = _outlook(name, form, measure, now), 200
+            else:
+                return _save(request, name, rule, form, measure, actor, now)
+        except InvalidInput as error:
+            form.take(error.errors)
+        except Conflict as conflict:
+            more["refused"], status = conflict.detail, 409
+    here = reverse("threshold_edit", args=[rule.name]) if rule else reverse("threshold_new")
+    context = {
+        "form": form,
+        "rule": rule,
+        "measure": measure,
+        "here": here if rule else f"{here}?metric={measure.name}",
+        **threshold_form.choices(measure),
+        **more,
+    }
+    return show(request, FORM, context, status=status)
+
+
+def _save(
+    request: PersonRequest,
+    name: str,
+    rule: ThresholdRule | None,
+    form: ThresholdForm,
+    measure: Measure,
+    actor: Actor,
+    now: datetime,
+) -> HttpResponse:
+    """Nobody overwrites what somebody else saved since the form was opened."""
+    if rule is None:
+        services.require_new(name)
+    services.put(
+        name=name,
+        fields=form.asked(measure),
+        reason=form.given("reason"),
+        version=form.cleaned_data.get("version") if rule else None,
+        actor=actor,
+        now=now,
+    )
+    return done(request, f"{name} is saved; it is looked at within seconds.", _page())
+
+
+def _outlook(name: str, form: ThresholdForm, measure: Measure, now: datetime) -> standing.Stands:
+    """What the rule would find as things stand; nothing is saved. It may be turned off still."""
+    wanted = rules.checked(name, {**form.asked(measure), "enabled": True})
+    rule = ThresholdRule(name=name, changed_at=now)
+    rules.say(rule, wanted)
+    return standing.of(rule, now)
+
+
+def _rule(name: str) -> ThresholdRule:
+    rule = ThresholdRule.objects.filter(name=name).first()
+    if rule is None:
+        raise Http404
+    return rule
+
+
+def _refused(request: PersonRequest, detail: str) -> HttpResponse:
+    context = {"heading": "Nothing was changed", "detail": detail, "back": _page()}
+    return show(request, "slo/thresholds_notice.html", context, status=409)
+
+
+def _page() -> str:
+    return reverse("thresholds_page")

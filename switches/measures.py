@@ -1,0 +1,80 @@
+"""What switches offer to threshold rules: those that are engaged."""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from controlplane.core import measures
+from controlplane.core.canonical import timestamp
+from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
+from switches.models import Episode
+from switches.services import changes
+from switches.trips.history import PEOPLE
+
+SHELL = "shell:"
+"""What the name of whoever acts at the server's shell begins with."""
+TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
+
+
+def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
+    """One of each switch with an open episode, engaged or ramping: from engage to full release."""
+    rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
+    for episode in rows.order_by("switch_id"):
+        scope, _, key = episode.switch_id.partition(":")
+        yield Reading(
+            subject=episode.switch_id,
+            value=1,
+            beyond=asked.beyond(1),
+            samples=1,
+            said=_said(episode),
+            path=f"/switches/{scope}/{key}/",
+            evidence={
+                "engaged_by": _by(episode),
+                "engaged_at": timestamp(episode.engaged_at),
+                "reason": episode.reason,
+                "allow_percent": float(episode.allow_percent),
+            },
+            acknowledged_by=_known_to(episode),
+            thread=changes.subject(episode),
+            facts={
+                "owner": episode.switch.owner or None,
+                "runbook": episode.switch.runbook_url or None,
+                "to_do": TO_DO,
+            },
+        )
+
+
+def overdue(now: datetime) -> Collection[str]:
+    """Those that wait for a person by themselves."""
+    rows = Episode.objects.filter(ended_at__isnull=True, overdue_at__isnull=False)
+    return set(rows.values_list("switch_id", flat=True))
+
+
+def _said(episode: Episode) -> str:
+    how = f"lets {episode.allow_percent:g} % through" if episode.allow_percent else "is engaged"
+    return f"The kill switch {episode.switch_id} {how}, engaged by {_by(episode)}"
+
+
+def _by(episode: Episode) -> str:
+    return f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+
+
+def _known_to(episode: Episode) -> str:
+    """Who engaged it, unless that was a machine, or has acknowledged it since."""
+    is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
+    if is_shell or episode.engaged_by_type in PEOPLE:
+        return _by(episode)
+    return episode.acknowledged_by
+
+
+measures.register(
+    Measure(
+        name="switch_engaged",
+        title="Engaged switches",
+        unit=COUNT,
+        statistics=("now",),
+        about="One for each switch that is engaged or ramping.",
+        read=engaged,
+        comparisons=(ABOVE, AT_LEAST),
+        waiting=overdue,
+    )
+)

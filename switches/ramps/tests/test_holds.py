@@ -1,0 +1,177 @@
+"""A ramp does not go on while something is wrong with a service that it lets traffic back to."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Forbidden
+from controlplane.core.gates import holds
+from controlplane.core.jobs.models import Job
+from controlplane.core.models import Instance
+from switches.models import Ramp
+from switches.ramps import control
+from switches.ramps.tests.given import CHAT, GATED, begin, flows, look, say, somebody, state
+from switches.tests import outlet
+
+pytestmark = pytest.mark.django_db
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+PLAIN = [{"percent": 5, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 60}]
+OF_SLO = [
+    {"percent": 5, "dwell_seconds": 60},
+    {"percent": 100, "gates": [{"type": "slo", "slo": "core-latency"}]},
+]
+WHY = "core-latency burns its error budget 30 times as fast as it may"
+
+
+def checks(now, service="core", switch=CHAT, heard=timedelta(0)):
+    Instance.objects.create(
+        id=f"{service}/a1", service=service, heard_at=now - heard, checks={switch: {}}
+    )
+
+
+def hold(now, service="core", slos=(), key="alert:1"):
+    holds.place(key=key, service=service, slos=slos, why=WHY, path="/alerts/1/", now=now)
+
+
+def reason(ramp):
+    return Job.objects.get(pk=ramp.pk).hold_reason
+
+
+def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings):
+    outlet.configure(settings)
+    now = db_now()
+    ramp = begin(now, PLAIN)
+    checks(now)
+    hold(now)
+
+    look(now + 2 * MINUTE)
+    look(now + 2 * MINUTE + timedelta(seconds=1))
+
+    assert (state(ramp), flows()) == ("holding", 5)
+    assert reason(ramp) == f"Held: {WHY}."
+    assert [one.payload["said"] for one in outlet.told("ramp.held")] == [f"Held: {WHY}."]
+
+
+def test_it_goes_on_as_soon_as_nothing_holds_it():
+    now = db_now()
+    ramp = begin(now, PLAIN)
+    checks(now)
+    hold(now)
+    look(now + 2 * MINUTE)
+
+    assert holds.release(["alert:1", "alert:2"]) == 1
+    look(now + 3 * MINUTE)
+
+    assert (state(ramp), flows()) == ("running", 100)
+    assert reason(ramp) == ""
+
+
+def test_a_plan_with_a_gate_on_an_slo_of_the_service_holds_though_nobody_checks_the_switch():
+    now = db_now()
+    ramp = begin(now, OF_SLO)
+    hold(now, slos=["core-latency", "core-availability"])
+
+    look(now + 2 * MINUTE)
+
+    assert state(ramp) == "holding"
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [{"service": "billing"}, {"switch": "feature:other"}, {"heard": 2 * HOUR}],
+)
+def test_a_ramp_that_has_nothing_to_do_with_the_service_goes_on(stranger):
+    now = db_now()
+    begin(now, PLAIN)
+    checks(now, **stranger)
+    hold(now, slos=["billing-availability"])
+
+    look(now + 2 * MINUTE)
+
+    assert flows() == 100
+
+
+def test_it_holds_without_limit_and_time_without_data_begins_after_it():
+    now = db_now()
+    ramp = begin(now, GATED, expires_in="7d")
+    checks(now)
+    hold(now)
+    look(now + 2 * MINUTE)
+    Instance.objects.update(heard_at=now + DAY)
+
+    look(now + DAY)
+    assert state(ramp) == "holding"
+    holds.release(["alert:1"])
+    look(now + DAY + MINUTE)
+    assert Ramp.objects.get().blind_since == now + DAY + MINUTE
+    look(now + DAY + 2 * HOUR)
+
+    assert state(ramp) == "aborted"
+
+
+def test_a_gate_that_fails_takes_it_back_all_the_same():
+    now = db_now()
+    ramp = begin(now, GATED)
+    checks(now)
+    hold(now)
+    look(now + 2 * MINUTE)
+
+    say("fail", now + 3 * MINUTE)
+    look(now + 3 * MINUTE)
+
+    assert (state(ramp), flows()) == ("aborted", 0)
+
+
+def test_it_does_not_hold_before_its_dwell_is_over():
+    now = db_now()
+    ramp = begin(now, PLAIN)
+    checks(now)
+    hold(now)
+
+    look(now + timedelta(seconds=30))
+
+    assert state(ramp) == "running"
+
+
+def test_an_approver_may_let_it_go_on_in_spite_of_what_holds_it_and_nobody_else():
+    now = db_now()
+    ramp = begin(now, PLAIN)
+    checks(now)
+    hold(now)
+    look(now + 2 * MINUTE)
+    with pytest.raises(Forbidden):
+        control.advance(ramp_id=ramp.pk, reason=WHY, actor=somebody(), now=now + 3 * MINUTE)
+
+    approver = somebody("approver", "ann")
+    control.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
+
+    assert flows() == 100
+
+
+def test_whoever_asked_for_it_lets_nothing_flow_alone_while_something_holds_it():
+    now = db_now()
+    approver = somebody("approver", "ann")
+    ramp = begin(now, PLAIN, switch="segment:finance", by=approver)
+    checks(now, switch="segment:finance")
+    hold(now)
+    look(now + 2 * MINUTE)
+    assert state(ramp) == "holding"
+
+    with pytest.raises(Forbidden, match="second"):
+        control.advance(ramp_id=ramp.pk, reason=WHY, actor=approver, now=now + 3 * MINUTE)
+
+
+def test_two_that_hold_it_are_both_named_and_one_key_holds_once():
+    now = db_now()
+    ramp = begin(now, PLAIN)
+    checks(now)
+    hold(now)
+    hold(now + MINUTE)
+    hold(now + MINUTE, key="alert:2")
+
+    look(now + 2 * MINUTE)
+
+    assert len(holds.standing()) == 2
+    assert reason(ramp) == f"Held: {WHY}; {WHY}."

@@ -1,0 +1,79 @@
+"""Engaged switches, as threshold rules see them."""
+
+import pytest
+
+from controlplane.core.actors import Actor, system
+from controlplane.core.clock import db_now
+from controlplane.core.measures import Asked
+from controlplane.core.people.roles import ALL_SCOPES, Role
+from switches import measures, services
+from switches.tests.screens import engaged, overdue, released
+
+pytestmark = pytest.mark.django_db
+
+ANY = Asked("now", ">", 0)
+MONITOR = Actor(type="token", name="monitor", role=Role.OPERATOR, scopes=ALL_SCOPES)
+
+
+def seen():
+    return {one.subject: one for one in measures.engaged(ANY, db_now())}
+
+
+def stop(actor, key):
+    services.engage(
+        scope="segment",
+        key=key,
+        actor=actor,
+        reason="5xx on completions since 02:10, INC-4411",
+        expires_in="24h",
+        now=db_now(),
+    )
+
+
+def test_every_engaged_switch_is_one_with_its_page_and_thread():
+    user = engaged("segment:finance")
+    engaged("feature:search", by=user)
+
+    found = seen()
+
+    assert set(found) == {"segment:finance", "feature:search"}
+    one = found["segment:finance"]
+    assert (one.value, one.beyond, one.samples) == (1, True, 1)
+    assert one.path == "/switches/segment/finance/"
+    assert one.thread.startswith("episode:")
+    assert one.said == "The kill switch segment:finance is engaged, engaged by user:kim"
+
+
+def test_one_that_is_released_is_none():
+    engaged("segment:finance")
+    released("segment:finance")
+
+    assert seen() == {}
+
+
+def test_whoever_engaged_it_knows_of_it_unless_that_was_a_machine():
+    engaged("segment:by-person")
+    stop(MONITOR, "by-token")
+    stop(system("srm"), "by-house")
+    stop(system("shell:root"), "by-shell")
+
+    assert {name: one.acknowledged_by for name, one in seen().items()} == {
+        "segment:by-person": "user:kim",
+        "segment:by-token": "",
+        "segment:by-house": "",
+        "segment:by-shell": "system:shell:root",
+    }
+
+
+def test_whoever_acknowledges_the_switch_knows_of_it():
+    stop(MONITOR, "finance")
+    services.acknowledge(scope="segment", key="finance", actor=system("kim"), now=db_now())
+
+    assert seen()["segment:finance"].acknowledged_by == "system:kim"
+
+
+def test_those_that_are_overdue_wait_by_themselves():
+    engaged("segment:fresh")
+    overdue("segment:late")
+
+    assert measures.overdue(db_now()) == {"segment:late"}
