@@ -452,10 +452,6 @@ class Migration(migrations.Migration):
                 to="slo.thresholdrule",
             ),
         ),
-        migrations.AddIndex(
-            model_name="sample",
-            index=models.Index(fields=["minute"], name="sample_by_minute"),
-        ),
         migrations.AddConstraint(
             model_name="series",
             constraint=models.UniqueConstraint(

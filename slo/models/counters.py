@@ -122,9 +122,6 @@ class Sample(models.Model):
     good = ArrayField(models.FloatField())
     total = ArrayField(models.FloatField())
 
-    class Meta:
-        indexes = [models.Index(fields=["minute"], name="sample_by_minute")]
-
     def __str__(self) -> str:
         return f"{self.series_id}@{self.minute}"
 

@@ -10,7 +10,6 @@ from django.db import transaction
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.live.notes import changed
 from slo.models import ThresholdRule
 from slo.objectives.permission import require_admin
 from slo.thresholds import rules
@@ -50,7 +49,6 @@ def put(
             rule.version += 1
             rule.changed_at = now
             rule.save()
-        changed("slo", rule.name)
         audit.record(
             actor=actor,
             action="threshold.created" if before is None else "threshold.changed",
@@ -74,7 +72,6 @@ def remove(*, name: str, reason: str = "", actor: Actor, now: datetime) -> Thres
         pk = rule.pk
         rule.delete()
         rule.pk = pk
-        changed("slo", rule.name)
         audit.record(
             actor=actor,
             action="threshold.removed",

@@ -141,7 +141,8 @@ def test_dry_run_counts_nothing(api: Api, sli: Sli) -> None:
 
 
 def test_ten_thousand_points_fit_into_a_request(api: Api, sli: Sli) -> None:
-    points = [point(n, n, 60, source=f"host-{n}", boot="b" * 36) for n in range(10_000)]
+    at = point(0, 0, 60)["at"]
+    points = [{**point(n, n, source=f"host-{n}", boot="b" * 36), "at": at} for n in range(10_000)]
 
     answer = api.post("/sli/", {"points": points})
 

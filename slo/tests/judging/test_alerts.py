@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.errors import Conflict, Forbidden, NotFound
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox import wordings
 from slo.arithmetic.clock import end_of
@@ -185,6 +185,15 @@ def test_what_has_resolved_or_never_was_can_not_be_acknowledged_nor_by_anybody()
 
     with pytest.raises(Conflict):
         alerts.acknowledge(alert_id=pk, actor=OPERATOR, now=AT + 3 * MINUTE)
+
+
+def test_a_comment_that_can_not_be_read_is_refused_and_nothing_is_acknowledged():
+    settle(firing())
+
+    with pytest.raises(InvalidInput, match="comment"):
+        alerts.acknowledge(alert_id=alert().pk, actor=OPERATOR, now=AT, comment="fine \u202egpj")
+
+    assert alert().acknowledged_at is None
 
 
 def test_an_alert_has_a_runbook_of_ours_if_its_slo_names_none():
