@@ -30,7 +30,8 @@ log = structlog.get_logger(__name__)
 
 
 def turn(now: datetime) -> int:
-    """Judge every minute that is due and was not judged yet, in order; returns how many that was.
+    """Judge every minute that is due and was not judged yet, in order; returns how many that was,
+    or nothing while there is no SLO.
 
     What was missed opens and resolves alerts, but only what still fires in the last minute is told
     of one by one, and acted upon.
@@ -78,7 +79,7 @@ def _judge(minute: int, now: datetime, *, is_last: bool) -> bool | None:
         Turn.objects.filter(minute__lt=minute - KEPT).delete()
     claimed.slos, claimed.took_ms = len(seen), (time.monotonic() - began) * 1000
     claimed.save(update_fields=["slos", "took_ms"])
-    return True
+    return bool(seen)
 
 
 @transaction.atomic
