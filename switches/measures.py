@@ -6,10 +6,10 @@ from datetime import datetime
 from controlplane.core import measures
 from controlplane.core.canonical import timestamp
 from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
-from switches.models import Episode
+from switches.models import Episode, Trip
 from switches.services import changes
-from switches.trips.history import PEOPLE
 
+KNOWING = ("user", "slack", "token")
 SHELL = "shell:"
 """What the name of whoever acts at the server's shell begins with."""
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
@@ -18,6 +18,11 @@ TO_DO = "See what stopped it and whether that is over; release it or acknowledge
 def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
     """One of each switch with an open episode, engaged or ramping: from engage to full release."""
     rows = Episode.objects.filter(ended_at__isnull=True).select_related("switch")
+    tripped = set(
+        Trip.objects.filter(outcome=Trip.Outcome.TRIPPED, episode__ended_at__isnull=True)
+        .order_by()
+        .values_list("episode_id", flat=True)
+    )
     for episode in rows.order_by("switch_id"):
         scope, _, key = episode.switch_id.partition(":")
         yield Reading(
@@ -33,7 +38,7 @@ def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
                 "reason": episode.reason,
                 "allow_percent": float(episode.allow_percent),
             },
-            acknowledged_by=_known_to(episode),
+            acknowledged_by=_known_to(episode, by_trip=episode.pk in tripped),
             thread=changes.subject(episode),
             facts={
                 "owner": episode.switch.owner or None,
@@ -58,10 +63,11 @@ def _by(episode: Episode) -> str:
     return f"{episode.engaged_by_type}:{episode.engaged_by_name}"
 
 
-def _known_to(episode: Episode) -> str:
-    """Who engaged it, unless that was a machine, or has acknowledged it since."""
+def _known_to(episode: Episode, *, by_trip: bool) -> str:
+    """Who engaged it, unless the house or a monitor did, or has acknowledged it since. A token that
+    engages says what somebody has asked of it."""
     is_shell = episode.engaged_by_type == "system" and episode.engaged_by_name.startswith(SHELL)
-    if is_shell or episode.engaged_by_type in PEOPLE:
+    if not by_trip and (is_shell or episode.engaged_by_type in KNOWING):
         return _by(episode)
     return episode.acknowledged_by
 

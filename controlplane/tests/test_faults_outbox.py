@@ -12,6 +12,8 @@ from controlplane.tests.installation import running, until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 REASON = "provider outage, 5xx on completions since 02:10"
+WARMING = 15
+"""Engagements before any is timed: the first ones load what they need, in each process."""
 
 
 @pytest.fixture
@@ -50,6 +52,8 @@ def test_slack_that_hangs_delays_no_toggle(installation, client, slack):
     slack.always = "hang"
     engage(client, "first")
     until(lambda: slack.requests, 10, installation.said)
+    for number in range(WARMING):
+        engage(client, f"warm{number}")
 
     seconds = []
     for number in range(30):
@@ -63,7 +67,7 @@ def test_slack_that_hangs_delays_no_toggle(installation, client, slack):
     slack.always = "ok"
     everything_sent = lambda: {state for state, _ in outbox(installation)} == {"sent"}  # noqa: E731
     until(everything_sent, 120, lambda: outbox(installation))
-    assert len(slack.messages) == 31
+    assert len(slack.messages) == 1 + WARMING + 30
 
 
 def test_a_message_goes_out_at_once_and_not_at_the_next_tick(installation, client, slack):

@@ -8,6 +8,7 @@ from controlplane.core.measures import Asked
 from controlplane.core.people.roles import ALL_SCOPES, Role
 from switches import measures, services
 from switches.tests.screens import engaged, overdue, released
+from switches.trips import services as trips
 
 pytestmark = pytest.mark.django_db
 
@@ -59,14 +60,28 @@ def test_whoever_engaged_it_knows_of_it_unless_that_was_a_machine():
 
     assert {name: one.acknowledged_by for name, one in seen().items()} == {
         "segment:by-person": "user:kim",
-        "segment:by-token": "",
+        "segment:by-token": "token:monitor",
         "segment:by-house": "",
         "segment:by-shell": "system:shell:root",
     }
 
 
+def test_what_a_monitor_tripped_nobody_knows_of_although_its_token_is_somebodys():
+    trips.trip(
+        switch="experiment:ranking-v2",
+        source="srm",
+        fingerprint="srm-1",
+        reason="Sample ratio mismatch, p below 0.0001 over 20,000 users",
+        evidence={"p": 0.00001},
+        actor=MONITOR,
+        now=db_now(),
+    )
+
+    assert seen()["experiment:ranking-v2"].acknowledged_by == ""
+
+
 def test_whoever_acknowledges_the_switch_knows_of_it():
-    stop(MONITOR, "finance")
+    stop(system("srm"), "finance")
     services.acknowledge(scope="segment", key="finance", actor=system("kim"), now=db_now())
 
     assert seen()["segment:finance"].acknowledged_by == "system:kim"
