@@ -1,6 +1,7 @@
 """The web process: the data plane in front, Django behind it, a gate between them, and sockets."""
 
 import os
+from importlib import import_module
 from typing import cast
 
 from django.core.asgi import get_asgi_application
@@ -14,6 +15,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 os.environ.setdefault("DATABASE_POOL", "16")
 _django = cast("ASGIApplication", get_asgi_application())
 autodiscover_modules("topics")
+# Else the first request for a page loads all of them on the event loop, and holds up every poll.
+import_module("controlplane.urls")
 
 from controlplane.beside import Web  # noqa: E402 - Django has to be set up first
 from controlplane.core import health, metrics  # noqa: E402

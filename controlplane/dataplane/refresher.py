@@ -105,11 +105,12 @@ class Refresher:
             )
             self._take(contents, asked_at)
             head = contents.head
+        # Before the age becomes young again: who sees that must see too why.
+        self._found()
         if state.is_lagging(head):
             self._lags(head)
         else:
             self._keeps_up(head, asked_at)
-        self._found()
         self.tried.set()
 
     def _keeps_up(self, head: Head, asked_at: float) -> None:

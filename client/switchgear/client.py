@@ -1,0 +1,251 @@
+"""The client: what a service holds, and asks."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from switchgear import lifecycle
+from switchgear.clock import ConsoleClock, SystemTime, Time
+from switchgear.deciding.evaluate import Decision
+from switchgear.deciding.memory import Memory
+from switchgear.following.announcer import Announcer, Callback
+from switchgear.following.courier import Courier
+from switchgear.following.disk import Disk
+from switchgear.following.follower import Follower
+from switchgear.guards import Guard, KeyOf, Keys, Unknown
+from switchgear.seed import Query, told
+from switchgear.settings import (
+    Settings,
+    default_state_dir,
+    from_environment,
+    own_instance,
+    read_forced,
+)
+from switchgear.sli import SLI, Indicators
+from switchgear.status import Status
+
+log = logging.getLogger("switchgear")
+
+
+class Switchgear:
+    """Asks what may still be done: in memory, within a microsecond, and never in vain.
+
+    Two daemon threads keep it up to date; nothing that a console does or fails to do is raised into
+    the service. `url` and `token` (scope `switches:read`, and `report:write` for reports) are the
+    console's; without a `url` nothing is engaged but what is forced. `service` and `instance` name
+    this process on its screens. The last good snapshot is kept in `state_dir`, None for nowhere.
+    `force_engaged` are switch ids that block whatever the console says, beside those of
+    `SWITCHGEAR_FORCE_ENGAGED`. Raises :class:`ValueError` for arguments that can't be.
+    """
+
+    def __init__(
+        self,
+        url: str | None,
+        token: str = "",
+        *,
+        service: str = "unnamed",
+        instance: str | None = None,
+        state_dir: str | os.PathLike[str] | Literal["default"] | None = "default",
+        force_engaged: Iterable[str] = (),
+        stream: bool = True,
+        reports: bool = True,
+        time: Time | None = None,
+    ) -> None:
+        kept = default_state_dir() if state_dir == "default" else state_dir
+        forced = read_forced(os.environ.get("SWITCHGEAR_FORCE_ENGAGED", ""))
+        self._settings = Settings(
+            url=url,
+            token=token,
+            service=service,
+            instance=instance or own_instance(),
+            own_name=not instance,
+            state_dir=None if kept is None or url is None else Path(kept),
+            forced=forced | read_forced(force_engaged),
+            stream=stream,
+            reports=reports,
+        )
+        self._memory = Memory(ConsoleClock(time or SystemTime()), self._settings.forced)
+        self._indicators = Indicators()
+        self._announcer = Announcer(self._memory)
+        self._closed = False
+        if self._settings.forced:
+            log.warning("switchgear: forced engaged: %s", ", ".join(sorted(self._settings.forced)))
+        self._wire()
+        self._disk.restore(self._memory)
+        lifecycle.register(self)
+        self._start()
+
+    @classmethod
+    def from_env(cls, **arguments: Any) -> Self:
+        """A client by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN`, `SWITCHGEAR_SERVICE` and so on;
+        `arguments` go before them. Without a URL it has no console, and says so in the log."""
+        found = {**from_environment(os.environ), **arguments}
+        if found.get("url") is None:
+            log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
+        return cls(**found)
+
+    def allowed(
+        self,
+        *,
+        segment: str | None = None,
+        feature: str | None = None,
+        experiments: str | Iterable[str] = (),
+        targeting_key: str | None = None,
+    ) -> bool:
+        """May this call go on? No I/O, no lock; never raises. Several experiments go in a tuple."""
+        try:
+            cell = self._memory.cells[segment, feature, experiments]
+        except (KeyError, TypeError):
+            return self._memory.decide(segment, feature, experiments, targeting_key).allowed
+        answer = cell.answer
+        if answer is None:
+            return self._memory.decide(segment, feature, experiments, targeting_key).allowed
+        cell.tick()
+        return answer
+
+    def check(
+        self,
+        *,
+        segment: str | None = None,
+        feature: str | None = None,
+        experiments: str | Iterable[str] = (),
+        targeting_key: str | None = None,
+    ) -> Decision:
+        """As :meth:`allowed`, with the switch that decided and the reason somebody gave."""
+        try:
+            cell = self._memory.cells[segment, feature, experiments]
+        except (KeyError, TypeError):
+            return self._memory.decide(segment, feature, experiments, targeting_key)
+        decision = cell.decision
+        if decision is None:
+            return self._memory.decide(segment, feature, experiments, targeting_key)
+        cell.tick()
+        return decision
+
+    def check_allowed(self, query: Query) -> tuple[bool, str | None]:
+        """As :meth:`check` for a query that has a `segment` with a department, an `intent` and
+        `experiments`; the second value is what a user may be told."""
+        return told(query, self.check)
+
+    def guard(
+        self,
+        *,
+        segment: Keys = None,
+        feature: Keys = None,
+        experiments: Keys = (),
+        targeting_key: KeyOf = None,
+        unknown: Unknown = "allow",
+    ) -> Guard:
+        """A decorator and a context manager: what it guards runs only while it is allowed, else
+        :class:`SwitchEngaged` is raised."""
+        return Guard(
+            self.check,
+            segment=segment,
+            feature=feature,
+            experiments=experiments,
+            targeting_key=targeting_key,
+            unknown=unknown,
+        )
+
+    def on_change(self, callback: Callback, *switches: str) -> Callable[[], None]:
+        """Call `callback(change)` after each change of these switches, or of any; returns what ends
+        that. On a thread of its own, or as a task of the event loop that runs now, for a coroutine
+        function. What it raises is logged."""
+        return self._announcer.add(callback, switches)
+
+    def sli(self, name: str) -> SLI:
+        """Counts good events of all events for the console's SLO of that name."""
+        return self._indicators.get(name)
+
+    def wait_ready(self, seconds: float = 5.0) -> bool:
+        """Wait until the console has said what is engaged; False if it has not within `seconds`.
+        Not needed: until then the last good snapshot counts."""
+        return self._follower.heard.wait(seconds)
+
+    async def ready(self, seconds: float = 5.0) -> bool:
+        """As :meth:`wait_ready`, for asyncio."""
+        return await asyncio.to_thread(self.wait_ready, seconds)
+
+    def status(self) -> Status:
+        """How this client stands, for a health page or a log."""
+        memory, settings, follower = self._memory, self._settings, self._follower
+        snapshot = memory.snapshot
+        memory.counted()
+        return Status(
+            service=settings.service,
+            instance=settings.instance,
+            source=follower.source,
+            way=follower.way,
+            epoch=None if snapshot is None else snapshot.epoch,
+            version=None if snapshot is None else snapshot.version,
+            age_seconds=follower.age_seconds(),
+            error=follower.error,
+            stopped=len(memory.view.entries),
+            forced=tuple(sorted(memory.forced)),
+            unknown=memory.counts.unknown,
+            dropped=memory.counts.dropped,
+            unreported=self._courier.unreported,
+        )
+
+    def close(self, seconds: float = 2.0) -> None:
+        """End the threads after a last report, within `seconds`. Its answers stay as they are."""
+        if self._closed:
+            return
+        self._closed = True
+        lifecycle.forget(self)
+        self._follower.stop()
+        self._courier.stop(seconds)
+        self._follower.join(seconds)
+        self._announcer.stop()
+
+    async def aclose(self, seconds: float = 2.0) -> None:
+        """As :meth:`close`, for asyncio."""
+        await asyncio.to_thread(self.close, seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _wire(self) -> None:
+        self._disk = Disk(self._settings)
+        self._courier = Courier(self._settings, self._memory, self._indicators)
+        self._follower = Follower(self._settings, self._memory, self._disk, self._courier)
+
+    def _start(self) -> None:
+        if self._settings.url is not None and not self._closed:
+            self._courier.start()
+            self._follower.start()
+
+    def _after_fork(self) -> object:
+        """In a child: go on under a name of our own, with threads, counts and connections of our
+        own. Returns what was the parent's, whose locks may be held by threads that are not here."""
+        parents = (self._courier, self._follower)
+        self._settings = self._settings.for_child()
+        self._memory.after_fork()
+        self._indicators.after_fork()
+        self._announcer.after_fork()
+        self._wire()
+        self._start()
+        return parents

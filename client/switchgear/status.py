@@ -1,0 +1,32 @@
+"""How a client stands: for a health page, a log line, or whoever wonders at 3 a.m."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Source = Literal["none", "disk", "console"]
+Way = Literal["offline", "starting", "stream", "held", "poll", "down"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """`source`: where the snapshot in force came from. `way`: how the console is followed now.
+
+    `age_seconds`: since the console last confirmed that snapshot, None if it never did here.
+    `error`: why the last try failed, None if it did not. `stopped`: how many switches are engaged or
+    ramping. `unknown` counts the calls of which nothing was known, `dropped` those not counted for
+    want of room, `unreported` the reports that failed.
+    """
+
+    service: str
+    instance: str
+    source: Source
+    way: Way
+    epoch: str | None
+    version: int | None
+    age_seconds: float | None
+    error: str | None
+    stopped: int
+    forced: tuple[str, ...]
+    unknown: int
+    dropped: int
+    unreported: int
