@@ -50,16 +50,16 @@ class ConsoleClock:
     def heard(self, date: str | None, asked_at: float, answered_at: float) -> None:
         """Take over a `Date` header of an answer; the two moments are on the monotonic clock.
 
-        One that can't be read is left aside, as is an answer that took too long to say much.
+        One that can't be read is left aside. An answer that was held says the time at its end.
         """
         try:
             theirs = parsedate_to_datetime(date or "").timestamp() + 0.5
         except (ValueError, TypeError, OverflowError, IndexError):
             return
-        ahead = theirs - (asked_at + answered_at) / 2
-        blurred = (answered_at - asked_at) / 2 + TOLERANCE_SECONDS
+        blur = min(answered_at - asked_at, TOLERANCE_SECONDS) / 2
+        ahead = theirs - (answered_at - blur)
         with self._lock:
-            if not self._heard or abs(ahead - self._ahead) > blurred:
+            if not self._heard or abs(ahead - self._ahead) > TOLERANCE_SECONDS + blur:
                 self._ahead, self._heard = ahead, True
 
     def after_fork(self) -> None:

@@ -21,6 +21,8 @@ MOST_EPOCHS = 1000
 MOST_COMPLAINTS = 20
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
 
+_LASTING = (str, tuple, frozenset, type(None))
+
 log = logging.getLogger("switchgear")
 
 Key = tuple[object, object, object]
@@ -177,8 +179,8 @@ class Memory:
     def _keep(
         self, view: View, segment: object, feature: object, experiments: object, cell: Cell
     ) -> None:
-        # An iterator is used up by the first look: another one at its address is another question.
-        if not isinstance(experiments, str | tuple | frozenset | None):
+        # An iterator, say, is used up by the first look.
+        if not all(isinstance(each, _LASTING) for each in (segment, feature, experiments)):
             return
         with self._lock:
             if view is not self.view:
