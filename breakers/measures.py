@@ -11,39 +11,37 @@ from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, RATIO, Measure
 CALLS = (timedelta(minutes=1), MINUTES_KEPT)
 """Windows of calls: as long as minutes are kept."""
 
-measures.register(
-    Measure(
-        name="timeout_rate",
-        title="Timeout rate",
-        unit=RATIO,
-        statistics=("rate",),
-        about="Of the calls of a dependency, those that timed out.",
-        read=rates.timeouts,
-        windows=CALLS,
+for name, title, about, read in (
+    (
+        "timeout_rate",
+        "Timeout rate",
+        "Of the calls of a dependency, those that timed out.",
+        rates.timeouts,
+    ),
+    (
+        "retry_rate",
+        "Retry rate",
+        "Of the calls of a dependency, those that were repeats.",
+        rates.retries,
+    ),
+    (
+        "fallback_rate",
+        "Fallback rate",
+        "Of what was asked of a dependency, what was answered by its fallback.",
+        rates.fallbacks,
+    ),
+):
+    measures.register(
+        Measure(
+            name=name,
+            title=title,
+            unit=RATIO,
+            statistics=("rate",),
+            about=about,
+            read=read,
+            windows=CALLS,
+        )
     )
-)
-measures.register(
-    Measure(
-        name="retry_rate",
-        title="Retry rate",
-        unit=RATIO,
-        statistics=("rate",),
-        about="Of the calls of a dependency, those that were repeats.",
-        read=rates.retries,
-        windows=CALLS,
-    )
-)
-measures.register(
-    Measure(
-        name="fallback_rate",
-        title="Fallback rate",
-        unit=RATIO,
-        statistics=("rate",),
-        about="Of what was asked of a dependency, what was answered by its fallback.",
-        read=rates.fallbacks,
-        windows=CALLS,
-    )
-)
 measures.register(
     Measure(
         name="breaker_open",

@@ -86,11 +86,13 @@ def needed(objective: Objective, at: int) -> set[int]:
 
 def _between(start: int, end: int, counts: Counts) -> tuple[Exact, Exact, int]:
     earlier, later = counts(start), counts(end)
-    good = _exact(later.good) - _exact(earlier.good)
-    total = _exact(later.total) - _exact(earlier.total)
-    return total - good, total, later.covered - earlier.covered
+    total = _difference(later.total, earlier.total)
+    bad = total - _difference(later.good, earlier.good)
+    return bad, total, later.covered - earlier.covered
 
 
-def _exact(counter: float) -> Exact:
-    """The very number that a counter stands for, so that no difference is rounded."""
-    return int(counter) if counter.is_integer() else Fraction(counter)
+def _difference(later: float, earlier: float) -> Exact:
+    """Exactly that of the very numbers which two counters stand for."""
+    if later.is_integer() and earlier.is_integer():
+        return int(later) - int(earlier)
+    return Fraction(later) - Fraction(earlier)
