@@ -15,10 +15,11 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run test lint bench e2e faults lock clean unsound
+.PHONY: help run demo test lint bench e2e faults lock clean unsound
 
 help:
 	@echo 'make run      the whole installation on http://127.0.0.1:$${PORT:-8000}/'
+	@echo 'make demo     the same with three sample services, and faults to watch'
 	@echo 'make test     the test suite (ARGS= for pytest)'
 	@echo 'make faults   tests that kill real processes    make e2e    tests in a browser'
 	@echo 'make lint     every checker                     make bench  the benchmarks'
@@ -27,6 +28,10 @@ help:
 run: .venv/.stamp-run
 	@$(LIBRARIES)
 	@exec $(SUPERVISOR) run
+
+demo: .venv/.stamp-run
+	@$(LIBRARIES)
+	@exec $(SUPERVISOR) demo
 
 test: .venv/.stamp-dev
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -n 2 $(ARGS)
@@ -40,7 +45,7 @@ e2e: .venv/.stamp-dev
 	@$(LIBRARIES)
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -m e2e $(ARGS)
 
-bench: .venv/.stamp-run
+bench: .venv/.stamp-dev
 	@exec $(SUPERVISOR) exec -- $(PY) bench/run.py $(ARGS)
 
 # `check --deploy` judges the settings of a real deployment, so it gets those.

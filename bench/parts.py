@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import (
+    asking,
     coldstart,
     console,
     fanout,
@@ -189,6 +190,15 @@ def dead_letters(setting: Setting, table: Table) -> None:
         letters.clear()
 
 
+def client(setting: Setting, table: Table) -> None:
+    """What a question costs a service, beside other libraries."""
+    asking.lay()
+    token = ground.make_token("switches:read", "report:write")
+    with running(PLANE, core=setting.core, loop=setting.loop) as plane:
+        table.asking(asking.measure(plane, token, setting.rounds, setting.seconds))
+
+
+WITH_WRK = {"rows", "many"}
 PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "rows": rows,
     "commits": commits,
@@ -202,4 +212,5 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "points": points,
     "judging": judging,
     "letters": dead_letters,
+    "client": client,
 }

@@ -1,8 +1,8 @@
 """`make bench`: the data plane against bare ASGI applications, in one run on one server core.
 
-Needs wrk, and DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL of services that may be thrown away.
-The servers are held to one core and the load to another. Rounds alternate, so that a busy neighbour
-disturbs them alike, and medians count. `--only streams,storm` runs some parts alone.
+Needs DATABASE_URL, DATABASE_OWNER_URL and REDIS_URL of services that may be thrown away, and wrk
+for some parts. The servers are held to one core and the load to another. Rounds alternate, so that
+a busy neighbour disturbs them alike, and medians count. `--only streams,storm` runs some parts.
 """
 
 import argparse
@@ -24,7 +24,8 @@ DESCRIPTORS = 16_384
 
 def main() -> int:
     options = _options()
-    load.require_wrk()
+    if parts.WITH_WRK & set(options.only):
+        load.require_wrk()
     _raise_descriptors()
     server_core, load_core = _cores()
     os.sched_setaffinity(0, {load_core})

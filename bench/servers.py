@@ -63,6 +63,10 @@ class Server:
                 return
         raise SystemExit("bench: the server does not come to rest")
 
+    def pids(self) -> list[int]:
+        """Of all its processes."""
+        return [self.pid, *self._workers()]
+
     def _workers(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
         return [int(child) for child in children.split()]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from bench.asking import Asking
 from bench.coldstart import ColdStart
 from bench.delays import Delays
 from bench.fanout import Spread
@@ -24,6 +25,9 @@ MOST_WRITES = 1.01
 JUDGED_SECONDS = {(1_000, 1): 0.25, (1_000, 30): 0.25, (10_000, 1): 3.0}
 """By the number of SLOs and the days of their history."""
 HISTORY_FACTOR = 1.5
+FASTER = 5.0
+"""How many times as fast as the fastest other library."""
+DISTURBED_FACTOR = 1.25
 NEAR = 0.9
 """A load process that keeps its core this busy may be the one that is measured."""
 
@@ -159,6 +163,26 @@ class Table:
         self._line("all read into the index", *cells, target=in_time)
         bounded = (f"< {MOST_GROWTH_MIB:.0f} MiB", seen.growth_mib < MOST_GROWTH_MIB)
         self._line("the server grew by", "", "", f"{seen.growth_mib:.0f}", target=bounded)
+
+    def asking(self, seen: Asking) -> None:
+        """A question of a service; ratios are to ours. A dict in a function is no library."""
+        _head("1,000 engaged, half of the questions for them", "µs", "ratio")
+        micros = dict(seen.micros)
+        ours = micros.pop("switchgear")
+        floor = "a dict in a function"
+        fastest = min(took for name, took in micros.items() if name != floor)
+        enough = _at_least(fastest / ours, FASTER)
+        self._line("switchgear, allowed()", f"{ours:.2f}", "1.0", target=enough)
+        for name, took in sorted(micros.items(), key=lambda each: each[1]):
+            self._line(name, f"{took:.2f}", f"{took / ours:.1f}")
+        for name, took in (("check()", seen.check), ("a ramping switch, by user", seen.ramping)):
+            self._line(f"switchgear, {name}", f"{took:.2f}", f"{took / ours:.1f}")
+        _head("one allowed(), with the time of looking", "p50 µs", "p99 µs", "worst µs", "ratio")
+        self._line("the console is well", *(f"{each:.2f}" for each in seen.honest))
+        ratio = seen.hanging[1] / seen.honest[1]
+        still = (f"≤ {DISTURBED_FACTOR}", ratio <= DISTURBED_FACTOR)
+        cells = (*(f"{each:.2f}" for each in seen.hanging), f"{ratio:.2f}")
+        self._line("the console hangs", *cells, target=still)
 
     def _line(self, name: str, *cells: str, target: tuple[str, bool] | None = None) -> None:
         wanted, held = target or ("", True)

@@ -11,6 +11,7 @@ streams are in :mod:`switchgear.dlq`, what tests need in :mod:`switchgear.testin
 
 from switchgear.client import Switchgear
 from switchgear.deciding.evaluate import Decision
+from switchgear.following.announcer import Change
 from switchgear.guards import SwitchEngaged
 from switchgear.status import Status
 
@@ -18,4 +19,4 @@ __version__ = "0.2.0"
 
 from_env = Switchgear.from_env
 
-__all__ = ["Decision", "Status", "SwitchEngaged", "Switchgear", "from_env"]
+__all__ = ["Change", "Decision", "Status", "SwitchEngaged", "Switchgear", "from_env"]

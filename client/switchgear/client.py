@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -164,7 +165,8 @@ class Switchgear:
     def wait_ready(self, seconds: float = 5.0) -> bool:
         """Wait until the console has said what is engaged; False if it has not within `seconds`.
         Not needed: until then the last good snapshot counts."""
-        return self._follower.heard.wait(seconds)
+        heard = self._follower.heard
+        return heard.is_set() if self._settings.url is None else heard.wait(seconds)
 
     async def ready(self, seconds: float = 5.0) -> bool:
         """As :meth:`wait_ready`, for asyncio."""
@@ -187,7 +189,7 @@ class Switchgear:
             stopped=len(memory.view.entries),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
-            dropped=memory.counts.dropped,
+            dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,
             unreported=self._courier.unreported,
         )
 
@@ -197,9 +199,10 @@ class Switchgear:
             return
         self._closed = True
         lifecycle.forget(self)
+        until = monotonic() + seconds
         self._follower.stop()
         self._courier.stop(seconds)
-        self._follower.join(seconds)
+        self._follower.join(until - monotonic())
         self._announcer.stop()
 
     async def aclose(self, seconds: float = 2.0) -> None:
@@ -238,14 +241,12 @@ class Switchgear:
             self._courier.start()
             self._follower.start()
 
-    def _after_fork(self) -> object:
+    def _after_fork(self) -> None:
         """In a child: go on under a name of our own, with threads, counts and connections of our
-        own. Returns what was the parent's, whose locks may be held by threads that are not here."""
-        parents = (self._courier, self._follower)
+        own."""
         self._settings = self._settings.for_child()
         self._memory.after_fork()
         self._indicators.after_fork()
         self._announcer.after_fork()
         self._wire()
         self._start()
-        return parents

@@ -40,7 +40,7 @@ class ConsoleClock:
 
     def __init__(self, time: Time) -> None:
         self.time = time
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ahead = time.wall() - time.monotonic()
         self._heard = False
 
@@ -64,4 +64,4 @@ class ConsoleClock:
 
     def after_fork(self) -> None:
         """The lock may have been held by a thread that is not in this process."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()

@@ -1,22 +1,147 @@
 """What runs only while it is allowed: decorators and context managers."""
 
-from collections.abc import Callable
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import Any, Literal, TypeVar
 
 from switchgear.deciding.evaluate import Decision
+from switchgear.finding import finder
+from switchgear.wrapping import wrapped
 
-Keys = Any
-KeyOf = Any
+Keys = str | Iterable[str] | None | Callable[..., str | Iterable[str] | None]
+"""A key, several, none, or what finds them in the arguments of a call."""
+
+KeyOf = str | None | Callable[..., object]
+"""A targeting key, or what finds it in the arguments of a call."""
+
 Unknown = Literal["allow", "block"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
+
+_NOTHING = nullcontext()
 
 
 class SwitchEngaged(Exception):
-    """A switch stops this call: `decision` says which one, and why."""
+    """A switch stops this call: `switch` says which one, and `reason` why.
 
-    def __init__(self, decision: Decision) -> None:
-        super().__init__(f"{decision.switch} is engaged: {decision.reason}")
-        self.decision = decision
+    `switch` is None where a guard blocks because nothing is known. To try again is no use before
+    somebody has released the switch. It can be pickled, and be made again from its `args`, which
+    are plain values: so it comes whole out of another process, or out of Celery's results.
+    """
+
+    def __init__(
+        self,
+        switch: str | None,
+        reason: str | None = None,
+        version: int | None = None,
+        known: bool = True,
+    ) -> None:
+        super().__init__(switch, reason, version, known)
+        self.decision = Decision(False, switch, reason, version, known)
+
+    @property
+    def switch(self) -> str | None:
+        return self.decision.switch
+
+    @property
+    def reason(self) -> str | None:
+        return self.decision.reason
+
+    def __str__(self) -> str:
+        return f"stopped by {self.switch or 'a guard'}: {self.reason}"
 
 
 class Guard:
-    def __init__(self, check: Callable[..., Decision], **asked: Any) -> None: ...
+    """Lets a call go on only while it is allowed, and raises :class:`SwitchEngaged` else.
+
+    As a decorator it suits functions, coroutine functions, generators and asynchronous generators,
+    methods and class methods, and leaves their kind and signature as they are. It asks when the
+    body is about to run: a coroutine's when it is awaited, a generator's at its first step. As a
+    context manager (`with` or `async with`) it asks on entering, and gives the decision.
+
+    What finds a key is given those arguments of the call that its own parameters name, `self` among
+    them, or all of them if it names others; in a context manager none. What it raises is raised
+    into the call. One guard may be used many times, by many threads. Raises :class:`TypeError` and
+    :class:`ValueError` for what can't be meant.
+    """
+
+    def __init__(
+        self,
+        check: Callable[..., Decision],
+        *,
+        segment: Keys = None,
+        feature: Keys = None,
+        experiments: Keys = (),
+        targeting_key: KeyOf = None,
+        unknown: Unknown = "allow",
+    ) -> None:
+        if unknown not in ("allow", "block"):
+            raise ValueError(f'unknown must be "allow" or "block", not {unknown!r:.100}')
+        self._check = check
+        self._blocks_unknown = unknown == "block"
+        asked: dict[str, Any] = {
+            "segment": segment,
+            "feature": feature,
+            "experiments": experiments,
+            "targeting_key": targeting_key,
+        }
+        self._found = {name: each for name, each in asked.items() if callable(each)}
+        self._fixed = {name: _fixed(each) for name, each in asked.items() if not callable(each)}
+        for name, find in self._found.items():
+            if inspect.iscoroutinefunction(find):
+                raise TypeError(f"{name} can't be found by a coroutine function")
+
+    def __call__(self, function: F) -> F:
+        """`function`, guarded."""
+        finders = {name: finder(find, function) for name, find in self._found.items()}
+
+        def around(
+            args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        ) -> AbstractContextManager[object]:
+            self._ask({name: find(args, kwargs) for name, find in finders.items()})
+            return _NOTHING
+
+        return wrapped(function, around)
+
+    def __enter__(self) -> Decision:
+        return self._enter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    async def __aenter__(self) -> Decision:
+        return self._enter()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def _enter(self) -> Decision:
+        return self._ask({name: find() for name, find in self._found.items()})
+
+    def _ask(self, found: Mapping[str, Any]) -> Decision:
+        asked = {**self._fixed, **found} if found else self._fixed
+        decision = self._check(**asked)
+        if not decision.allowed:
+            raise SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
+        if self._blocks_unknown and not decision.known:
+            raise SwitchEngaged(None, NOTHING_KNOWN, decision.version, known=False)
+        return decision
+
+
+def _fixed(keys: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
+    """Keys that can be asked for again and again: an iterator could be only once."""
+    if keys is None or isinstance(keys, str) or not isinstance(keys, Iterable):
+        return keys
+    return tuple(sorted(keys, key=str)) if isinstance(keys, set | frozenset) else tuple(keys)

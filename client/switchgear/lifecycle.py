@@ -1,12 +1,88 @@
-"""What happens to clients when their process forks or ends."""
+"""What happens to clients when their process forks, when it ends, and when they are forgotten."""
 
+import atexit
+import encodings.idna  # noqa: F401 - see below
+import logging
+import os
+import time
+import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from switchgear.client import Switchgear
+    from switchgear.following.courier import Courier
+    from switchgear.following.follower import Follower
+
+EXIT_SECONDS = 1.0
+"""For the last reports of all clients together, when the process ends."""
+
+log = logging.getLogger("switchgear")
+
+newcomers: list[Callable[["Switchgear"], None]] = []
+"""Are called with each client that is made, before it starts."""
+
+_Ref = weakref.ReferenceType["Switchgear"]
+_open: dict[_Ref, tuple["Courier", "Follower"]] = {}
+"""The clients that are not closed, with what works for them. Each change of it is one step, so it
+takes no lock: a finalizer may come at any moment, in any thread."""
+_forsaken: list[object] = []
+"""What was the parent's. Its locks may be held by threads that are not here, and to let go of a
+buffer is to wait for its lock. So nothing of it is ever let go."""
 
 
-def register(client: "Switchgear") -> None: ...
+def clients() -> list["Switchgear"]:
+    """Those of this process that are not closed."""
+    return [client for ref in list(_open) if (client := ref()) is not None]
 
 
-def forget(client: "Switchgear") -> None: ...
+def register(client: "Switchgear") -> None:
+    """See to `client` until it is closed."""
+    _open[weakref.ref(client, _collected)] = client._courier, client._follower
+    for newcomer in list(newcomers):
+        newcomer(client)
+
+
+def forget(client: "Switchgear") -> None:
+    """It is closed."""
+    _open.pop(weakref.ref(client), None)
+
+
+def _collected(ref: _Ref) -> None:
+    """Nobody can ask it any more, and nobody has closed it: its threads are to end."""
+    parts = _open.pop(ref, None)
+    if parts is not None:
+        courier, follower = parts
+        courier.abandon(follower.stop)
+
+
+def _after_fork_in_child() -> None:
+    for client in clients():
+        courier, follower = _open[weakref.ref(client)]
+        _forsaken.append((courier, follower))
+        try:
+            client._after_fork()
+            courier.forsake()
+            follower.forsake()
+        except Exception:  # Whoever forked must not pay for it, nor the other clients.
+            log.exception("switchgear: a client does not go on after a fork")
+        _open[weakref.ref(client, _collected)] = client._courier, client._follower
+
+
+def _at_exit() -> None:
+    """Close all at once, so that the slowest does not use up the time of the others."""
+    until = time.monotonic() + EXIT_SECONDS
+    still_open = clients()
+    for client in still_open:
+        client._follower.stop()
+        client._courier.finish(EXIT_SECONDS)
+    for client in still_open:
+        client.close(max(0.0, until - time.monotonic()))
+
+
+# Looking up a name imports the codec above. What a thread is just importing when the process forks
+# can never be imported in the child: it waits for a lock of a thread that is not there.
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    # After those of threading and logging, which were registered when they were imported.
+    os.register_at_fork(after_in_child=_after_fork_in_child)

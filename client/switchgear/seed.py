@@ -1,13 +1,45 @@
 """The check of the source documents: a query in, whether it may go on and what its user is told."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from switchgear.deciding.evaluate import Decision
 
-Query = Any
+
+class Query(Protocol):
+    """What is asked of a service. What is None, or is not there at all, is not asked for.
+
+    The segment is the one of the `department`. A query that has a `targeting_key` as well stays in
+    or out while a switch ramps; without, chance decides anew for each call.
+    """
+
+    @property
+    def segment(self) -> Mapping[str, str]: ...
+    @property
+    def intent(self) -> str | None: ...
+    @property
+    def experiments(self) -> Iterable[str]: ...
 
 
 def told(query: Query, check: Callable[..., Decision]) -> tuple[bool, str | None]:
-    decision = check()
-    return decision.allowed, decision.reason
+    """Whether this query may go on; if not, what its user may be told, else None."""
+    segment = getattr(query, "segment", None)
+    department = segment.get("department") if isinstance(segment, Mapping) else segment
+    decision = check(
+        segment=department,
+        feature=getattr(query, "intent", None),
+        experiments=getattr(query, "experiments", None),
+        targeting_key=getattr(query, "targeting_key", None),
+    )
+    return decision.allowed, None if decision.allowed else _message(decision)
+
+
+def _message(decision: Decision) -> str:
+    """The source documents' words: only of a segment the reason is told."""
+    scope, _, key = (decision.switch or "").partition(":")
+    return {
+        "global": "system temporarily disabled",
+        "segment": f"segment {key} disabled: {decision.reason}",
+        "feature": "feature disabled",
+        "experiment": f"experiment {key} disabled",
+    }[scope]

@@ -1,15 +1,16 @@
-"""`python -m controlplane.supervisor run` and `… exec -- COMMAND …`."""
+"""`python -m controlplane.supervisor run`, `… demo` and `… exec -- COMMAND …`."""
 
 import sys
 from collections.abc import Callable, Sequence
 
 from controlplane.environment import WrongVariable
+from controlplane.supervisor import demo
 from controlplane.supervisor.execute import execute
 from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.output import Terminal
 from controlplane.supervisor.run import run
 
-_USAGE = "usage: python -m controlplane.supervisor run | exec -- COMMAND [ARGUMENT …]"
+_USAGE = "usage: python -m controlplane.supervisor run | demo | exec -- COMMAND [ARGUMENT …]"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -17,6 +18,8 @@ def main(arguments: Sequence[str]) -> int:
     match arguments:
         case ["run"]:
             return explained(lambda: run(terminal))
+        case ["demo"]:
+            return explained(lambda: run(terminal, demo.build))
         case ["exec", "--", _, *_]:
             return explained(lambda: execute(terminal, arguments[2:]))
     sys.stderr.write(f"{_USAGE}\n")

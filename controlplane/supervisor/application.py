@@ -22,13 +22,16 @@ class Application:
     """The children of a run, in the order they are started.
 
     `beside` is a slow step that the others need not wait for. A step that keeps its standard output
-    prints one JSON object there: who may sign in.
+    prints one JSON object there: who may sign in. Once all of it is ready, `says` is told below
+    that, and `later` is started.
     """
 
     beside: ChildSpec
     steps: tuple[ChildSpec, ...]
     processes: tuple[ChildSpec, ...]
     probe: ChildSpec
+    says: str = ""
+    later: tuple[ChildSpec, ...] = ()
 
 
 def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, str]:

@@ -69,7 +69,8 @@ def _serve(tree: Tree, settings: Environment, app: Application, processes: list[
             f"the web process did not get ready within {application.READY_SECONDS} s;"
             f" its last answer:{asked.last_words()}{wrote}"
         )
-    tree.terminal.show(_welcome(settings, account))
+    tree.terminal.show(_welcome(settings, account) + app.says)
+    processes.extend(tree.supervise(spec) for spec in app.later)
     tree.wait_until(lambda: False, None)
 
 

@@ -41,7 +41,7 @@ class Counts:
     """Totals since the process began: they only grow. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._switches: dict[str, list[int]] = {}
         self.dropped = 0
         """Calls not counted for a switch, because there are too many switches."""

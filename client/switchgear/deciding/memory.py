@@ -64,7 +64,8 @@ class Memory:
         """Epochs never to return to, oldest first; the latest 1,000."""
         self.watchers: list[Watcher] = []
         self._draw = draw
-        self._lock = threading.Lock()
+        # One that its holder may take again: a signal's handler may ask, too.
+        self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
         self._retired: list[dict[Key, Cell]] = []
         self._complaints = 0
@@ -115,7 +116,7 @@ class Memory:
     @property
     def forced(self) -> dict[str, str]:
         """The reasons of what is engaged here whatever the snapshot says, by switch id."""
-        return {switch: entry.reason for switch, entry in self._forced.items()}
+        return {switch: entry.reason for switch, entry in dict(self._forced).items()}
 
     def decide(
         self, segment: object, feature: object, experiments: object, targeting_key: object
@@ -152,7 +153,7 @@ class Memory:
 
     def after_fork(self) -> None:
         """In a child: the calls were the parent's, and so were the locks."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.clock.after_fork()
         self.counts = Counts()
         self._retired = []

@@ -1,19 +1,263 @@
-"""Tells callbacks which switches have changed."""
+"""Tells callbacks which switches have changed: on a thread of its own, or on their event loop.
 
-from collections.abc import Callable, Iterable
-from typing import Any
+What is to be told is the difference between what a callback was told last and what holds now. So
+whatever happens while it is busy becomes one change per switch, and nothing piles up.
+"""
 
-from switchgear.deciding.memory import Memory
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-Callback = Callable[[Any], Any]
+from switchgear.deciding.bucketing import BUCKETS
+from switchgear.deciding.memory import Memory, View
+from switchgear.deciding.snapshot import Entry
+
+LOOK_SECONDS = 1.0
+"""While an engagement will end by itself, it is looked after that often: the console's time may
+turn out to be another one."""
+STOP_SECONDS = 0.2
+
+State = Literal["released", "ramping", "engaged"]
+
+log = logging.getLogger("switchgear")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`switch` was in one state, and is in another, lets another share of the calls through, or
+    has another reason. What happened in quick succession is one change.
+
+    `reason` is that of the episode, also of one that has ended. `allow_percent` is the share that
+    flows now, from 0 to 100. `version` is that of the snapshot that says so; None if it is forced
+    here and there is no snapshot yet.
+    """
+
+    switch: str
+    before: State
+    after: State
+    reason: str
+    allow_percent: float
+    version: int | None
+
+
+Callback = Callable[[Change], object]
+"""A function, or a coroutine function."""
+
+
+@dataclass(eq=False)
+class Listener:
+    """A callback, the switches it wants to hear of (none: all), and which entries it knows."""
+
+    callback: Callback
+    switches: frozenset[str]
+    loop: asyncio.AbstractEventLoop | None
+    known: Mapping[str, Entry]
+    is_busy: bool = False
+    is_wanted: bool = True
+    task: "asyncio.Task[None] | None" = None
+
+    def changes(self, entries: Mapping[str, Entry], version: int | None) -> list[Change]:
+        """From what it knows to `entries`, by switch id."""
+        switches: Iterable[str] = self.switches or self.known.keys() | entries.keys()
+        pairs = ((each, self.known.get(each), entries.get(each)) for each in sorted(switches))
+        return [
+            _change(switch, before, after, version)
+            for switch, before, after in pairs
+            if _told(before) != _told(after)
+        ]
 
 
 class Announcer:
-    def __init__(self, memory: Memory) -> None: ...
+    """The callbacks of a client. Every method may be called from any thread."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.dropped = 0
+        """Changes of which nobody was told, because the callback's event loop was closed."""
+        self._memory = memory
+        self._listeners: tuple[Listener, ...] = ()
+        self._stopped = False
+        self._fresh()
 
     def add(self, callback: Callback, switches: Iterable[str]) -> Callable[[], None]:
-        return lambda: None
+        """Tell `callback` what changes from now on; returns what ends that. A coroutine function
+        needs a running event loop: raises :class:`RuntimeError` without one."""
+        loop = None
+        if _is_coroutine_function(callback):
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise RuntimeError(
+                    "a coroutine function is called on the event loop that runs when it is given to"
+                    " on_change, and none does"
+                ) from None
+        with self._lock:
+            if self._watch not in self._memory.watchers:
+                self._memory.watchers.append(self._watch)
+            known = _in_force(self._memory.view, self._memory.clock.now())
+            listener = Listener(callback, frozenset(switches), loop, known)
+            self._listeners = (*self._listeners, listener)
+            self._start()
+        return lambda: self._remove(listener)
 
-    def stop(self) -> None: ...
+    def look(self) -> None:
+        """Something may have changed."""
+        self._look.set()
 
-    def after_fork(self) -> None: ...
+    def stop(self) -> None:
+        """Tell nobody any more. A callback that is just being called is not waited for."""
+        with self._lock:
+            self._stopped = True
+            if self._watch in self._memory.watchers:
+                self._memory.watchers.remove(self._watch)
+            thread = self._thread
+        self._look.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(STOP_SECONDS)
+
+    def after_fork(self) -> None:
+        """In a child, which has neither the thread nor, as far as we know, the event loops."""
+        self._listeners = tuple(each for each in self._listeners if each.loop is None)
+        self._fresh()
+        for listener in self._listeners:
+            listener.is_busy = False
+        if self._listeners:
+            self._start()
+
+    def _fresh(self) -> None:
+        self._lock = threading.RLock()
+        self._look = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def _start(self) -> None:
+        if self._thread is None and not self._stopped:
+            thread = threading.Thread(target=self._run, name="switchgear-announcer", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                log.error("switchgear: changes are not told: %s", error)
+            else:
+                self._thread = thread
+
+    def _watch(self, _before: View, _after: View) -> None:
+        self._look.set()
+
+    def _remove(self, listener: Listener) -> None:
+        with self._lock:
+            listener.is_wanted = False
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
+
+    def _run(self) -> None:
+        view: View | None = None
+        entries: Mapping[str, Entry] = {}
+        lapses: list[float] = []
+        ended = 0
+        while not self._stopped:
+            now = self._memory.clock.now()
+            if view is not self._memory.view:
+                view = self._memory.view
+                lapses = _lapses(view)
+                ended = -1
+            over = sum(at <= now for at in lapses)
+            if over != ended:
+                ended, entries = over, _in_force(view, now)
+            for listener in self._listeners:
+                if self._stopped:
+                    return
+                self._tell(listener, entries, view.version)
+            self._look.wait(LOOK_SECONDS if ended < len(lapses) else None)
+            self._look.clear()
+
+    def _tell(self, listener: Listener, entries: Mapping[str, Entry], version: int | None) -> None:
+        loop = listener.loop
+        if listener.known is entries or (listener.is_busy and loop and not loop.is_closed()):
+            return
+        changes = listener.changes(entries, version)
+        listener.known = entries
+        if not changes:
+            return
+        if loop is None:
+            for change in changes:
+                if listener.is_wanted and not self._stopped:
+                    _call(listener, change)
+            return
+        listener.is_busy = True
+        try:
+            loop.call_soon_threadsafe(self._begin, listener, changes)
+        except RuntimeError:  # It is closed, for good.
+            self.dropped += len(changes)
+            self._remove(listener)
+
+    def _begin(self, listener: Listener, changes: list[Change]) -> None:
+        """On the listener's event loop, which would not keep the task from being collected."""
+        listener.task = asyncio.create_task(self._await_all(listener, changes))
+
+    async def _await_all(self, listener: Listener, changes: list[Change]) -> None:
+        try:
+            for change in changes:
+                if listener.is_wanted and not self._stopped:
+                    await _await(listener, change)
+        finally:
+            listener.is_busy, listener.task = False, None
+            self._look.set()
+
+
+def _call(listener: Listener, change: Change) -> None:
+    try:
+        listener.callback(change)
+    except BaseException:  # Not even `sys.exit` may end the thread for all the others.
+        log.exception("switchgear: a callback failed on %s", change)
+
+
+async def _await(listener: Listener, change: Change) -> None:
+    try:
+        answer = listener.callback(change)
+        if isinstance(answer, Awaitable):
+            await answer
+    except Exception:
+        log.exception("switchgear: a callback failed on %s", change)
+
+
+def _lapses(view: View) -> list[float]:
+    """When engagements will end by themselves, by the console's clock."""
+    return [at for entry in view.entries.values() if (at := entry.lapses_at) is not None]
+
+
+def _in_force(view: View, now: float) -> Mapping[str, Entry]:
+    """The entries but for those that have ended by themselves."""
+    return {
+        switch: entry
+        for switch, entry in view.entries.items()
+        if (at := entry.lapses_at) is None or at > now
+    }
+
+
+def _told(entry: Entry | None) -> tuple[str, int, str] | None:
+    return None if entry is None else (entry.state, entry.allow_points, entry.reason)
+
+
+def _change(switch: str, before: Entry | None, after: Entry | None, version: int | None) -> Change:
+    of = after or before
+    points = BUCKETS if after is None else after.allow_points
+    return Change(
+        switch=switch,
+        before=_state(before),
+        after=_state(after),
+        reason="" if of is None else of.reason,
+        allow_percent=points * 100 / BUCKETS,
+        version=version,
+    )
+
+
+def _state(entry: Entry | None) -> State:
+    if entry is None:
+        return "released"
+    return "ramping" if entry.state == "ramping" else "engaged"
+
+
+def _is_coroutine_function(callback: Callback) -> bool:
+    call = getattr(callback, "__call__", None)  # noqa: B004 - of an object that can be called
+    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(call)

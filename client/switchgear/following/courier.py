@@ -1,17 +1,269 @@
-"""What the console is told: which version is applied here, what was asked for, how SLIs stand."""
+"""Tells the console which version is applied here, what was asked for, and how SLIs stand.
+
+One thread, one connection, nothing queued: counts are cumulative, so what could not be told is in
+the next report. While a stream is followed, nothing else says that its versions are applied.
+"""
+
+import logging
+import math
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 from switchgear.deciding.memory import Memory
+from switchgear.following import pacing
+from switchgear.following.reports import Reports, of_indicators, of_memory
+from switchgear.following.transport import Address, Connection, Failed, Response
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 
+EVERY_SECONDS = 10.0
+GAP_SECONDS = 0.25
+"""Between two acknowledgements, if versions come in quick succession."""
+REQUEST_SECONDS = 5.0
+REFUSED_SECONDS = 300.0
+"""Until it is tried again what the token may not do."""
+REFUSALS = (400, 403, 404, 413, 422)
+MOST_ANSWER_BYTES = 2**16
+ABANDONED_SECONDS = 2.0
+ENDING_SECONDS = 0.1
+
+log = logging.getLogger("switchgear")
+
+
+@dataclass
+class Round:
+    """What is told again and again, about every `every_seconds`: `at` is when it is due, by the
+    monotonic clock. It takes a token with this `scope`."""
+
+    name: str
+    scope: str
+    every_seconds: float
+    at: float
+    failures: int = 0
+    is_refused: bool = False
+
+    def told(self) -> None:
+        if self.is_refused:
+            log.info("switchgear: the console takes %s again", self.name)
+        self.failures, self.is_refused = 0, False
+        self.at = time.monotonic() + pacing.poll_pause(self.every_seconds, random.random)
+
+    def failed(self, failed: Failed, told_seconds: float | None) -> None:
+        """That the console is away is said by whoever follows it; that it refuses is said here."""
+        self.failures += 1
+        pause = pacing.after_failure(self.failures, random.random, failed.status, told_seconds)
+        if failed.status == 403:
+            pause = pacing.poll_pause(REFUSED_SECONDS, random.random)
+        self.at = time.monotonic() + pause
+        if failed.status in REFUSALS and not self.is_refused:
+            self.is_refused = True
+            hint = f": the token needs the scope {self.scope}" if failed.status == 403 else ""
+            log.warning("switchgear: the console refuses %s, %s%s", self.name, failed.why, hint)
+
 
 class Courier:
-    def __init__(self, settings: Settings, memory: Memory, indicators: Indicators) -> None:
-        self.unreported = 0
+    """Its thread runs from `start` to `stop`, which may be called from any thread, as may all else
+    that has no underscore."""
 
-    def start(self) -> None: ...
+    def __init__(
+        self,
+        settings: Settings,
+        memory: Memory,
+        indicators: Indicators,
+        every_seconds: float = EVERY_SECONDS,
+    ) -> None:
+        self.unreported = 0
+        """Reports that failed."""
+        self._settings = settings
+        self._memory = memory
+        self._reports = Reports(
+            settings, memory.clock, (of_memory(memory), of_indicators(indicators))
+        )
+        # Not at once: many may start together, and there is little to tell yet.
+        now = time.monotonic()
+        first_at = now + every_seconds * random.random()  # noqa: S311
+        self._report = Round("reports", "report:write", every_seconds, first_at)
+        self._acknowledgement = Round(
+            "acknowledgements", "switches:read", every_seconds, now + every_seconds
+        )
+        self._acknowledged_at = -math.inf
+        self._is_streaming = False
+        self._has_applied = False
+        self._until: float | None = None
+        self._abandoned: Callable[[], None] | None = None
+        # Unlike an event it may be put to by a finalizer or a signal's handler at any moment.
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._connection = self._new_connection()
+
+    @property
+    def streaming(self) -> bool:
+        """Whether versions come by a stream, which says nothing of whether they are applied. For
+        the follower to set."""
+        return self._is_streaming
+
+    @streaming.setter
+    def streaming(self, is_streaming: bool) -> None:
+        self._is_streaming = is_streaming
+        self._wake()
+
+    def start(self) -> None:
+        """Begin. Where there is no room for a thread that is logged, and nothing is told."""
+        if self._thread is None and (self._settings.stream or self._settings.reports):
+            thread = threading.Thread(target=self._run, name="switchgear-courier", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                log.error("switchgear: the console is not reported to: %s", error)
+            else:
+                self._thread = thread
 
     def applied(self) -> None:
         """The follower has put a version in force that came by the stream."""
+        self._has_applied = True
+        self._acknowledgement.failures = 0  # The console is there: this came from it.
+        self._wake()
 
-    def stop(self, seconds: float) -> None: ...
+    def finish(self, seconds: float) -> None:
+        """Begin to end: what goes on is broken off, and a last report has `seconds`. Does not
+        wait."""
+        connection = self._connection  # The present one: the last report has one of its own.
+        if self._until is None:
+            self._until = time.monotonic() + seconds
+            self._wake()
+            connection.abort()
+
+    def stop(self, seconds: float) -> None:
+        """End after a last report, within `seconds`."""
+        until = time.monotonic() + seconds
+        self.finish(seconds)
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(max(0.0, until - time.monotonic()))
+        if thread.is_alive():
+            self._connection.abort()
+            thread.join(ENDING_SECONDS)
+
+    def abandon(self, before: Callable[[], None]) -> None:
+        """As :meth:`finish`, after calling `before`, for a finalizer: whoever is interrupted by it
+        may hold any lock."""
+        self._abandoned = before
+        self._wake()
+
+    def forsake(self) -> None:
+        """In the child of a fork: the connection is the parent's."""
+        self._connection.forsake()
+
+    def _wake(self) -> None:
+        if self._wakes.empty():
+            self._wakes.put(None)
+
+    def _run(self) -> None:
+        while self._until is None:
+            try:
+                self._turn()
+                self._rest()
+            except Exception:  # The loop that everything else relies on.
+                log.exception("switchgear: the courier failed")
+                self._report.at = self._acknowledgement.at = time.monotonic() + EVERY_SECONDS
+                self._has_applied = False
+        self._connection.close()
+        self._connection = self._new_connection()
+        self._tell_the_last()
+        self._connection.close()
+
+    def _rest(self) -> None:
+        due = min(self._acknowledge_at(), self._report_at())
+        seconds = min(max(0.0, due - time.monotonic()), EVERY_SECONDS)
+        try:
+            self._wakes.get(timeout=seconds)
+        except Empty:
+            return
+        if self._abandoned is not None:
+            self._until = time.monotonic() + ABANDONED_SECONDS
+            self._abandoned()
+
+    def _turn(self) -> None:
+        if self._acknowledge_at() <= time.monotonic():
+            self._acknowledge(REQUEST_SECONDS)
+        if self._until is None and self._report_at() <= time.monotonic():
+            is_told = self._send_report(REQUEST_SECONDS)
+            # If it was broken off, there is another one to come.
+            self.unreported += not is_told and self._until is None
+
+    def _tell_the_last(self) -> None:
+        assert self._until is not None  # noqa: S101 - for the type.
+        try:
+            left = self._until - time.monotonic()
+            if left > 0 and self._has_applied and self._is_streaming:
+                self._acknowledge(left)
+            left = self._until - time.monotonic()
+            if self._settings.reports and not (left > 0 and self._send_report(left)):
+                self.unreported += 1
+        except Exception:  # Nobody is there any more whom it could help.
+            log.exception("switchgear: the last report failed")
+
+    def _acknowledge_at(self) -> float:
+        if not self._is_streaming:
+            return math.inf
+        if self._has_applied and not self._acknowledgement.failures:
+            return self._acknowledged_at + GAP_SECONDS
+        return self._acknowledgement.at
+
+    def _report_at(self) -> float:
+        return self._report.at if self._settings.reports else math.inf
+
+    def _acknowledge(self, seconds: float) -> None:
+        """A plain GET, for what its headers say. `*` is for an answer without the document."""
+        self._has_applied = False
+        self._acknowledged_at = time.monotonic()
+        headers = {"Switchgear-Instance": self._settings.name, "If-None-Match": "*"}
+        snapshot = self._memory.snapshot
+        if snapshot is not None:
+            headers["Switchgear-Applied"] = snapshot.mark
+        try:
+            answer = self._connection.request(
+                "GET", "/api/v1/snapshot", headers, seconds=seconds
+            ).expect(200, 304)
+        except Failed as failed:
+            self._has_applied = True
+            self._failed(self._acknowledgement, failed)
+        else:
+            self._heard(answer)
+            self._acknowledgement.told()
+
+    def _send_report(self, seconds: float) -> bool:
+        headers = {"Content-Type": "application/json"}
+        try:
+            answer = self._connection.request(
+                *("POST", "/api/v1/report", headers, self._reports.next()),
+                seconds=seconds,
+                most_bytes=MOST_ANSWER_BYTES,
+            ).expect(200)
+        except Failed as failed:
+            self._failed(self._report, failed)
+            return False
+        self._heard(answer)
+        self._report.told()
+        return True
+
+    def _failed(self, what: Round, failed: Failed) -> None:
+        if self._until is None:  # Else it may have been broken off.
+            told = pacing.retry_after(failed.retry_after, self._memory.clock.now())
+            what.failed(failed, told)
+
+    def _heard(self, answer: Response) -> None:
+        """Its `Date`, by the clock that the memory goes by, which may be a test's."""
+        clock = self._memory.clock
+        then = clock.time.monotonic() - (time.monotonic() - answer.answered)
+        took = answer.answered - answer.asked
+        clock.heard(answer.headers.get("date"), then - took, then)
+
+    def _new_connection(self) -> Connection:
+        address = Address.of(self._settings.url or "http://localhost")
+        return Connection(address, self._settings.token)

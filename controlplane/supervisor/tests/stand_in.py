@@ -1,7 +1,8 @@
 """`run` with stand-ins for the Django processes: `python -m … stand_in`.
 
 STAND_INS is a JSON object of child name → Python source; its `web` is one that says it is ready
-unless another is given. `migrate` and `static` are steps. READY_SECONDS bounds the wait for `web`.
+unless another is given. `migrate` and `static` are steps, `later-…` is started once all is ready.
+READY_SECONDS bounds the wait for `web`.
 """
 
 import json
@@ -38,6 +39,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 Server(("127.0.0.1", int(os.environ["PORT"])), Ready).serve_forever()
 """
+LATER = "later-"
 ACCOUNT = '{"user": "admin", "password": "first-password", "note": null}'
 
 
@@ -54,11 +56,14 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         steps.insert(0, python("migrate", "-c", sources.pop("migrate")))
     patience = os.environ.get("READY_SECONDS", "10")
     url = f"http://127.0.0.1:{settings.port}/health/ready"
+    static = python("static", "-c", sources.pop("static", ""))
+    lasting = [python(name, "-c", source) for name, source in sources.items()]
     return Application(
-        beside=python("static", "-c", sources.pop("static", "")),
+        beside=static,
         steps=tuple(steps),
-        processes=tuple(python(name, "-c", source) for name, source in sources.items()),
+        processes=tuple(one for one in lasting if not one.name.startswith(LATER)),
         probe=python("ready", "-m", "controlplane.supervisor.probe", url, "localhost", patience),
+        later=tuple(one for one in lasting if one.name.startswith(LATER)),
     )
 
 

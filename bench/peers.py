@@ -1,0 +1,138 @@
+"""Libraries that answer the same questions: may this feature be used? Each as its manual shows it.
+
+All of them hold the same flags in memory, without a network and with their reports to a server
+turned off: one flag for each key, false for those that are engaged here. They are installed for
+this alone, so they are imported by whoever asks for one.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+Keys = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """`ask` answers one question. `ask_all` asks all of them and forgets the answers: written out
+    for each, so that nothing is timed but the call that a service would make."""
+
+    name: str
+    ask: Callable[[str], bool]
+    ask_all: Callable[[Keys], None]
+
+
+@contextmanager
+def ready(stopped: Keys, flowing: Keys) -> Iterator[list[Peer]]:
+    """Every peer, with the flags `stopped` off and `flowing` on, until the block ends."""
+    with ExitStack() as stack:
+        yield [
+            _function(stopped),
+            _growthbook(stopped, flowing),
+            _launchdarkly(stack, stopped, flowing),
+            _openfeature(stack, stopped, flowing),
+            _unleash(stack, stopped, flowing),
+        ]
+
+
+def _function(stopped: Keys) -> Peer:
+    """The least that an answer can cost: a look into a dict, in a function."""
+    engaged = dict.fromkeys(stopped, True)
+
+    def allowed(key: str) -> bool:
+        return key not in engaged
+
+    def ask_all(keys: Keys) -> None:
+        for key in keys:
+            allowed(key)
+
+    return Peer("a dict in a function", allowed, ask_all)
+
+
+def _growthbook(stopped: Keys, flowing: Keys) -> Peer:
+    from growthbook import GrowthBook
+
+    features = {key: {"defaultValue": on} for key, on in _flags(stopped, flowing)}
+    growthbook = GrowthBook(features=features)
+
+    def ask_all(keys: Keys) -> None:
+        for key in keys:
+            growthbook.is_on(key)
+
+    return Peer("growthbook", growthbook.is_on, ask_all)
+
+
+def _launchdarkly(stack: ExitStack, stopped: Keys, flowing: Keys) -> Peer:
+    """With its own source for tests, as it answers nothing but defaults when it is offline."""
+    from ldclient import Context, LDClient
+    from ldclient.config import Config
+    from ldclient.integrations.test_data import TestData
+
+    source = TestData.data_source()
+    for key, on in _flags(stopped, flowing):
+        source.update(source.flag(key).variation_for_all(on))
+    client = LDClient(
+        Config("sdk-key", update_processor_class=source, send_events=False, diagnostic_opt_out=True)
+    )
+    stack.callback(client.close)
+    context = Context.create("user-1")
+
+    def ask_all(keys: Keys) -> None:
+        for key in keys:
+            client.variation(key, context, True)
+
+    return Peer("launchdarkly", lambda key: client.variation(key, context, True), ask_all)
+
+
+def _openfeature(stack: ExitStack, stopped: Keys, flowing: Keys) -> Peer:
+    from openfeature import api
+    from openfeature.provider.in_memory_provider import InMemoryFlag, InMemoryProvider
+
+    variants = {"on": True, "off": False}
+    flags = {
+        key: InMemoryFlag("on" if on else "off", variants) for key, on in _flags(stopped, flowing)
+    }
+    api.set_provider(InMemoryProvider(flags))
+    stack.callback(api.shutdown)
+    client = api.get_client()
+
+    def ask_all(keys: Keys) -> None:
+        for key in keys:
+            client.get_boolean_value(key, True)
+
+    return Peer("openfeature", lambda key: client.get_boolean_value(key, True), ask_all)
+
+
+def _unleash(stack: ExitStack, stopped: Keys, flowing: Keys) -> Peer:
+    from UnleashClient import UnleashClient
+    from UnleashClient.cache import FileCache
+
+    strategies = [{"name": "default", "parameters": {}}]
+    features = [
+        {"name": key, "enabled": on, "strategies": strategies}
+        for key, on in _flags(stopped, flowing)
+    ]
+    cache = FileCache("bench", directory=stack.enter_context(tempfile.TemporaryDirectory()))
+    cache.bootstrap_from_dict({"version": 2, "features": features})
+    client = UnleashClient(
+        "http://127.0.0.1:9/api",
+        "bench",
+        cache=cache,
+        disable_metrics=True,
+        disable_registration=True,
+    )
+    client.initialize_client(fetch_toggles=False)
+    stack.callback(client.destroy)
+
+    def ask_all(keys: Keys) -> None:
+        for key in keys:
+            client.is_enabled(key)
+
+    return Peer("unleash", client.is_enabled, ask_all)
+
+
+def _flags(stopped: Keys, flowing: Keys) -> Iterator[tuple[str, bool]]:
+    for on, keys in ((False, stopped), (True, flowing)):
+        for key in keys:
+            yield key, on

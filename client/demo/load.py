@@ -1,0 +1,138 @@
+"""Visitors: some twenty questions a second, and every ten seconds a line on how they fared."""
+
+import logging
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from statistics import quantiles
+from typing import Any
+
+from demo import world
+from demo.calling import Unreachable, call
+
+RATE = 20.0
+MOST_RATE = 100.0
+AT_ONCE = 32
+"""Questions that wait for their answers; more than that are not asked."""
+PATIENCE_SECONDS = 10.0
+TOLD_SECONDS = 10.0
+NL2SQL_SHARE = 0.7
+
+log = logging.getLogger("demo")
+
+
+class Tally:
+    """How visitors fared since the last line."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._outcomes: Counter[str] = Counter()
+        self._switches: Counter[str] = Counter()
+        self._took: list[float] = []
+
+    def note(self, outcome: str, seconds: float, switch: str | None = None) -> None:
+        """`outcome` is answered, refused, failed or skipped."""
+        with self._lock:
+            self._outcomes[outcome] += 1
+            self._took.append(seconds)
+            if switch:
+                self._switches[switch] += 1
+
+    def line(self) -> str:
+        """Told once: the next one counts from nought."""
+        with self._lock:
+            outcomes, switches, took = self._outcomes, self._switches, self._took
+            self._begin()
+        by = ", ".join(f"{count} by {switch}" for switch, count in switches.most_common(3))
+        refused = f"{outcomes['refused']} refused" + (f" ({by})" if by else "")
+        p95 = quantiles(took, n=20)[18] * 1e3 if len(took) > 1 else 0.0
+        skipped = f", {outcomes['skipped']} not asked" if outcomes["skipped"] else ""
+        return (
+            f"{outcomes['answered']} answered, {refused}, {outcomes['failed']} failed{skipped};"
+            f" p95 {p95:.0f} ms"
+        )
+
+
+def question() -> dict[str, Any]:
+    """What some visitor wants to know."""
+    number = random.randrange(world.USERS)  # noqa: S311
+    intent = world.NL2SQL if random.random() < NL2SQL_SHARE else world.ONTOLOGY  # noqa: S311
+    segment = world.SEGMENTS[number % len(world.SEGMENTS)]
+    return {"user": f"u{number:03}", "segment": segment, "intent": intent}
+
+
+def visit(port: int, tally: Tally) -> None:
+    """Ask one question."""
+    began = time.monotonic()
+    try:
+        status, said = call(port, "/ask", question(), seconds=PATIENCE_SECONDS)
+    except Unreachable:
+        status, said = 0, {}
+    switch = said.get("switch") if status == 503 else None
+    outcome = "answered" if status == 200 else "refused" if switch else "failed"
+    tally.note(outcome, time.monotonic() - began, switch)
+
+
+def rate(text: str) -> float:
+    """Questions a second, by `DEMO_RATE`. Raises :class:`ValueError`."""
+    try:
+        wanted = float(text or RATE)
+    except ValueError:
+        wanted = 0.0
+    if not 0 < wanted <= MOST_RATE:
+        raise ValueError(f"DEMO_RATE: must be more than 0, and at most {MOST_RATE:.0f}")
+    return wanted
+
+
+def wait_for(ports: Iterable[int], wait: Callable[[float], bool]) -> None:
+    """Until all of them answer; `wait` says that all is to end."""
+    for port in ports:
+        while True:
+            try:
+                call(port, "/faults", {}, seconds=1.0, method="GET")
+                break
+            except Unreachable:
+                if wait(0.2):
+                    return
+
+
+def main() -> None:
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
+    pause = 1 / rate(os.environ.get("DEMO_RATE", ""))
+    port, tally, ended = world.port("core"), Tally(), threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    wait_for(map(world.port, world.SERVICES), ended.wait)
+    free = threading.BoundedSemaphore(AT_ONCE)
+
+    def ask() -> None:
+        try:
+            visit(port, tally)
+        finally:
+            free.release()
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        due = told = time.monotonic()
+        while not ended.wait(max(0.0, due - time.monotonic())):
+            due = max(due + pause, time.monotonic())
+            if free.acquire(blocking=False):
+                pool.submit(ask)
+            else:
+                tally.note("skipped", 0.0)
+            if time.monotonic() - told >= TOLD_SECONDS:
+                told = time.monotonic()
+                log.info("%s", tally.line())
+        pool.shutdown(wait=False, cancel_futures=True)
+        os._exit(0)  # Visitors who wait for an answer would hold the process up.
+
+
+if __name__ == "__main__":
+    main()

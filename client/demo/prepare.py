@@ -1,0 +1,71 @@
+"""Before all else: a token and SLOs for the services. `python -m demo.prepare TOKEN_FILE`.
+
+Does what somebody would do who sets up services of their own, by `manage.py`; again and again.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from demo import load, scenario
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CONFIG = Path(__file__).with_name("config")
+NAME = "demo"
+SCOPES = "switches:read,report:write"
+LASTS_DAYS = 90
+RENEWED_DAYS = 60
+
+
+def main(token_file: Path) -> None:
+    try:
+        load.rate(os.environ.get("DEMO_RATE", ""))
+        scenario.chosen(os.environ.get("DEMO_SCENARIO", ""))
+    except ValueError as wrong:
+        sys.exit(str(wrong))
+    manage("config", "load", "--keep-edited", str(CONFIG.relative_to(ROOT)))
+    if not is_good(token_file):
+        token = manage("token", "create", NAME, "--scopes", SCOPES, "--expires", f"{LASTS_DAYS}d")
+        keep(token_file, token.strip().splitlines()[-1])
+
+
+def manage(*arguments: str) -> str:
+    """What `manage.py` prints; ends the process with its words if it fails."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"manage.py {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def is_good(token_file: Path) -> bool:
+    """Whether the token of an earlier run can be used: recent, known here, and not revoked."""
+    try:
+        token, written = token_file.read_text(), token_file.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    prefix = token.strip().removeprefix("sg_").partition("_")[0]
+    is_recent = time.time() - written < RENEWED_DAYS * 86_400
+    rows = (row.split() for row in manage("token", "list").splitlines())
+    return is_recent and any(row[:2] == [prefix, "active"] for row in rows)
+
+
+def keep(token_file: Path, token: str) -> None:
+    """Write it for this user alone, in one step."""
+    token_file.parent.mkdir(mode=0o700, exist_ok=True)
+    draft = token_file.with_name(f".{token_file.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(token + "\n")
+    draft.replace(token_file)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

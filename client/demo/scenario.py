@@ -1,0 +1,162 @@
+"""A story that plays while somebody watches: something breaks, and the console deals with it.
+
+`DEMO_SCENARIO` is `auto` (one chapter after another, every few minutes), `off`, or the name of the
+chapter to play at once, and again and again.
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+from demo import world
+from demo.calling import Unreachable, call
+
+FIRST_SECONDS = 150.0
+EVERY_SECONDS = 720.0
+"""From one chapter to the next. An experiment that machines stop three times within an hour is
+locked against them, so each chapter comes back after more than half an hour only."""
+LOOK_SECONDS = 2.0
+AFTERWARDS_SECONDS = 20.0
+CALL_SECONDS = 5.0
+MEMBER = "u002"
+"""A visitor in the experiment."""
+
+log = logging.getLogger("demo")
+
+Wait = Callable[[float], bool]
+"""Waits so many seconds; True if all is to end."""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """`fault` is put into `service` for `seconds`, or until the experiment is stopped."""
+
+    service: str
+    fault: Mapping[str, Any]
+    seconds: float
+    tells: str
+    look_at: str
+    until_stopped: bool = False
+
+
+CHAPTERS: Mapping[str, Chapter] = {
+    "experiment": Chapter(
+        service="oracle",
+        fault={"errors": 0.9, "delay_ms": 300, "only": f"experiment:{world.RETRIEVAL}"},
+        seconds=540.0,
+        tells=(
+            f"oracle's new retrieval ({world.RETRIEVAL}) fails for half of the visitors: its budget"
+            " burns, a page opens, and the experiment is stopped by it. It comes back by a ramp"
+        ),
+        look_at=f"/slos/oracle-answers/ and /switches/experiment/{world.RETRIEVAL}/",
+        until_stopped=True,
+    ),
+    "letters": Chapter(
+        service="core",
+        fault={"garbled": 0.5},
+        seconds=60.0,
+        tells=(
+            "core writes amounts that synapse can't read: they are tried three times and are dead"
+            " letters then. Mend one (12,50 → 12.50) and send it back"
+        ),
+        look_at="/dlq/",
+    ),
+    "outage": Chapter(
+        service="oracle",
+        fault={"down": True},
+        seconds=150.0,
+        tells=(
+            "oracle is down: what visitors ask of it fails, and core's own SLO burns. Engage"
+            f" feature:{world.NL2SQL}, and they are refused at once instead"
+        ),
+        look_at="/slos/core-availability/ and /alerts/",
+    ),
+}
+
+
+class Player:
+    """Plays chapters into the services at `ports`; `wait` is the only clock of the story."""
+
+    def __init__(
+        self,
+        ports: Mapping[str, int],
+        wait: Wait,
+        console: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ports = ports
+        self._wait = wait
+        self._console = console
+        self._clock = clock
+
+    def play(self, chapter: Chapter) -> None:
+        """From the break to the mending; returns early if all is to end."""
+        log.info("%s. Watch %s%s", chapter.tells, self._console, chapter.look_at)
+        ends = self._clock() + chapter.seconds
+        self._tell(chapter, {**chapter.fault, "seconds": chapter.seconds + AFTERWARDS_SECONDS})
+        while self._clock() < ends:
+            if self._wait(min(LOOK_SECONDS, max(0.0, ends - self._clock()))):
+                break
+            if chapter.until_stopped and self.is_stopped():
+                log.info("experiment:%s is stopped, and visitors notice", world.RETRIEVAL)
+                self._wait(AFTERWARDS_SECONDS)
+                break
+        self._tell(chapter, {})
+        log.info("%s is mended", chapter.service)
+
+    def is_stopped(self) -> bool:
+        """Whether a visitor in the experiment is answered without it."""
+        question = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
+        try:
+            status, said = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)
+        except Unreachable:
+            return False
+        return status == 200 and said.get("retrieval") == "v1"
+
+    def _tell(self, chapter: Chapter, fault: Mapping[str, Any]) -> None:
+        try:
+            call(self._ports[chapter.service], "/faults", fault, seconds=CALL_SECONDS)
+        except Unreachable as error:  # It is being started again; a fault ends by itself.
+            log.info("%s can't be told: %s", chapter.service, error)
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """The chapters to play, by `DEMO_SCENARIO`. Raises :class:`ValueError`."""
+    if text in ("", "auto"):
+        return tuple(CHAPTERS)
+    if text == "off":
+        return ()
+    if text not in CHAPTERS:
+        raise ValueError(f"DEMO_SCENARIO: must be auto, off or one of {', '.join(CHAPTERS)}")
+    return (text,)
+
+
+def main() -> None:
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    names = chosen(os.environ.get("DEMO_SCENARIO", ""))
+    ports = {name: world.port(name) for name in world.SERVICES}
+    player = Player(ports, ended.wait, os.environ.get("SWITCHGEAR_URL", ""))
+    if not names:
+        ended.wait()
+    elif len(names) > 1:
+        log.info("the story begins in %.0f s", FIRST_SECONDS)
+        ended.wait(FIRST_SECONDS)
+    for name in cycle(names):
+        if ended.is_set():
+            break
+        began = time.monotonic()
+        player.play(CHAPTERS[name])
+        ended.wait(max(0.0, began + EVERY_SECONDS - time.monotonic()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""A small HTTP service on loopback: JSON in and out, and a door for faults.
+
+`POST /faults` with `{"errors": 0.3, "delay_ms": 800}` breaks the service, `DELETE /faults` mends
+it, `GET /faults` tells how it is.
+"""
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from demo import faults
+from demo.faults import Broken, Faults, WrongFault
+from demo.world import HOST
+from switchgear import Decision, SwitchEngaged
+
+MOST_BYTES = 64 * 1024
+IDLE_SECONDS = 30
+FORM = "application/x-www-form-urlencoded"
+
+Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`body` is a document, or a page as text."""
+
+    status: int
+    body: Body | str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler = Callable[[Body], Answer]
+
+
+def refused(decision: Decision) -> Answer:
+    """What whoever asked is told when a switch stops the call."""
+    said = {"error": "switched off", "switch": decision.switch, "reason": decision.reason}
+    return Answer(503, said)
+
+
+class Service:
+    """`routes` are by method and path; a call that raises :class:`Broken` is answered with 500, one
+    that a switch stops with 503."""
+
+    def __init__(self, routes: Mapping[tuple[str, str], Handler], broken: Faults) -> None:
+        self.faults = broken
+        self._routes: dict[tuple[str, str], Handler] = {
+            **routes,
+            ("GET", "/faults"): lambda _: self._told(),
+            ("POST", "/faults"): self._put,
+            ("DELETE", "/faults"): lambda _: self._put({}),
+        }
+
+    def answer(self, method: str, path: str, body: Body) -> Answer | None:
+        """None closes the connection: the service is down, but for its door for faults."""
+        handler = self._routes.get((method, path))
+        if handler is None:
+            return Answer(404, {"error": f"there is no {method} {path}"})
+        if self.faults.present.down and path in _WORK:
+            return None
+        try:
+            return handler(body)
+        except SwitchEngaged as stopped:
+            return refused(stopped.decision)
+        except Broken as error:
+            return Answer(500, {"error": str(error)})
+
+    def _told(self) -> Answer:
+        return Answer(200, asdict(self.faults.present))
+
+    def _put(self, given: Body) -> Answer:
+        try:
+            self.faults.put(faults.read(given))
+        except WrongFault as problem:
+            return Answer(400, {"error": str(problem)})
+        return self._told()
+
+
+_WORK = ("/ask", "/answer", "/lookup")
+
+
+def serve(service: Service, port: int) -> None:
+    """Serve until SIGTERM or Ctrl-C. Call it in the main thread."""
+    ended = threading.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: ended.set())
+    with running(service, port):
+        ended.wait()
+
+
+@contextmanager
+def running(service: Service, port: int = 0) -> Iterator[int]:
+    """Serve until the block ends; gives the port, a free one for 0."""
+    server = _Server((HOST, port), _handler(service))
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever asked may be gone, which is nothing to tell of."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
+    class Handling(_Handling):
+        answers = service
+
+    return Handling
+
+
+class _Handling(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = IDLE_SECONDS
+    answers: Service
+
+    def _handle(self) -> None:
+        try:
+            body = self._body()
+        except (ValueError, RecursionError):
+            self._send(Answer(400, {"error": "a JSON object is wanted"}))
+            return
+        if not self._is_ours():
+            self._send(Answer(403, {"error": "this is for people on this machine only"}))
+            return
+        answer = self.answers.answer(self.command, urlsplit(self.path).path, body)
+        if answer is None:
+            self.close_connection = True
+            return
+        self._send(answer)
+
+    do_GET = do_POST = do_DELETE = _handle
+
+    def _body(self) -> Body:
+        length = int(self.headers.get("Content-Length") or 0)
+        if not 0 <= length <= MOST_BYTES:
+            self.close_connection = True
+            raise ValueError(length)
+        text = self.rfile.read(length)
+        if self.headers.get_content_type() == FORM:
+            return dict(parse_qsl(text.decode()))
+        found = json.loads(text or b"{}")
+        if not isinstance(found, dict):
+            raise ValueError(type(found))
+        return found
+
+    def _is_ours(self) -> bool:
+        """Not a page of somebody else's, in the browser of whoever watches."""
+        host = self.headers.get("Host", "")
+        origin = self.headers.get("Origin")
+        by_name = urlsplit(f"//{host}").hostname in (HOST, "localhost")
+        return by_name and origin in (None, f"http://{host}")
+
+    def _send(self, answer: Answer) -> None:
+        is_page = isinstance(answer.body, str)
+        content = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
+        kind = "text/html; charset=utf-8" if is_page else "application/json"
+        data = content.encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Twenty lines a second would help nobody."""

@@ -1,0 +1,32 @@
+"""A Celery worker whose digests can be stopped.
+
+SWITCHGEAR_URL=… SWITCHGEAR_TOKEN=… REDIS_URL=… celery -A celery_app worker
+"""
+
+import os
+
+from celery import Celery, Task
+
+from switchgear import SwitchEngaged, Switchgear
+
+REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+WAIT_SECONDS = float(os.environ.get("WAIT_SECONDS", "60"))
+
+app = Celery("digests", broker=REDIS_URL, backend=REDIS_URL)
+app.conf.task_default_queue = os.environ.get("QUEUE", "digests")
+
+gear = Switchgear.from_env(service="digests")  # Each child of the pool goes on by itself.
+
+
+@app.task(bind=True, max_retries=None)
+def digest(self: "Task[..., str]", user: str) -> str:
+    """What is stopped waits: it is done when somebody has released the switch."""
+    try:
+        return write(user)
+    except SwitchEngaged as stopped:
+        raise self.retry(exc=stopped, countdown=WAIT_SECONDS) from stopped
+
+
+@gear.guard(feature="digest", targeting_key=lambda user: user)
+def write(user: str) -> str:
+    return f"Digest for {user} by {os.getpid()}"

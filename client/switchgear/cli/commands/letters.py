@@ -1,0 +1,166 @@
+"""Dead letters: finding them, and what left."""
+
+import argparse
+
+from switchgear.cli import exits
+from switchgear.cli.call import Call
+from switchgear.cli.commands import letter_acts, letter_jobs
+from switchgear.cli.commands.letter_choice import choice, chosen, server
+from switchgear.cli.console import place
+from switchgear.cli.parser import Commands, dry_run, reason
+from switchgear.cli.views import letters as views
+from switchgear.cli.words import Part
+
+MOST_SHOWN = 50
+
+
+def register(commands: Commands) -> None:
+    dlq = commands.group(
+        "dlq",
+        "dead letters: list, show, groups, retry, discard, purge, archive, restore, job",
+        ("list", listed, "every stream of dead letters, the deepest first", server),
+    )
+    dlq.add("show", show, "a stream's letters, or one of them", _show)
+    dlq.add("groups", groups, "a stream's letters by what they failed of", _stream)
+    letter_acts.register(dlq)
+    dlq.add("archive", archive, "what left through the console, newest first", _archive)
+    dlq.add("restore", restore, "put a letter from the archive back", _restore)
+    letter_jobs.register(dlq)
+
+
+def listed(call: Call) -> int:
+    found = call.console.get("/dlq/", {"server": call.args.server})
+    if call.show(found):
+        return exits.DONE
+    if not found:
+        call.screen.line("No stream of dead letters is known.")
+        return exits.DONE
+    clock = call.clock
+    rows = [views.stream_row(one, clock) for one in views.ordered(found)]
+    call.screen.table(views.STREAM_COLUMNS, rows)
+    return exits.DONE
+
+
+def show(call: Call) -> int:
+    if call.args.stream == views.OUTBOX:
+        return _show_failed(call)
+    path = f"/dlq/streams{place(call.args.stream)}/messages"
+    if call.args.id is not None:
+        return _show_letter(call, f"{path}{place(call.args.id)}/")
+    query = {"server": call.args.server, **chosen(call.args)}
+    found = call.console.pages(f"{path}/", query, call.args.limit)
+    if call.show(found["results"]):
+        return exits.DONE
+    clock = call.clock
+    if found["results"]:
+        rows = [views.letter_row(one, clock) for one in found["results"]]
+        call.screen.table(views.LETTER_COLUMNS, rows)
+    else:
+        call.screen.line("There is no such letter.")
+    if found["more"]:
+        call.screen.note(f"There are more than {call.args.limit}: add --limit, or choose.")
+    return exits.DONE
+
+
+def groups(call: Call) -> int:
+    path = f"/dlq/streams{place(call.args.stream)}/groups/"
+    found = call.console.get(path, {"server": call.args.server})
+    if call.show(found):
+        return exits.DONE
+    clock = call.clock
+    if found["results"]:
+        rows = [views.group_row(one, clock) for one in found["results"]]
+        call.screen.table(views.GROUP_COLUMNS, rows)
+    else:
+        call.screen.line("It has no letters.")
+    if not found["complete"]:
+        call.screen.note("Not all letters are counted yet: ask again in a moment.")
+    return exits.DONE
+
+
+def archive(call: Call) -> int:
+    query = {"server": call.args.server, "stream": call.args.stream}
+    found = call.console.pages("/dlq/archive/", query, call.args.limit)
+    if call.show(found["results"]):
+        return exits.DONE
+    clock = call.clock
+    if found["results"]:
+        rows = [views.archive_row(one, clock) for one in found["results"]]
+        call.screen.table(views.ARCHIVE_COLUMNS, rows)
+    else:
+        call.screen.line("Nothing has left through the console.")
+    return exits.DONE
+
+
+def restore(call: Call) -> int:
+    body = {"reason": call.args.reason, "dry_run": call.args.dry_run or None}
+    path = f"/dlq/archive{place(call.args.number)}/restore"
+    one = call.console.send("POST", path, body).document
+    if not call.show(one):
+        new = f" as {one['new_id']}" if one.get("new_id") else ""
+        said = "Dry run: it would be put back" if one.get("dry_run") else "✔ Put back"
+        call.screen.line(Part(said, "good"), " into ", Part(one["stream"], "name"), f"{new}.")
+    return exits.DONE
+
+
+def _show_letter(call: Call, path: str) -> int:
+    one = call.console.get(path, {"server": call.args.server})
+    if call.show(one):
+        return exits.DONE
+    call.screen.line(Part(one["stream"], "name"), f"  {one['id']}")
+    call.screen.facts(views.letter_facts(one, call.clock))
+    for title, pairs in (
+        ("Fields, as they may be shown", list(views.fields(one))),
+        ("What it went through", list(views.history(one, call.clock))),
+    ):
+        if pairs:
+            call.screen.gap()
+            call.screen.line(Part(title, "strong"))
+            call.screen.facts(pairs)
+    return exits.DONE
+
+
+def _show_failed(call: Call) -> int:
+    """The outbox: messages of the console's own that could not be delivered."""
+    found = call.console.pages("/dlq/outbox/", None, call.args.limit)["results"]
+    if call.args.id is not None:
+        found = [one for one in found if str(one["id"]) == call.args.id]
+    if call.show(found):
+        return exits.DONE
+    if found:
+        call.screen.table(
+            views.FAILED_COLUMNS, [views.failed_row(one, call.clock) for one in found]
+        )
+    else:
+        call.screen.line(Part("✔ No message failed for good.", "good"))
+    return exits.DONE
+
+
+def _stream(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("stream", metavar="STREAM", help="axiom:dlq:events, or outbox")
+    server(parser)
+
+
+def _show(parser: argparse.ArgumentParser) -> None:
+    _stream(parser)
+    parser.add_argument("id", nargs="?", metavar="ID", help="of one letter, to see all of it")
+    choice(parser)
+    _limit(parser)
+
+
+def _archive(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("stream", nargs="?", metavar="STREAM")
+    server(parser)
+    _limit(parser)
+
+
+def _restore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("number", type=int, metavar="NUMBER", help="as `dlq archive` shows it")
+    reason(parser, "why it has to come back")
+    dry_run(parser)
+
+
+def _limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--limit", type=int, default=MOST_SHOWN, metavar="N", help=f"at most so many; {MOST_SHOWN}"
+    )

@@ -1,0 +1,120 @@
+"""Letting traffic flow again: by a ramp, or at once."""
+
+import argparse
+from typing import Any
+
+from switchgear.cli import exits
+from switchgear.cli.call import Call
+from switchgear.cli.commands import ramps, showing
+from switchgear.cli.console import Document, place
+from switchgear.cli.parser import Commands, dry_run, of_type, reason, switch
+from switchgear.cli.words import Part, seconds_of
+
+PERCENTS = (5.0, 25.0, 100.0)
+
+
+def register(commands: Commands) -> None:
+    commands.add(
+        "release",
+        release,
+        "let traffic flow again, by a ramp or at once",
+        _options,
+        "The ramp is 5, 25 and 100 %, 5 minutes each, unless a plan is said. The global switch"
+        " waits for a second person; so does a segment or a protected one at once.",
+    )
+
+
+def release(call: Call) -> int:
+    args = call.args
+    broken = {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
+    body = {
+        "justification": args.reason,
+        "mode": "immediate" if args.immediate else None,
+        "plan": _plan(args.plan, args.dwell, args.gate),
+        "break_glass": broken if args.break_glass else None,
+        "dry_run": args.dry_run or None,
+    }
+    path = f"/switches{place(*args.switch.split(':', 1))}/release"
+    document = call.console.send("POST", path, body).document
+    ramp, approval = document.get("ramp"), document.get("approval")
+    if isinstance(ramp, dict) and args.follow and not args.dry_run:
+        return ramps.follow_one(call, ramp["id"])
+    if not call.show(document):
+        _tell(call, document, ramp, approval)
+    return exits.WAITS if approval else exits.DONE
+
+
+def _tell(call: Call, document: Document, ramp: Any, approval: Document | None) -> None:
+    if document.get("dry_run"):
+        call.screen.line(showing.DRY_RUN)
+    if approval:
+        showing.waits(call, approval)
+        call.screen.line("Until then it stays as it is. Whoever asked can't approve it.")
+    elif isinstance(ramp, dict):
+        ramps.show_one(call, ramp)
+        if ramp["id"] is not None:
+            call.screen.line(Part(f"To watch it: switchgear ramp follow {ramp['id']}", "quiet"))
+    else:
+        showing.switch(call, document)
+    if document.get("review"):
+        showing.review(call, document["review"])
+
+
+def _plan(
+    percents: list[float] | None, dwell: int | None, gates: list[Document] | None
+) -> list[Document] | None:
+    """Steps of these shares, each with this dwell and these gates; None if nothing was said."""
+    if percents is None and dwell is None and gates is None:
+        return None
+    steps: list[Document] = [{"percent": percent} for percent in percents or PERCENTS]
+    for step in steps:
+        if dwell is not None:
+            step["dwell_seconds"] = dwell
+        if gates is not None:
+            step["gates"] = gates
+    return steps
+
+
+def _percents(text: str) -> list[float]:
+    try:
+        return [float(part.strip().removesuffix("%")) for part in text.split(",")]
+    except ValueError:
+        raise ValueError("write growing percents that end at 100, such as 5,25,100") from None
+
+
+def _gate(text: str) -> Document:
+    """`manual`, `slo:NAME`, `breaker:core->oracle`, `external:NAME`."""
+    kind, _, name = text.partition(":")
+    fields = {"slo": "slo", "samples": "slo", "breaker": "dependency", "external": "gate"}
+    if kind == "manual" and not name:
+        return {"type": kind}
+    if kind not in fields or not name:
+        raise ValueError("write manual, slo:NAME, samples:NAME, breaker:A->B or external:NAME")
+    return {"type": kind, fields[kind]: name}
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("switch", type=switch, metavar="SWITCH")
+    reason(parser, "why traffic may flow again")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--immediate", action="store_true", help="all of it now, without a ramp")
+    how.add_argument(
+        "--plan", type=of_type(_percents), metavar="5,25,100", help="percent by percent, to 100"
+    )
+    parser.add_argument(
+        "--dwell", type=of_type(seconds_of), metavar="5m", help="how long each step lasts"
+    )
+    parser.add_argument(
+        "--gate",
+        action="append",
+        type=of_type(_gate),
+        metavar="GATE",
+        help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
+        " external:NAME; again for another",
+    )
+    parser.add_argument(
+        "--break-glass", action="append", metavar="RULE", help="override what is in the way"
+    )
+    parser.add_argument("--break-glass-reason", metavar="TEXT", help="why; --reason if not said")
+    dry_run(parser)
+    parser.add_argument("--follow", action="store_true", help="until the ramp is over")

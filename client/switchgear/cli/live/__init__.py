@@ -1,0 +1,1 @@
+"""What happens on the console, as it happens: `switchgear watch`."""

@@ -1,0 +1,125 @@
+"""Watching for as long as somebody looks: by a socket, and by asking where there is none."""
+
+import json
+import random
+import time
+from typing import Any
+
+from switchgear.cli import exits
+from switchgear.cli.call import Call
+from switchgear.cli.live import socket
+from switchgear.cli.live.board import Board
+
+LOOK_SECONDS = 1.0
+POLL_SECONDS = 5.0
+SOCKET_AGAIN_SECONDS = 60.0
+"""Where sockets are refused: how long until the next is tried."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+
+
+class Follower:
+    def __init__(self, call: Call, board: Board) -> None:
+        self._call = call
+        self._board = board
+        self._stream: str | None = None
+        self._seq: dict[str, int | None] = {}
+        self._pause = FIRST_PAUSE
+        self._said = ""
+
+    def run(self, *, sockets: bool = True) -> None:
+        """Without an end; raises :class:`exits.Ended` if it can't even begin, or may not."""
+        began = False
+        while True:
+            try:
+                if not sockets:
+                    raise socket.Refused("asking every 5 s, as you wished")
+                with socket.opened(self._call.console) as opened:
+                    began = True
+                    self._follow(opened)
+            except socket.Lost as lost:
+                if not began:
+                    self._board.refetch()
+                    began = True
+                self._tell(str(lost))
+                self._meanwhile(isinstance(lost, socket.Refused))
+
+    def _follow(self, opened: Any) -> None:
+        """One socket, to its end."""
+        heard, asked, live = time.monotonic(), time.monotonic(), True
+        while True:
+            message = socket.receive(opened, LOOK_SECONDS)
+            now = time.monotonic()
+            if message is None and now - heard > socket.QUIET_SECONDS:
+                raise socket.Lost("nothing comes any more")
+            if message is not None:
+                heard = now
+                live = bool(message.get("live", live))
+                if message.get("topic") == "hello":
+                    self._greeted(opened, message)
+                else:
+                    self._take(message)
+            if not live and now - asked > POLL_SECONDS:
+                # The console's process does not hear of changes just now.
+                asked = now
+                self._refetch()
+
+    def _greeted(self, opened: Any, hello: dict[str, Any]) -> None:
+        """Where each topic stands. Whatever came before is read anew."""
+        offered = hello["seq"]
+        missing = [topic for topic in self._board.topics if topic not in offered]
+        if missing and self._board.chosen:
+            said = f"This token may not watch {', '.join(missing)}."
+            raise exits.ended(exits.NO_RIGHTS, "no-topic", said)
+        self._board.topics = [topic for topic in self._board.topics if topic in offered]
+        if not self._board.topics:
+            raise exits.ended(exits.NO_RIGHTS, "no-topic", "This token may not watch anything.")
+        if hello["stream"] != self._stream and set(offered) != set(self._board.topics):
+            opened.send(json.dumps({"subscribe": self._board.topics}))
+        self._stream, self._seq = hello["stream"], dict(offered)
+        self._pause = FIRST_PAUSE
+        self._refetch()
+        if self._said:
+            self._tell("")
+
+    def _take(self, message: dict[str, Any]) -> None:
+        topic = message.get("topic")
+        if topic not in self._board.topics:
+            return
+        if message.get("event") == "resync":
+            self._seq[topic] = None
+            self._board.refetch([topic])
+            return
+        seq, last = message["seq"], self._seq.get(topic)
+        if last is not None and seq <= last:
+            return
+        self._seq[topic] = seq
+        if last is not None and seq != last + 1:
+            self._board.refetch([topic])
+        self._board.take(message)
+
+    def _meanwhile(self, refused: bool) -> None:
+        """Until a socket is tried again: ask, if there will be none soon."""
+        self._stream = None
+        until = time.monotonic() + random.uniform(0.1, self._pause)  # noqa: S311 - no secret
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        if refused:
+            until = time.monotonic() + SOCKET_AGAIN_SECONDS
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, POLL_SECONDS * random.uniform(0.8, 1.2)))  # noqa: S311
+            if refused:
+                self._refetch()
+
+    def _refetch(self) -> None:
+        """What can't be read now is read later; bad credentials end it."""
+        try:
+            self._board.refetch()
+        except exits.Ended as end:
+            if end.code == exits.NO_RIGHTS:
+                raise
+            self._tell(str(end))
+
+    def _tell(self, said: str) -> None:
+        """Once for each trouble, and once when it is over."""
+        if said != self._said and not self._call.screen.as_json:
+            self._call.screen.note(f"Not live: {said}." if said else "Live again.")
+        self._said = said

@@ -1,0 +1,158 @@
+"""Switches and how far a change has got."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from switchgear.cli.words import Cell, Clock, Part, cell, joined, lines, many, percent
+
+COLUMNS = ("STATE", "*SWITCH, AND WHY", "SINCE", "EXPIRES", "EFFECT")
+SCOPES = ("global", "segment", "feature", "experiment")
+LEVELS = ("good", "warn", "bad", "alarm")
+MOST_NAMED = 5
+
+Switch = Mapping[str, Any]
+
+
+def state(one: Switch) -> Cell:
+    """Icon, word and colour; what flows, where it is neither all nor nothing."""
+    overdue = Part(" OVERDUE ", "alarm") if one.get("overdue") else None
+    match one["state"]:
+        case "engaged":
+            return lines(Part("✖ ENGAGED", "bad"), overdue)
+        case "ramping":
+            return lines(Part(f"◒ RAMPING {percent(one['allow_percent'])}", "warn"), overdue)
+        case _:
+            return cell(Part("✔ released", "good"))
+
+
+def ordered(switches: Sequence[Switch]) -> list[Switch]:
+    """As decisions are made: global first."""
+    ranks = {scope: rank for rank, scope in enumerate(SCOPES)}
+    return sorted(switches, key=lambda one: (ranks.get(one["scope"], 9), one["id"]))
+
+
+def row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
+    by = Part(f"by {one['engaged_by']}", "quiet") if one["engaged_by"] else None
+    return (
+        state(one),
+        lines(Part(one["id"], "name"), one["reason"], by),
+        lines(clock.ago(one["engaged_at"]), Part(clock.at(one["engaged_at"]), "quiet")),
+        expiry(one, clock),
+        effect(one.get("effect")),
+    )
+
+
+def expiry(one: Switch, clock: Clock) -> Cell:
+    if one["permanent"]:
+        return cell("permanent")
+    if one["expires_at"] is None:
+        return cell("-")
+    left = clock.left(one["expires_at"])
+    style = "bad" if one["overdue"] or clock.is_over(one["expires_at"]) else ""
+    at = f"{clock.at(one['expires_at'])}, then {one['on_expiry']}"
+    return lines(Part(left, style), Part(at, "quiet"))
+
+
+def effect(found: Mapping[str, Any] | None) -> Cell:
+    """`3 of 4`: instances that apply it, of those heard from."""
+    if not found:
+        return cell("-")
+    if not found["instances"]:
+        return cell(Part("nobody heard", "quiet"))
+    everybody = found["applied"] >= found["instances"]
+    said = f"{found['applied']:,} of {found['instances']:,}"
+    return cell(Part(said, "good" if everybody else "warn"))
+
+
+def summary(switches: Sequence[Switch]) -> Cell:
+    """`2 engaged (1 OVERDUE), 1 ramping`."""
+    engaged = sum(one["state"] == "engaged" for one in switches)
+    ramping = sum(one["state"] == "ramping" for one in switches)
+    overdue = sum(bool(one["overdue"]) for one in switches)
+    late = cell(" (", Part(f"{overdue} OVERDUE", "bad"), ")") if overdue else ""
+    return joined(
+        [
+            cell(Part(f"{engaged} engaged", "bad"), late) if engaged else "",
+            Part(f"{ramping} ramping", "warn") if ramping else "",
+        ]
+    )
+
+
+def degradation(picture: Mapping[str, Any]) -> Cell:
+    """`Degradation: 1, degraded: core->oracle is open`."""
+    level = int(picture["level"])
+    name = Part(f"{level}, {picture['name']}", LEVELS[level])
+    causes = "; ".join(map(str, picture.get("causes", ())))
+    return cell("Degradation: ", name, f": {causes}" if causes else "")
+
+
+def facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
+    """All that is known of one, but for its name and state."""
+    stopped = one["state"] != "released"
+    proven = one["last_proven_at"]
+    return [
+        ("why", one["reason"]),
+        ("by", one["engaged_by"]),
+        ("since", _both(clock.ago(one["engaged_at"]), clock.exactly(one["engaged_at"]))),
+        ("expires", _ends(one, clock)),
+        ("ramp", f"{one['ramp']}: switchgear ramp show {one['ramp']}" if one["ramp"] else None),
+        ("effect", progress(one.get("effect"))),
+        ("owner", one["owner"]),
+        ("what it stops", one["description"]),
+        ("runbook", one["runbook_url"]),
+        ("last proven", clock.ago(proven) if proven else "never" if not stopped else None),
+    ]
+
+
+def progress(found: Mapping[str, Any] | None) -> Cell:
+    """Committed, applied by whom, not by whom, how fast."""
+    if not found:
+        return cell()
+    version = f"version {found['version']} is committed"
+    if not found["instances"]:
+        return cell(version, "; no instance was heard from within 30 s, so nothing is known")
+    everybody = found["applied"] >= found["instances"]
+    of = f"{found['applied']:,} of {many(found['instances'], 'instance')}"
+    fast = f", 99 % of them within {found['p99_ms']} ms" if found["p99_ms"] is not None else ""
+    silent = found.get("silent_total", 0)
+    return lines(
+        cell(version, ", applied by ", Part(of, "good" if everybody else "warn"), fast),
+        cell(Part("not by ", "warn"), stragglers(found)) if not everybody else "",
+        f"{many(silent, 'instance')} fell silent before saying so" if silent else "",
+    )
+
+
+def stragglers(found: Mapping[str, Any]) -> str:
+    named = [str(one) for one in found["stragglers"][:MOST_NAMED]]
+    more = found.get("stragglers_total", len(found["stragglers"])) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def blast(found: Mapping[str, Any], clock: Clock) -> list[tuple[str, object]]:
+    """Who would be hit."""
+    services = [
+        f"{one['service']} ({many(one['instances'], 'instance')}, {one['calls_per_second']:g}/s)"
+        for one in found["services"]
+    ]
+    others = [f"{one['id']} ({one['state']})" for one in found["overlapping"]]
+    seen = clock.ago(found["last_seen"]) if found["last_seen"] else "not within the last hour"
+    return [
+        ("would hit", ", ".join(services) or "no service asked for it within the last hour"),
+        ("last asked", seen),
+        ("overlaps", ", ".join(others)),
+    ]
+
+
+def _ends(one: Switch, clock: Clock) -> Cell:
+    if one["permanent"]:
+        return cell("never: it is permanent")
+    if one["expires_at"] is None:
+        return cell()
+    then = f"{clock.left(one['expires_at'])} ({clock.exactly(one['expires_at'])})"
+    style = "bad" if one["overdue"] else ""
+    late = cell(" ", Part(" OVERDUE ", "alarm")) if one["overdue"] else ""
+    return cell(Part(then, style), f", then {one['on_expiry']}", late)
+
+
+def _both(short: str, exact: str) -> str | None:
+    return None if short == "-" else f"{short} ({exact})"

@@ -1,0 +1,49 @@
+"""Finds keys in the arguments of a call: which user it is for, which department, which model."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Finder = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_EMPTY = inspect.Parameter.empty
+_NOWHERE = 2**31
+
+
+def finder(find: Callable[..., Any], function: Callable[..., Any]) -> Finder:
+    """What calls `find` for a call of `function`.
+
+    If all that `find` wants are parameters of `function`, it gets those, by their names, however
+    the call gives them. Else it is called just as the function is.
+    """
+    wanted, given = _parameters(find), _parameters(function)
+    if wanted is None or given is None or any(each.kind not in _NAMED for each in wanted.values()):
+        return lambda args, kwargs: find(*args, **kwargs)
+    places: list[tuple[str, int, Any]] = []
+    for name, each in wanted.items():
+        here = given.get(name)
+        if here is not None and here.kind not in (here.VAR_POSITIONAL, here.VAR_KEYWORD):
+            place = _NOWHERE if here.kind is here.KEYWORD_ONLY else list(given).index(name)
+            places.append((name, place, here.default))
+        elif each.default is _EMPTY:
+            return lambda args, kwargs: find(*args, **kwargs)
+
+    def found(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        values = {}
+        for name, place, default in places:
+            value = args[place] if place < len(args) else kwargs.get(name, default)
+            if value is not _EMPTY:  # Else the call lacks it, which one of the two will say.
+                values[name] = value
+        return find(**values)
+
+    return found
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    """None if nobody knows them."""
+    inner = function.__func__ if isinstance(function, classmethod | staticmethod) else function
+    try:
+        return inspect.signature(inner).parameters
+    except (TypeError, ValueError):
+        return None

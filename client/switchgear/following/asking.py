@@ -1,0 +1,175 @@
+"""Asks the console which switches are not released, and takes over what can be believed."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from switchgear.deciding.memory import Memory
+from switchgear.deciding.snapshot import InvalidSnapshot, Snapshot, read
+from switchgear.following.events import EndlessEvent, Parser
+from switchgear.following.failures import Failed
+from switchgear.following.transport import Address, Connection, Stream
+from switchgear.settings import Settings
+
+SNAPSHOT, STREAM = "/api/v1/snapshot", "/api/v1/snapshot/stream"
+EVENT = "snapshot"
+LONGEST_ETAG = 200
+TELLING_SECONDS = 5.0
+"""An answer that took longer was held back, and its `Date` says little about its middle."""
+MOST_IDLE_BYTES, IDLE_SECONDS = 2**16, 60.0
+"""What a stream may say in such a time without saying anything."""
+SKIP_SECONDS = 0.05
+"""As long as there is something newer to be read, a snapshot is left aside; but no longer."""
+PASSING_STATUSES = frozenset({401, 403, 408, 429, *range(500, 600)} - {501, 505})
+"""With these a stream is refused for now; with others it is no use to try again soon."""
+
+
+class Unfit(Failed):
+    """This way to follow does not work here, as far as can be seen."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """In seconds: how long an answer may take, how long a poll is held, how long a stream may be
+    silent, and how long an event on it may take from its first byte to its last."""
+
+    answer: float = 10.0
+    hold: int = 25
+    silence: float = 20.0
+    event: float = 30.0
+
+
+class Asker:
+    """Of one thread, but for :meth:`abort`."""
+
+    def __init__(self, settings: Settings, memory: Memory, patience: Patience) -> None:
+        self._connection = Connection(Address.of(settings.url or ""), settings.token)
+        self._name = settings.name
+        self._memory = memory
+        self._patience = patience
+        self._etag: tuple[str, Snapshot] | None = None
+        self.abort = self._connection.abort
+        self.close = self._connection.close
+        self.forsake = self._connection.forsake
+        self.hint_seconds: float | None = None
+        """When to come back after the latest stream has ended, if it said so."""
+
+    def ask(self, hold_seconds: int = 0) -> bool:
+        """Make sure of the present snapshot; whether it is another one now. `hold_seconds`: the
+        answer may wait that long for news. Raises :class:`Failed`."""
+        headers = self._headers()
+        etag = self._present_etag()
+        if etag is not None:
+            headers["If-None-Match"] = etag
+        path = f"{SNAPSHOT}?wait={hold_seconds}" if hold_seconds else SNAPSHOT
+        seconds = self._patience.answer + hold_seconds
+        response = self._connection.request("GET", path, headers, seconds=seconds)
+        if response.status == 304 and etag is None:
+            raise Failed("it answers 304, unasked", status=304)
+        response.expect(200, 304)
+        news = response.status == 200 and self._take(response.body)
+        self._hear_date(response.headers.get("date"), response.asked, response.answered)
+        if response.status == 200:
+            self._keep_etag(response.headers.get("etag", ""))
+        return news
+
+    def listen(self) -> Iterator[bool]:
+        """Follow a stream: at each sign of life, whether there is another snapshot now. It ends by
+        :class:`Failed` in any case, :class:`Unfit` if streams do not get through here."""
+        self.hint_seconds = None
+        headers = {**self._headers(), "Accept": "text/event-stream", "Cache-Control": "no-cache"}
+        if self._memory.snapshot is not None:
+            headers["Last-Event-ID"] = self._memory.snapshot.mark
+        try:
+            stream = self._connection.stream(STREAM, headers, self._patience.answer)
+        except Failed as failed:
+            if failed.status is None or failed.status in PASSING_STATUSES:
+                raise
+            raise Unfit(failed.why, failed.retry_after, failed.status) from None
+        with stream:
+            kind = stream.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "text/event-stream":
+                raise Unfit("its stream is none of events")
+            self._hear_date(stream.headers.get("date"), stream.asked, stream.answered)
+            yield from self._events(stream)
+
+    def _events(self, stream: Stream) -> Iterator[bool]:
+        parser = Parser()
+        within_since = idle_since = taken_at = time.monotonic()
+        latest: bytes | None = None
+        piece = self._first_of(stream)
+        while piece:
+            now = time.monotonic()
+            if not parser.is_within:
+                within_since = now
+            try:
+                events = parser.feed(piece)
+            except EndlessEvent:
+                raise Failed("its stream has an event without an end") from None
+            self.hint_seconds = parser.retry_seconds
+            told = [event.data for event in events if event.name == EVENT]
+            latest = told[-1] if told else latest
+            # Of several that are here already, only the latest still counts.
+            is_due = now - taken_at > SKIP_SECONDS or not stream.has_more()
+            if latest is not None and is_due:
+                news, latest, taken_at = self._take(latest), None, now
+                yield news
+            else:
+                yield False
+            parser.idle_bytes += sum(len(event.data) for event in events if event.name != EVENT)
+            if now - idle_since > IDLE_SECONDS:
+                parser.idle_bytes, idle_since = 0, now
+            if parser.idle_bytes > MOST_IDLE_BYTES:
+                raise Failed("its stream says much and nothing")
+            if events:
+                within_since = now
+            if parser.is_within and now - within_since > self._patience.event:
+                raise Failed("its stream is too slow")
+            piece = stream.read(self._patience.silence)
+        raise Failed("its stream has ended")
+
+    def _first_of(self, stream: Stream) -> bytes:
+        """A stream says something at once, unless something on the way waits for its end."""
+        began = time.monotonic()
+        try:
+            return stream.read(self._patience.silence)
+        except Failed as failed:
+            if time.monotonic() - began < self._patience.silence:
+                raise
+            raise Unfit(f"its stream is held back: {failed.why}") from None
+
+    def _take(self, document: bytes) -> bool:
+        present = self._memory.snapshot
+        if present is not None and present.document == document:
+            return False
+        try:
+            snapshot = read(document)
+        except InvalidSnapshot as error:
+            raise Failed(f"its snapshot is refused: {error}") from None
+        if not self._memory.accept(snapshot):
+            raise Failed("its snapshot is from the past")
+        return True
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Switchgear-Instance": self._name}
+        if self._memory.snapshot is not None:
+            headers["Switchgear-Applied"] = self._memory.snapshot.mark
+        return headers
+
+    def _present_etag(self) -> str | None:
+        """That of the document in force, and of no other."""
+        if self._etag is None or self._etag[1] is not self._memory.snapshot:
+            return None
+        return self._etag[0]
+
+    def _keep_etag(self, etag: str) -> None:
+        snapshot = self._memory.snapshot
+        sane = 2 < len(etag) <= LONGEST_ETAG and etag.isascii() and etag.isprintable()
+        self._etag = (etag, snapshot) if sane and snapshot is not None else None
+
+    def _hear_date(self, date: str | None, asked: float, answered: float) -> None:
+        """By the clock that the memory goes by, which may be a test's."""
+        if answered - asked <= TELLING_SECONDS:
+            since = time.monotonic() - answered
+            there = self._memory.clock.time.monotonic() - since
+            self._memory.clock.heard(date, there - (answered - asked), there)

@@ -1,0 +1,102 @@
+"""Server-sent events, as they come in pieces. Pure; what it holds is bounded.
+
+Source: the WHATWG's HTML standard, "Server-sent events".
+"""
+
+import re
+from dataclasses import dataclass
+
+from switchgear.deciding.snapshot import MOST_BYTES
+
+MOST_EVENT_BYTES = MOST_BYTES + 2**16
+LONGEST_RETRY_DIGITS = 9
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+class EndlessEvent(ValueError):
+    """More bytes without an end than an event may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    name: str
+    data: bytes
+
+
+class Parser:
+    """Takes pieces, gives events. `retry_seconds` is the server's latest hint when to come back
+    after the stream has ended, None if it gave none."""
+
+    def __init__(self, most_bytes: int = MOST_EVENT_BYTES) -> None:
+        self.retry_seconds: float | None = None
+        self.idle_bytes = 0
+        """How much came that belongs to no event: comments, hints, names nobody knows. Whoever
+        looks may set it back."""
+        self._most_bytes = most_bytes
+        self._held = 0
+        self._line: list[bytes] = []
+        self._data: list[bytes] = []
+        self._name = b""
+        self._begun = False
+        self._after_return = False
+
+    @property
+    def is_within(self) -> bool:
+        """Whether an event has begun that has not ended."""
+        return self._held > 0
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """The events that end in this piece. Raises :class:`EndlessEvent`."""
+        if self._after_return and piece.startswith(b"\n"):
+            piece = piece[1:]
+            self._after_return = False
+        if not piece:
+            return []
+        self._after_return = piece.endswith(b"\r")
+        *ended, rest = _LINE_END.split(piece)
+        events = []
+        for end in ended:
+            self._line.append(end)
+            line = b"".join(self._line)
+            self._line.clear()
+            event = self._take(line)
+            if event is not None:
+                events.append(event)
+        if rest:
+            self._line.append(rest)
+            self._hold(len(rest))
+        return events
+
+    def _hold(self, more: int) -> None:
+        self._held += more
+        if self._held > self._most_bytes:
+            raise EndlessEvent
+
+    def _take(self, line: bytes) -> Event | None:
+        if not self._begun:
+            line, self._begun = line.removeprefix(BYTE_ORDER_MARK), True
+        if not line:
+            return self._end()
+        name, _colon, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._name = value[:100]
+        else:
+            self.idle_bytes += len(line)
+            if name == b"retry" and value.isdigit() and len(value) <= LONGEST_RETRY_DIGITS:
+                self.retry_seconds = int(value) / 1000
+        self._held = 0
+        self._hold(sum(map(len, self._data)) + len(self._data) + len(self._name))
+        return None
+
+    def _end(self) -> Event | None:
+        data, name = self._data, self._name
+        self._data, self._name, self._held = [], b"", 0
+        self.idle_bytes += 1
+        if not data:
+            return None
+        return Event(name.decode("utf-8", "replace") or "message", b"\n".join(data))

@@ -1,0 +1,41 @@
+"""What goes wrong between the console and us, in words that may stand in a log."""
+
+import http.client
+import socket
+import ssl
+
+
+class Failed(Exception):
+    """No usable answer. `why` is short and holds no secret; `status` is the answer's, if one came,
+    and `retry_after` what its header says, unread."""
+
+    def __init__(self, why: str, retry_after: str | None = None, status: int | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.retry_after = retry_after
+        self.status = status
+
+
+class WireError(OSError):
+    """The connection is not to be used: the message says why."""
+
+
+def why(error: BaseException) -> str:
+    """An error of the network in a few words, of which none comes from the other side."""
+    if isinstance(error, WireError):
+        return str(error)
+    if isinstance(error, TimeoutError):
+        return "it does not answer in time"
+    if isinstance(error, socket.gaierror):
+        return "its name can't be resolved"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS fails: {error.reason or type(error).__name__}"
+    if isinstance(error, ConnectionRefusedError):
+        return "it refuses connections"
+    if isinstance(error, http.client.RemoteDisconnected | ConnectionError):
+        return "it ended the connection"
+    if isinstance(error, OSError):
+        return f"it can't be reached: {error.strerror or type(error).__name__}"
+    return f"its answer is no HTTP: {type(error).__name__}"

@@ -1,0 +1,117 @@
+"""When to ask again, and in which way. Pure: time and chance are given.
+
+A thousand clients whose console was away must not come back at one moment, so every wait is drawn
+from a whole range, and none is a fixed time after what everybody saw.
+"""
+
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+Draw = Callable[[], float]
+"""Gives a number, uniform in [0, 1), fresh at every call."""
+
+FIRST_SECONDS, MOST_SECONDS = 2.0, 20.0
+REFUSED_FIRST_SECONDS, REFUSED_MOST_SECONDS = 15.0, 60.0
+"""For 401 and 403: somebody has to change a token first."""
+MOST_RETRY_AFTER_SECONDS = 60.0
+POLL_JITTER = 0.2
+STREAM_FAILURES, HELD_FAILURES = 3, 2
+"""So many in a row, while plain requests are answered, and another way is taken."""
+CLIMB_SECONDS = (120.0, 300.0)
+MOST_CLIMB_DOUBLINGS = 3
+
+Rung = Literal["stream", "held", "poll"]
+
+
+def backoff(
+    failures: int, draw: Draw, first_seconds: float = FIRST_SECONDS, most: float = MOST_SECONDS
+) -> float:
+    """Seconds to wait after so many failures in a row: full jitter, U(0, min(most, first·2ⁿ⁻¹))."""
+    ceiling: float = first_seconds * 2 ** min(max(failures, 1) - 1, 16)
+    return draw() * min(most, ceiling)
+
+
+def after_failure(
+    failures: int,
+    draw: Draw,
+    status: int | None = None,
+    told_seconds: float | None = None,
+    hint_seconds: float | None = None,
+) -> float:
+    """As :func:`backoff`, slower if we were refused with `status`.
+
+    `told_seconds`: not before we were told to come back; everybody was told the same, so some
+    chance is added. `hint_seconds`: over a range that is no shorter than a stream's hint.
+    """
+    if status in (401, 403):
+        pause = backoff(failures, draw, REFUSED_FIRST_SECONDS, REFUSED_MOST_SECONDS)
+    else:
+        first = max(FIRST_SECONDS, min(hint_seconds or 0.0, MOST_SECONDS))
+        pause = backoff(failures, draw, first)
+    return pause if told_seconds is None else told_seconds + pause
+
+
+def retry_after(text: str | None, now: float) -> float | None:
+    """Seconds that a `Retry-After` header asks for, as a number or a date, at most 60. None if it
+    says nothing that makes sense. `now` is UNIX seconds by the sender's clock."""
+    if text is None or len(text) > 100:
+        return None
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), MOST_RETRY_AFTER_SECONDS)
+    try:
+        seconds = parsedate_to_datetime(text).timestamp() - now
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(seconds, 0.0), MOST_RETRY_AFTER_SECONDS)
+
+
+def poll_pause(seconds: float, draw: Draw) -> float:
+    """The time to the next poll: 20 % less or more."""
+    return seconds * (1 + POLL_JITTER * (2 * draw() - 1))
+
+
+class Ladder:
+    """The ways to follow: the stream, else polls that are held, else plain ones.
+
+    It steps down when a way does not carry although plain requests are answered, and tries the top
+    again after some minutes. `top` is the best there may be.
+    """
+
+    def __init__(self, draw: Draw, top: Rung = "stream") -> None:
+        self.rung: Rung = top
+        self.failures = 0
+        """In a row, of the present way."""
+        self._draw = draw
+        self._top = top
+        self._climbs = 0
+        self._climb_at = 0.0
+
+    def next(self, now: float) -> Rung:
+        """The way to try now. `now` is seconds on a monotonic clock, as everywhere here."""
+        if self.rung != self._top and now >= self._climb_at:
+            self.rung, self.failures = self._top, 0
+        return self.rung
+
+    def worked(self) -> None:
+        """The present way has carried for a while."""
+        self.failures = 0
+        if self.rung == self._top:
+            self._climbs = 0
+
+    def failed(self, now: float, *, for_good: bool = False) -> None:
+        """The present way did not carry; `for_good` if there is no use in trying it again soon."""
+        self.failures += 1
+        if self.rung == "stream" and (for_good or self.failures >= STREAM_FAILURES):
+            self._step_down("held", now)
+        elif self.rung == "held" and (for_good or self.failures >= HELD_FAILURES):
+            self._step_down("poll", now)
+
+    def _step_down(self, rung: Rung, now: float) -> None:
+        if self.rung == self._top:
+            least, most = CLIMB_SECONDS
+            later = 2 ** min(self._climbs, MOST_CLIMB_DOUBLINGS)
+            self._climb_at = now + (least + (most - least) * self._draw()) * later
+            self._climbs += 1
+        self.rung, self.failures = rung, 0

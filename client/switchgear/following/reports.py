@@ -1,0 +1,81 @@
+"""What a report says: how this process stands since it began. No I/O."""
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from switchgear.clock import ConsoleClock
+from switchgear.deciding.memory import Memory
+from switchgear.settings import Settings
+from switchgear.sli import Indicators
+
+LATEST = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
+
+Source = Callable[[], Mapping[str, Any]]
+"""Gives some fields of a report as they stand now: counts since the process began, lists whole. So
+a report that is lost costs nothing, and one that comes twice adds nothing."""
+
+
+class Reports:
+    """The reports of one boot, in order. Times are by the console's clock."""
+
+    def __init__(self, settings: Settings, clock: ConsoleClock, sources: Sequence[Source]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._sources = sources
+        self._boot = str(uuid.uuid4())
+        self._began = clock.time.monotonic()
+        self._seq = 0
+
+    def next(self) -> bytes:
+        """The next one, in JSON. Not to be called by two threads at once."""
+        self._seq += 1
+        now, uptime = self._clock.now(), self._clock.time.monotonic() - self._began
+        body: dict[str, Any] = {
+            "service": self._settings.service,
+            "instance": self._settings.instance,
+            "boot": self._boot,
+            "started_at": _moment(now - uptime),
+            "seq": self._seq,
+            "sent_at": _moment(now),
+        }
+        for source in self._sources:
+            body.update(source())
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def of_memory(memory: Memory) -> Source:
+    """Which version is in force, and how often each switch was asked for."""
+
+    def found() -> dict[str, Any]:
+        counted = memory.counted()
+        checks = [
+            {"switch": switch, "allowed": allowed, "blocked": blocked}
+            for switch, (allowed, blocked) in counted.items()
+        ]
+        snapshot = memory.snapshot
+        applied = {} if snapshot is None else {"applied_version": snapshot.version}
+        return {"checks": checks, **applied}
+
+    return found
+
+
+def of_indicators(indicators: Indicators) -> Source:
+    """Good events of all events, by SLO."""
+
+    def found() -> dict[str, Any]:
+        counted = indicators.counted()
+        rows = [
+            {"slo": name, "good": good, "total": total} for name, (good, total) in counted.items()
+        ]
+        return {"sli": rows}
+
+    return found
+
+
+def _moment(seconds: float) -> str:
+    """In RFC 3339, which ends with the year 9999; a console's clock may be anywhere."""
+    seconds = min(max(seconds, 0.0), LATEST)
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

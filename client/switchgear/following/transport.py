@@ -1,0 +1,300 @@
+"""HTTP to the console, over what Python brings with it.
+
+No answer can hold its caller longer than it is given, or fill the memory: not one that comes a byte
+at a time, and not one without an end. Redirects are not followed and nothing compressed is taken.
+Whatever goes wrong is a :class:`Failed`, whose words hold no secret.
+"""
+
+import contextlib
+import http.client
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from switchgear.deciding.snapshot import MOST_BYTES
+from switchgear.following.failures import Failed, why
+from switchgear.following.wire import Wire, dial
+
+__all__ = ["Address", "Connection", "Failed", "Response", "Stream"]
+
+AGENT = "switchgear-python"
+PIECE_BYTES = 2**16
+HEADER_BYTES = 2**18
+"""As many more as an answer may have for what is not its body."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the console is: `base` is the path before all of its paths, without a slash at the
+    end."""
+
+    scheme: str
+    host: str
+    port: int
+    base: str = ""
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """From `https://switchgear.example/base`. Raises :class:`ValueError`."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("The console's address must begin with http:// or https://.")
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return cls(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+
+    @property
+    def authority(self) -> str:
+        """For `Host`: without the port where it is the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = self.port == (443 if self.scheme == "https" else 80)
+        return host if usual else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer as it came. Names of `headers` are in lower case. `asked` and `answered` are
+    seconds on the monotonic clock: before the request was sent, and when the headers were here."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    asked: float
+    answered: float
+
+    def expect(self, *statuses: int) -> Self:
+        """This answer, if it has one of these; else raises :class:`Failed`."""
+        if self.status in statuses:
+            return self
+        raise _unwanted(self.status, self.headers)
+
+
+@dataclass(frozen=True)
+class _Request:
+    method: str
+    path: str
+    headers: Mapping[str, str] | None
+    body: bytes | None = None
+    most_bytes: int = PIECE_BYTES
+
+
+@dataclass(eq=False)
+class Connection:
+    """One connection to the console, opened when it is needed and kept between requests.
+
+    Of one thread, but for :meth:`abort`. `token` goes into `Authorization` and nowhere else.
+    """
+
+    address: Address
+    token: str = field(default="", repr=False)
+    agent: str = AGENT
+    _wire: Wire | None = field(default=None, init=False, repr=False)
+    _aborted: bool = field(default=False, init=False, repr=False)
+    _tls: ssl.SSLContext | None = field(default=None, init=False, repr=False)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        seconds: float = 10.0,
+        most_bytes: int = MOST_BYTES,
+    ) -> Response:
+        """Ask, and have the whole answer within `seconds`, whatever its status.
+
+        `path` begins with a slash and has its query with it. A GET is asked again, once and within
+        the same time, if a connection kept from before turns out to be closed. Raises
+        :class:`Failed`.
+        """
+        until = time.monotonic() + seconds
+        request = _Request(method, path, headers, body, most_bytes)
+        kept = self._is_kept()
+        try:
+            return self._exchange(request, until)
+        except Failed as failed:
+            was_closed = kept and isinstance(failed.__cause__, ConnectionError)
+            if not was_closed or method != "GET" or self._aborted:
+                raise
+        return self._exchange(request, until)
+
+    def stream(
+        self, path: str, headers: Mapping[str, str] | None = None, seconds: float = 10.0
+    ) -> "Stream":
+        """Open an answer that goes on: its headers have to be here within `seconds`. Any status but
+        200 is a :class:`Failed`. The connection is the stream's until that is closed."""
+        asked = time.monotonic()
+        with _told(self):
+            response = self._send(_Request("GET", path, headers), asked + seconds)
+            stream = Stream(self, response, _lowered(response), asked, time.monotonic())
+            if response.status != 200:
+                raise _unwanted(response.status, stream.headers)
+            return stream
+
+    def abort(self) -> None:
+        """End whatever goes on, at once, and let nothing new begin. From any thread."""
+        self._aborted = True
+        if (wire := self._wire) is not None:
+            wire.abort()
+
+    def close(self) -> None:
+        """Let the connection go; the next request opens another one."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.end()
+
+    def forsake(self) -> None:
+        """In the child of a fork: give up what is the parent's, of which nobody is told."""
+        self._aborted = True
+        if self._wire is not None:
+            self._wire.forsake()
+
+    def _exchange(self, request: _Request, until: float) -> Response:
+        asked = time.monotonic()
+        with _told(self):
+            response = self._send(request, until)
+            answered = time.monotonic()
+            content = _whole(response, request.most_bytes)
+            if response.will_close:
+                self.close()
+            return Response(response.status, _lowered(response), content, asked, answered)
+
+    def _send(self, request: _Request, until: float) -> http.client.HTTPResponse:
+        wire = self._connected(until)
+        wire.allow(until, request.most_bytes + HEADER_BYTES)
+        speaker = http.client.HTTPConnection(self.address.host, self.address.port)
+        speaker.sock = wire  # Has all that is used of a socket.
+        target = self.address.base + request.path
+        if wire.by_proxy:
+            target = f"{self.address.scheme}://{self.address.authority}{target}"
+        speaker.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
+        for name, value in (self._own_headers(wire) | dict(request.headers or {})).items():
+            speaker.putheader(name, value.encode())
+        if request.body is not None:
+            speaker.putheader("Content-Length", str(len(request.body)))
+        speaker.endheaders(request.body)
+        return speaker.getresponse()
+
+    def _own_headers(self, wire: Wire) -> dict[str, str]:
+        own = {
+            "Host": self.address.authority,
+            "User-Agent": self.agent,
+            "Accept-Encoding": "identity",
+        }
+        if self.token:
+            own["Authorization"] = f"Bearer {self.token}"
+        if wire.by_proxy and wire.proxy_authorization:
+            own["Proxy-Authorization"] = wire.proxy_authorization
+        return own
+
+    def _connected(self, until: float) -> Wire:
+        if self._wire is not None and not self._is_kept():
+            self.close()
+        if self._wire is None:
+            if self.address.scheme == "https" and self._tls is None:
+                self._tls = ssl.create_default_context()
+            self._wire = wire = Wire()
+            if self._aborted:
+                wire.abort()
+            dial(wire, self.address.scheme, self.address.host, self.address.port, self._tls, until)
+        if self._aborted:
+            raise ConnectionAbortedError
+        return self._wire
+
+    def _is_kept(self) -> bool:
+        return self._wire is not None and self._wire.is_idle()
+
+
+@dataclass(eq=False)
+class Stream:
+    """An answer that goes on. Names of `headers` are in lower case; `asked` and `answered` are as
+    in :class:`Response`."""
+
+    _connection: Connection
+    _response: http.client.HTTPResponse
+    headers: Mapping[str, str]
+    asked: float
+    answered: float
+
+    def read(self, seconds: float) -> bytes:
+        """What is there, at least a byte, at most 64 KiB; waits at most `seconds` for it. Empty at
+        the end. Raises :class:`Failed`."""
+        with _told(self._connection):
+            wire = self._connection._wire
+            if wire is None:
+                return b""
+            wire.allow(time.monotonic() + seconds, PIECE_BYTES + HEADER_BYTES)
+            return self._response.read1(PIECE_BYTES)
+
+    def has_more(self) -> bool:
+        """Whether :meth:`read` would not have to wait. Raises :class:`Failed`."""
+        with _told(self._connection):
+            wire = self._connection._wire
+            return wire is not None and wire.has_more()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _told(contextlib.AbstractContextManager[None]):
+    """Whatever goes wrong inside ends the connection and is a :class:`Failed`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
+        self._connection.close()
+        if self._connection._aborted and isinstance(error, Exception):
+            raise Failed("it was closed here") from None
+        if isinstance(error, ConnectionError):
+            raise Failed(why(error)) from error
+        if isinstance(error, OSError | http.client.HTTPException | ValueError):
+            # Such an error may quote what was sent, the token too.
+            raise Failed(why(error)) from None
+
+
+def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
+    """The body; raises :class:`Failed` for one that is too large, too short or compressed."""
+    declared = response.length
+    if declared is not None and declared > most_bytes:
+        raise Failed(f"its answer has more than {most_bytes} bytes", status=response.status)
+    if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise Failed("its answer is compressed, unasked", status=response.status)
+    pieces, length = [], 0
+    while piece := response.read(PIECE_BYTES):
+        pieces.append(piece)
+        length += len(piece)
+        if length > most_bytes:
+            raise Failed(f"its answer has more than {most_bytes} bytes", status=response.status)
+    if declared is not None and length < declared:
+        raise Failed("its answer is cut off", status=response.status)
+    return b"".join(pieces)
+
+
+def _unwanted(status: int, headers: Mapping[str, str]) -> Failed:
+    return Failed(f"it answers {status}", headers.get("retry-after"), status)
+
+
+def _lowered(response: http.client.HTTPResponse) -> dict[str, str]:
+    return {name.lower(): str(value) for name, value in response.headers.items()}

@@ -1,0 +1,83 @@
+"""Puts something around every call of a function, and leaves it of the kind that it is.
+
+Frameworks look at the kind (FastAPI at generators, Celery at signatures), type checkers too.
+"""
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar, cast
+
+Around = Callable[[tuple[Any, ...], Mapping[str, Any]], AbstractContextManager[object]]
+"""Gives, for the arguments of a call, what is entered before its body runs and left after it."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def wrapped(function: F, around: Around) -> F:
+    """`function` with `around` around its body: a coroutine's when it is awaited, a generator's
+    from its first step to its end. Raises :class:`TypeError` for what is no function."""
+    given: Any = function
+    if isinstance(given, classmethod | staticmethod):
+        return cast(F, type(given)(wrapped(given.__func__, around)))
+    if isinstance(given, type) or not callable(given):
+        raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
+    if inspect.iscoroutinefunction(given):
+        made = _coroutine(given, around)
+    elif inspect.isgeneratorfunction(given):
+        made = _generator(given, around)
+    elif inspect.isasyncgenfunction(given):
+        made = _async_generator(given, around)
+    else:
+        made = _function(given, around)
+    return cast(F, made)
+
+
+def _function(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with around(args, kwargs):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _coroutine(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        with around(args, kwargs):
+            return await function(*args, **kwargs)
+
+    return call
+
+
+def _generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        with around(args, kwargs):
+            return (yield from function(*args, **kwargs))
+
+    return call
+
+
+def _async_generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
+    @functools.wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        with around(args, kwargs):
+            inner = function(*args, **kwargs)
+            step = inner.__anext__()
+            while True:
+                try:
+                    value = await step
+                except StopAsyncIteration:
+                    return
+                try:
+                    step = inner.asend((yield value))
+                except GeneratorExit:
+                    await inner.aclose()
+                    raise
+                except BaseException as error:  # What was thrown in is for the inner one.
+                    step = inner.athrow(error)
+
+    return call

@@ -1,0 +1,1 @@
+"""The command `switchgear`, against real consoles and lying ones."""

@@ -1,0 +1,90 @@
+"""A real console over the tests' database, and one that says what it is told."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from controlplane import serving
+from controlplane.core.http.tests.callers import person, token_text
+from controlplane.dataplane.tests.processes import Server
+from controlplane.tests.installation import free_port, until
+from tests.cli.running import Scripted, Shell, scripted
+
+OPERATOR = [
+    "switches:read", "switches:write", "ramps:write", "breakers:read", "breakers:write",
+    "dlq:read", "dlq:write", "slo:read", "slo:write", "report:write",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def web_process(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any
+) -> Iterator[Server]:
+    folder, found = tmp_path_factory.mktemp("console"), connection.settings_dict
+    login = f"{quote(str(found['USER']))}:{quote(str(found['PASSWORD']))}"
+    host = quote(str(found["HOST"]), safe="")
+    address = f"postgresql://{login}@{host}:{found['PORT'] or 5432}/{found['NAME']}"
+    environment = {
+        **os.environ,
+        "DATABASE_URL": address,
+        "DATABASE_OWNER_URL": f"{address}?application_name=owner",
+        "SECRET_KEY": settings.SECRET_KEY,
+        "SWITCHGEAR_DATA_DIR": str(folder),
+    }
+    port = free_port()
+    arguments = serving.arguments(
+        "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
+    )
+    server = Server(arguments, environment, folder / "said.txt", port)
+    with django_db_blocker.unblock():
+        try:
+            server.start(ready_within=90)
+            yield server
+        finally:
+            if server.process is not None:
+                server.kill()
+
+
+@pytest.fixture
+def shell_of(web_process: Server, transactional_db: None) -> Callable[..., Shell]:
+    """A shell whose token has these scopes, by default an operator's."""
+
+    def shell_of(*scopes: str, role: str = "operator") -> Shell:
+        owner = person(role, f"{role}-with-{len(scopes)}")
+        shell = Shell(web_process.url, token_text(owner, list(scopes) or OPERATOR))
+        until(lambda: _is_known(shell), 20)
+        return shell
+
+    return shell_of
+
+
+@pytest.fixture
+def shell(shell_of: Callable[..., Shell]) -> Shell:
+    return shell_of()
+
+
+@pytest.fixture
+def console() -> Iterator[Scripted]:
+    with scripted() as one:
+        yield one
+
+
+@pytest.fixture
+def asking(console: Scripted) -> Shell:
+    """A shell before the console that says what it is told."""
+    return Shell(console.url)
+
+
+def _is_known(shell: Shell) -> bool:
+    """A new token is known a moment later, and while tables are emptied for the next test the
+    database seems to be away."""
+    headers = {"Authorization": f"Bearer {shell.token}"}
+    paths = ("/api/v1/degradation", "/api/v1/snapshot")
+    found = [httpx.get(shell.url + path, headers=headers, timeout=15) for path in paths]
+    return all(one.status_code in (200, 403) for one in found) and found[0].json()["level"] == 0

@@ -1,0 +1,99 @@
+"""Breakers and SLOs from a shell, against a real console."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from controlplane.tests.installation import until
+from switchgear.cli import exits
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+WHY = ("--reason", "Oracle answers with wrong figures")
+
+
+@pytest.fixture
+def shell(shell_of):
+    """To register something is an admin's."""
+    return shell_of(role="admin")
+
+
+@pytest.fixture
+def api(shell):
+    headers = {"Authorization": f"Bearer {shell.token}"}
+    with httpx.Client(base_url=f"{shell.url}/api/v1", headers=headers, timeout=15) as client:
+        yield client
+
+
+@pytest.fixture
+def reported(api):
+    """One instance of core whose breaker to oracle is open."""
+    now = datetime.now(UTC).isoformat()
+    moved = {"n": 1, "from": "closed", "to": "open", "at": now, "cause": "5 failures in 60 s"}
+    breaker = {
+        "dependency": "core->oracle", "state": "open", "mode": "normal", "since": now,
+        "failure_rate": 0.6, "slow_rate": 0.0, "calls": 20,
+        "counters": {"success": 8, "failure": 12}, "transitions": [moved],
+    }  # fmt: skip
+    report = {
+        "service": "core", "instance": "core-7f9c", "boot": str(uuid4()), "started_at": now,
+        "seq": 1, "sent_at": now, "applied_version": 0, "breakers": [breaker],
+    }  # fmt: skip
+    until(lambda: api.post("/report", json=report).status_code == 200, 20)
+    api.put("/dependencies/core/oracle/", json={"protocol": "http"}).raise_for_status()
+
+
+def test_open_breaker_is_shown_with_who_has_it_and_why(shell, reported):
+    listed = shell("breakers")
+    history = shell("breakers", "history", "core->oracle")
+    shown = shell("breakers", "show", "core/oracle", "--json").json
+
+    assert "OPEN" in listed.out
+    assert "1 open" in listed.out
+    assert "5 failures in 60 s" in history.out
+    assert shown["breaker"]["state"] == "open"
+    assert shown["dependency"]["protocol"] == "http"
+
+
+def test_breaker_is_forced_reset_and_let_be(shell, reported):
+    forced = shell("breakers", "override", "core/oracle", "forced_open", "--for", "30m", *WHY)
+    listed = shell("breakers")
+    cleared = shell("breakers", "clear", "core/oracle", *WHY)
+    again = shell("breakers", "clear", "core/oracle", *WHY)
+    reset = shell("breakers", "reset", "core/oracle", *WHY, "--json")
+
+    assert (forced.code, cleared.code, reset.code) == (0, 0, 0)
+    assert "in 30 min" in forced.out
+    assert "FORCED OPEN" in listed.out
+    assert "ended" in cleared.out
+    assert again.code != 0
+    assert reset.json["mode"] == "reset"
+
+
+def test_unknown_breaker_and_slo_end_with_3(shell):
+    assert shell("breakers", "show", "no/body").code == exits.NOT_FOUND
+    assert shell("slo", "show", "nothing").code == exits.NOT_FOUND
+    assert shell("slo", "ack", "4711").code == exits.NOT_FOUND
+
+
+def test_slo_shows_burn_rates_and_budget(shell, api):
+    start = datetime.now(UTC) - timedelta(minutes=80)
+    points = [
+        {"slo": "checkout", "source": "t", "boot": "b", "good": 960 * n, "total": 1000 * n,
+         "at": (start + timedelta(minutes=n)).isoformat()}
+        for n in range(80)
+    ]  # fmt: skip
+    api.put("/slos/checkout/", json={"target": 0.999}).raise_for_status()
+    api.post("/sli/", json={"points": points}).raise_for_status()
+
+    shown = shell("slo", "show", "checkout")
+    document = shell("slo", "show", "checkout", "--json").json
+    listed = shell("slo", "--json").json
+    alerts = shell("slo", "alerts")
+
+    assert "FIRING" in shown.out
+    assert "99.9 %" in shown.out
+    assert document["status"]["burn_rates"]["1h"] == pytest.approx(40)
+    assert [one["name"] for one in listed] == ["checkout"]
+    assert alerts.code == 0

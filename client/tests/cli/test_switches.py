@@ -1,0 +1,207 @@
+"""Switches from a shell, against a real console: what is done, what is shown, how it ends."""
+
+import threading
+import time
+
+import httpx
+import pytest
+from rich.cells import cell_len
+
+from switches.rules.tests.given import in_force
+from switches.tests.screens import engaged, overdue
+from switchgear.cli import exits
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+WHY = ("--reason", "Wrong figures in P&L answers since 14:02")
+
+
+def test_switch_is_engaged_extended_acknowledged_and_undone(shell):
+    engage = shell("engage", "segment:finance", *WHY, "--for", "4h", "--json")
+    status = shell("status", "segment:finance", "--json")
+    extend = shell(
+        "extend", "segment:finance", "--for", "8h", "--reason", "INC-4411 is not fixed yet"
+    )
+    known = shell("acknowledge", "segment:finance", "--comment", "kim is at it")
+    undo = shell("undo", "segment:finance")
+
+    assert [one.err for one in (engage, status, extend, known)] == [""] * 4
+    assert undo.code == exits.FAILED
+    assert (engage.json["state"], engage.json["on_expiry"]) == ("engaged", "hold")
+    assert status.json["reason"] == WHY[1]
+    assert "in 8 h (" in extend.out
+    assert "Acknowledged" in known.out
+    assert "release it instead" in undo.err
+
+
+def test_undo_at_once_releases_it(shell):
+    shell("engage", "feature:chat", *WHY)
+
+    ran = shell("undo", "feature:chat")
+
+    assert ran.code == 0
+    assert "released" in ran.out
+
+
+def test_status_lists_what_is_stopped_global_first_and_aligned(shell):
+    engaged("segment:finance", reason="재무 답변에 다른 부서의 값이 나옵니다")
+    engaged("global:all", reason="Everything leaks since 02:10")
+    overdue("segment:late")
+
+    ran = shell("status")
+
+    table = [line for line in ran.out.splitlines() if "ENGAGED" in line]
+    places = [cell_len(line[: line.index(":")].rsplit(" ", 1)[0]) for line in table]
+    assert ran.code == 0
+    assert "3 engaged (1 OVERDUE)" in ran.out
+    assert "global:all" in table[0]
+    assert len(set(places)) == 1
+    assert "재무 답변에 다른 부서의 값이 나옵니다" in ran.out
+    assert "Degradation: 0, normal" in ran.out
+
+
+def test_status_as_json_is_what_the_api_says(shell):
+    engaged("segment:finance")
+
+    shown = shell("status", "--json").json
+    headers = {"Authorization": f"Bearer {shell.token}"}
+    one = httpx.get(f"{shell.url}/api/v1/switches/segment/finance/", headers=headers).json()
+
+    assert shown["switches"] == [one]
+    assert shown["degradation"]["level"] == 0
+
+
+@pytest.mark.parametrize(
+    ("stopped", "asked", "code"),
+    [
+        (None, "feature:chat", 0),
+        ("feature:chat", "feature:chat", exits.STOPPED),
+        ("feature:chat", "feature:other", 0),
+        ("global:all", "feature:chat", exits.STOPPED),
+        ("global:all", "global", exits.STOPPED),
+    ],
+)
+def test_exit_code_says_whether_it_is_stopped(shell, stopped, asked, code):
+    if stopped:
+        engaged(stopped)
+
+    assert shell("status", asked, "--exit-code").code == code
+    assert shell("status", asked).code == 0
+
+
+def test_release_begins_a_ramp_by_the_plan_that_was_said(shell):
+    engaged("feature:chat")
+
+    ran = shell("release", "feature:chat", "--reason", "Fixed by deploy 412", "--plan", "5,50,100",
+                "--dwell", "2m", "--gate", "breaker:core->oracle", "--json")  # fmt: skip
+
+    steps = ran.json["ramp"]["steps"]
+    assert ran.code == 0
+    assert [(one["percent"], one["dwell_seconds"]) for one in steps] == [
+        (5, 120), (50, 120), (100, 120),
+    ]  # fmt: skip
+    assert steps[0]["gates"][0]["dependency"] == "core->oracle"
+    assert "5 %, 1 of 3" in shell("ramp").out
+    assert shell("status", "feature:chat", "--exit-code").code == exits.STOPPED
+
+
+def test_what_a_second_person_has_to_approve_ends_with_6(shell):
+    engaged("global:all")
+
+    release = shell("release", "global", "--reason", "It does not leak any more")
+    permanent = shell("engage", "feature:old", *WHY, "--for", "permanent")
+
+    assert (release.err, permanent.err) == ("", "")
+    assert (release.code, permanent.code) == (exits.WAITS, exits.WAITS)
+    assert "second person" in release.out
+    assert shell("status", "global", "--json").json["state"] == "engaged"
+    assert shell("status", "feature:old", "--json").json["state"] == "engaged"
+
+
+def test_immediate_release_releases_where_the_role_allows_it(shell_of):
+    engaged("feature:chat")
+    release = ("release", "feature:chat", "--reason", "Fixed by deploy 412", "--immediate")
+
+    operator = shell_of()(*release)
+    approver = shell_of("switches:read", "switches:write", role="approver")(*release)
+
+    assert (operator.code, approver.code) == (exits.NO_RIGHTS, 0)
+    assert "released" in approver.out
+
+
+def test_safety_rule_is_named_and_broken_only_when_it_is_named_back(shell):
+    in_force("at_most", "segment:*", name="one region", n=1)
+    engaged("segment:east")
+
+    refused = shell("engage", "segment:west", *WHY)
+    as_json = shell("engage", "segment:west", *WHY, "--json")
+    broken = shell("engage", "segment:west", *WHY, "--break-glass", "one region")
+
+    assert (refused.code, refused.out) == (exits.FAILED, "")
+    assert "--break-glass 'one region'" in refused.err
+    assert as_json.problem["rule"] == "one region"
+    assert as_json.problem["would_pass"]
+    assert broken.code == 0
+    assert "reviewed by somebody else" in broken.out
+
+
+def test_dry_run_changes_nothing(shell):
+    ran = shell("engage", "segment:finance", *WHY, "--dry-run")
+
+    assert ran.code == 0
+    assert ran.out.startswith("Dry run: nothing was done.")
+    assert "would hit" in ran.out
+    assert shell("status", "segment:finance", "--json").json["state"] == "released"
+
+
+def test_engaged_already_says_by_whom_and_how_to_go_on(shell):
+    engaged("segment:finance", reason="Double charges since 02:10")
+
+    ran = shell("engage", "segment:finance", *WHY)
+
+    assert ran.code == exits.FAILED
+    assert "Double charges since 02:10" in ran.err
+    assert "switchgear extend segment:finance" in ran.err
+
+
+def test_missing_scope_and_unknown_token_end_with_4(shell_of):
+    reader = shell_of("switches:read")
+    stranger = type(reader)(reader.url, "sg_nobody_knows-this")
+
+    assert reader("engage", "segment:finance", *WHY).code == exits.NO_RIGHTS
+    assert reader("slo").code == exits.NO_RIGHTS
+    assert stranger("status").code == exits.NO_RIGHTS
+    assert reader("status").code == 0
+
+
+def test_wait_ends_when_every_instance_applies_it(shell):
+    over = threading.Event()
+    instance = threading.Thread(target=_apply_what_is_published, args=(shell, over))
+    instance.start()
+    time.sleep(0.3)
+
+    ran = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "30", "--json")
+
+    over.set()
+    instance.join()
+    assert ran.code == 0
+    assert (ran.json["effect"]["applied"], ran.json["effect"]["instances"]) == (1, 1)
+    assert ran.err == ""
+
+
+def test_wait_without_any_instance_ends_with_1_though_it_is_engaged(shell):
+    ran = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "1")
+
+    assert ran.code == exits.FAILED
+    assert "no instance was heard from" in ran.err
+    assert "0 of 0 instances" in ran.err
+    assert shell("status", "segment:finance", "--exit-code").code == exits.STOPPED
+
+
+def _apply_what_is_published(shell, over):
+    """An instance that polls, and says what it applies."""
+    headers = {"Authorization": f"Bearer {shell.token}", "Switchgear-Instance": "core/a1"}
+    while not over.wait(0.1):
+        got = httpx.get(f"{shell.url}/api/v1/snapshot", headers=headers, timeout=10)
+        if got.status_code == 200:
+            snapshot = got.json()
+            headers["Switchgear-Applied"] = f"{snapshot['epoch']}.{snapshot['version']}"

@@ -1,0 +1,45 @@
+"""What is done before the services start: wrong settings stop it, the token is kept privately."""
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from demo import prepare
+
+CLIENT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(("name", "value"), [("DEMO_RATE", "0"), ("DEMO_SCENARIO", "war")])
+def test_a_wrong_setting_stops_the_start_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(CLIENT))
+    monkeypatch.setenv(name, value)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "demo.prepare", str(tmp_path / "token")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{name}: must be")
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_token_is_kept_for_this_user_alone(tmp_path: Path) -> None:
+    file = tmp_path / "demo" / "token"
+
+    prepare.keep(file, "sg_abc_first")
+    prepare.keep(file, "sg_abc_second")
+
+    assert file.read_text() == "sg_abc_second\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert [one.name for one in file.parent.iterdir()] == ["token"]

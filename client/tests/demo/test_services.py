@@ -1,0 +1,190 @@
+"""Core, oracle and synapse together, over real HTTP, with a console in memory."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from demo import world
+from demo.calling import call
+from demo.core import Core
+from demo.faults import Fault, Faults
+from demo.oracle import Oracle
+from demo.page import Pages
+from demo.serving import Service, running
+from demo.synapse import Synapse, UnreadableAmount
+from switchgear import Switchgear
+from switchgear.dlq import Message
+from switchgear.testing import Console
+
+MEMBER, OTHER = "u002", "u003"
+
+
+@dataclass
+class Written:
+    """Stands for Redis: keeps what core writes."""
+
+    events: list[dict[Any, Any]] = field(default_factory=list)
+
+    def xadd(self, name: str, fields: dict[Any, Any], *, maxlen: int) -> None:
+        assert name == world.EVENTS
+        self.events.append(fields)
+
+
+class World:
+    """The three services, up, each with a client of its own."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.console = Console()
+        self.gears: dict[str, Switchgear] = {}
+        self.faults = {name: Faults() for name in world.SERVICES}
+        self.stream = Written()
+        for name in world.SERVICES:
+            self.gears[name] = stack.enter_context(self.console.client(service=name))
+        oracle = Oracle(self.gears["oracle"], self.faults["oracle"])
+        self.synapse = Synapse(self.gears["synapse"], self.faults["synapse"])
+        self.ports = {
+            "oracle": self._serve(stack, "oracle", {("POST", "/answer"): oracle.answer}),
+            "synapse": self._serve(stack, "synapse", {("POST", "/lookup"): self.synapse.lookup}),
+        }
+        core = Core(self.gears["core"], self.faults["core"], self.ports, self.stream)
+        pages = Pages(self.gears["core"], self.ports, "http://console.example/")
+        routes = {("POST", "/ask"): core.ask, ("GET", "/"): pages.show, ("POST", "/"): pages.change}
+        self.ports["core"] = self._serve(stack, "core", routes)
+
+    def _serve(self, stack: ExitStack, name: str, routes: dict[Any, Any]) -> int:
+        return stack.enter_context(running(Service(routes, self.faults[name])))
+
+    def ask(self, **question: str) -> tuple[int, dict[str, Any]]:
+        asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL, **question}
+        return call(self.ports["core"], "/ask", asked, seconds=20)
+
+    def counted(self, service: str, sli: str) -> tuple[int, int]:
+        return self.gears[service].sli(sli).counted()
+
+
+@pytest.fixture
+def three() -> Iterator[World]:
+    with ExitStack() as stack:
+        yield World(stack)
+
+
+def test_nothing_engaged_answers_all(three: World) -> None:
+    assert three.ask()[1]["retrieval"] == "v2"
+    assert three.ask(user=OTHER)[1]["retrieval"] == "v1"
+    assert "terms" in three.ask(intent=world.ONTOLOGY)[1]
+    assert three.counted("core", "core-availability") == (3, 3)
+    assert three.counted("oracle", "oracle-answers") == (2, 2)
+
+
+def test_an_engaged_feature_refuses_its_questions_and_counts_none_of_them(three: World) -> None:
+    three.console.engage("feature:nl2sql", reason="Wrong totals in the answers")
+
+    status, said = three.ask()
+
+    assert status == 503
+    assert (said["switch"], said["reason"]) == ("feature:nl2sql", "Wrong totals in the answers")
+    assert three.ask(intent=world.ONTOLOGY)[0] == 200
+    assert three.counted("core", "core-availability") == (1, 1)
+
+
+def test_an_engaged_segment_refuses_its_visitors_alone(three: World) -> None:
+    three.console.engage("segment:finance", reason="Finance sees others' totals")
+
+    assert three.ask(segment="finance")[1]["switch"] == "segment:finance"
+    assert three.ask(segment="hr")[0] == 200
+
+
+def test_a_stopped_experiment_answers_its_members_as_before(three: World) -> None:
+    three.console.engage("experiment:rag-v2", reason="The new retrieval fails")
+
+    assert three.ask() == (200, {"sql": "SELECT count(*) FROM cases", "retrieval": "v1"})
+
+
+def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: World) -> None:
+    with Console().client(service="core") as unaware:
+        core = Core(unaware, Faults(), three.ports, three.stream)
+        three.console.engage("feature:nl2sql", reason="Wrong totals in the answers")
+        with running(Service({("POST", "/ask"): core.ask}, Faults())) as port:
+            asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
+            status, said = call(port, "/ask", asked, seconds=20)
+
+        assert (status, said["switch"]) == (503, "feature:nl2sql")
+        assert unaware.sli("core-availability").counted() == (0, 0)
+
+
+def test_a_fault_of_the_experiment_fails_its_members_alone(three: World) -> None:
+    three.faults["oracle"].put(Fault(errors=1.0, only="experiment:rag-v2"))
+
+    assert three.ask()[0] == 500
+    assert three.ask(user=OTHER)[0] == 200
+    assert three.counted("oracle", "oracle-answers") == (1, 2)
+    assert three.counted("core", "core-availability") == (1, 2)
+
+
+def test_a_service_that_is_down_is_core_s_failure(three: World) -> None:
+    three.faults["oracle"].put(Fault(down=True))
+
+    assert three.ask()[0] == 502
+    assert three.counted("core", "core-availability") == (0, 1)
+
+
+def test_a_wrong_question_is_refused(three: World) -> None:
+    assert three.ask(intent="weather")[0] == 400
+    assert three.counted("core", "core-availability") == (0, 0)
+
+
+def event(amount: str) -> Message:
+    return Message(world.EVENTS, "synapse_group", "1-0", ((b"amount", amount.encode()),))
+
+
+def test_an_amount_that_is_a_number_is_added(three: World) -> None:
+    three.synapse.take(event("12.50"))
+    three.synapse.take(event("0.25"))
+
+    assert str(three.synapse.amounts) == "12.75"
+
+
+def test_an_amount_as_people_write_it_is_refused_with_what_to_write(three: World) -> None:
+    with pytest.raises(UnreadableAmount, match=r"'12,50'.*12\.50"):
+        three.synapse.take(event("12,50"))
+
+
+def test_garbled_events_have_amounts_that_synapse_refuses(three: World) -> None:
+    three.faults["core"].put(Fault(garbled=1.0))
+    until = 300
+    while not three.stream.events and until:
+        three.ask(user=OTHER, intent=world.ONTOLOGY)
+        until -= 1
+
+    assert "," in three.stream.events[0]["amount"]
+
+
+def test_a_button_breaks_a_service_and_the_page_says_so(three: World) -> None:
+    changed = call_form(three.ports["core"], {"service": "oracle", "make": "slow"})
+
+    assert changed == 303
+    assert three.faults["oracle"].present.delay_ms == 800
+    assert "delay_ms&quot;: 800" in page_of(three.ports["core"])
+
+
+@pytest.mark.parametrize("form", [{"service": "core"}, {"service": "x", "make": "slow"}, {}])
+def test_a_form_without_a_known_button_is_refused(three: World, form: dict[str, str]) -> None:
+    assert call_form(three.ports["core"], form) == 400
+
+
+def call_form(port: int, form: dict[str, str]) -> int:
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    connection.request("POST", "/", urlencode(form), headers)
+    return connection.getresponse().status
+
+
+def page_of(port: int) -> str:
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", "/")
+    return connection.getresponse().read().decode()

@@ -1,0 +1,110 @@
+"""A follower with what it needs, and nothing that waits longer than a test can."""
+
+import contextlib
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from switchgear.clock import ConsoleClock, SystemTime
+from switchgear.deciding.memory import Memory
+from switchgear.following.asking import Patience
+from switchgear.following.courier import Courier
+from switchgear.following.disk import Disk
+from switchgear.following.follower import Follower
+from switchgear.settings import Settings
+from switchgear.sli import Indicators
+from tests.consoles import TOKEN, Console
+
+QUICK = Patience(answer=1.0, hold=2, silence=3.0, event=1.0)
+
+
+def hastily() -> float:
+    """A draw as any other, of the lower tenth."""
+    return random.random() / 10
+
+
+@dataclass
+class Parts:
+    settings: Settings
+    memory: Memory
+    disk: Disk
+    courier: Courier
+    follower: Follower
+
+    def blocks(self, feature: str) -> bool:
+        return not self.memory.decide(None, feature, (), None).allowed
+
+
+def parts(
+    url: str,
+    state_dir: Path | None = None,
+    patience: Patience = QUICK,
+    draw: Callable[[], float] = hastily,
+    **more: Any,
+) -> Parts:
+    settings = Settings(
+        url=url,
+        token=TOKEN,
+        state_dir=state_dir,
+        **{"service": "core", "instance": "a1", "stream": True} | more,
+    )
+    memory = Memory(ConsoleClock(SystemTime()))
+    disk, courier = Disk(settings), Courier(settings, memory, Indicators())
+    follower = Follower(settings, memory, disk, courier, patience=patience, draw=draw)
+    return Parts(settings, memory, disk, courier, follower)
+
+
+@contextlib.contextmanager
+def following(there: Console, *, is_heard: bool = True, **more: Any) -> Iterator[Parts]:
+    """A follower at work, which has heard the console; afterwards it has ended, in time."""
+    made = parts(there.url, **more)
+    made.disk.restore(made.memory)
+    with raising_nothing():
+        made.follower.start()
+        try:
+            if is_heard:
+                assert made.follower.heard.wait(20), made.follower.error
+            yield made
+        finally:
+            made.follower.stop()
+            made.follower.join(10)
+            assert not made.follower._thread.is_alive()
+
+
+@contextlib.contextmanager
+def raising_nothing() -> Iterator[None]:
+    """No thread may end by an exception meanwhile, nor may an error of ours be told."""
+    raised: list[object] = []
+    before, threading.excepthook = threading.excepthook, raised.append
+    handler = _Errors(raised)
+    logging.getLogger("switchgear").addHandler(handler)
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+        logging.getLogger("switchgear").removeHandler(handler)
+    assert not raised
+
+
+class _Errors(logging.Handler):
+    def __init__(self, raised: list[object]) -> None:
+        super().__init__(logging.DEBUG)
+        self._raised = raised
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR or "of the client itself" in record.getMessage():
+            self._raised.append(record.getMessage())
+
+
+def until(
+    condition: Callable[[], bool], seconds: float, explain: Callable[[], object] = str
+) -> None:
+    over = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < over, f"not within {seconds} s: {explain()}"
+        time.sleep(0.01)

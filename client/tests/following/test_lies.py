@@ -1,0 +1,108 @@
+"""A console that says what is not so: the last good snapshot stays, and the truth comes through."""
+
+import dataclasses
+import tracemalloc
+
+import pytest
+
+from switchgear.deciding.snapshot import MOST_BYTES
+from tests import lies
+from tests.consoles import STREAM, console
+from tests.following.parts import QUICK, following, until
+
+HASTY = dataclasses.replace(QUICK, answer=0.5, silence=1.5, event=0.7)
+
+
+@pytest.mark.parametrize("lie", lies.EVERYWHERE)
+def test_lies_change_nothing_and_the_truth_is_heard_afterwards(lie):
+    with console() as there:
+        there.engage("feature:chat")
+        with following(there, patience=HASTY) as here:
+            until(lambda: here.follower.way == "stream", 10)
+            asked = len(there.asked)
+            there.lie = lie
+            there.cut()
+            until(lambda: len(there.asked) > asked + 1, 20)
+            until(lambda: here.follower.way == "down", 20)
+
+            assert here.blocks("chat")
+            assert here.follower.error
+            assert here.follower.source == "console"
+
+            there.lie = None
+            there.cut()
+            there.release("feature:chat")
+            until(lambda: not here.blocks("chat"), 30)
+            until(lambda: here.follower.error is None, 30)
+
+
+@pytest.mark.parametrize("lie", lies.ON_STREAMS)
+def test_a_stream_that_lies_gives_way_to_what_works(lie):
+    with console(stream_lie=lie) as there, following(there, patience=HASTY) as here:
+        there.engage("feature:chat")
+        until(lambda: here.blocks("chat"), 20)
+        there.release("feature:chat")
+        until(lambda: not here.blocks("chat"), 20)
+        if lie is not lies.storm:
+            until(lambda: here.follower.way in ("held", "poll"), 20)
+
+
+@pytest.mark.parametrize("lie", [lies.refuses, lies.forbids])
+def test_a_token_that_is_put_right_is_taken_up_again(lie):
+    with console() as there, following(there, patience=HASTY) as here:
+        there.lie = lie
+        there.cut()
+        until(lambda: here.follower.way == "down", 20)
+        there.lie = None
+        until(lambda: here.follower.way == "stream", 20)
+
+
+def test_each_outage_is_logged_once_and_so_is_its_end(caplog):
+    caplog.set_level("INFO", "switchgear")
+    with console(lie=lies.errors) as there, following(there, is_heard=False) as here:
+        until(lambda: len(there.asked) > 3, 20)
+        there.lie = None
+        until(here.follower.heard.is_set, 20)
+        until(lambda: here.follower.way == "stream", 20)
+    said = [(one.levelname, one.getMessage()) for one in caplog.records]
+    assert [level for level, _ in said] == ["WARNING", "INFO"]
+    assert f"{there.url}: it answers 500; nothing is known" in said[0][1]
+    assert "is heard again" in said[1][1]
+
+
+@pytest.mark.parametrize(
+    "lie", [lies.endless_body, lies.endless_until_closed, lies.negative_chunk, lies.endless_headers]
+)
+def test_what_never_ends_takes_no_more_memory_than_a_snapshot_may(lie):
+    tracemalloc.start()
+    try:
+        with console() as there, following(there) as here:
+            there.lie = lie
+            there.cut()
+            until(lambda: here.follower.way == "down", 20)
+            until(lambda: len(there.asked) > 4, 40)
+            assert tracemalloc.get_traced_memory()[1] < 3 * MOST_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_in_a_storm_of_versions_the_old_ones_are_left_aside():
+    with console(stream_lie=lies.storm) as there, following(there) as here:
+        until(lambda: here.follower.way == "stream", 20)
+        for _ in range(3):
+            before = there.version
+            until(lambda before=before: here.memory.snapshot.version > before, 10)
+        assert len(there.of(STREAM)) == 1
+
+
+def test_the_last_of_several_versions_is_in_force_at_once():
+    patient = dataclasses.replace(QUICK, silence=60)
+    with console(stream_lie=lies.two_at_once) as there, following(there, patience=patient) as here:
+        until(lambda: here.memory.snapshot.version == 3, 5)
+
+
+def test_an_answer_that_nothing_has_changed_counts_only_if_that_was_asked():
+    with console(lie=lies.unasked_304) as there, following(there, is_heard=False) as here:
+        until(lambda: here.follower.way == "down", 20)
+        assert here.follower.error == "it answers 304, unasked"
+        assert not here.follower.heard.is_set()

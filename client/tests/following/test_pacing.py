@@ -1,0 +1,128 @@
+"""When and how to ask again: spread out, bounded, and with a way back up."""
+
+import heapq
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from switchgear.following import pacing
+from switchgear.following.pacing import Ladder
+
+NOW = 1_795_312_800.0
+CLIENTS = 1000
+
+
+@given(st.integers(0, 10_000), st.floats(0, 1, exclude_max=True))
+def test_every_pause_is_within_its_range(failures, drawn):
+    assert 0 <= pacing.backoff(failures, lambda: drawn) <= pacing.MOST_SECONDS
+    assert 0 <= pacing.after_failure(failures, lambda: drawn, 401) <= pacing.REFUSED_MOST_SECONDS
+    told = pacing.after_failure(failures, lambda: drawn, 503, 7.0)
+    assert 7 <= told <= 7 + pacing.MOST_SECONDS
+
+
+def test_pauses_grow_up_to_the_most():
+    ceilings = [pacing.backoff(failures, lambda: 1.0) for failures in range(1, 8)]
+    assert ceilings == [2, 4, 8, 16, 20, 20, 20]
+    assert pacing.after_failure(1, lambda: 1.0, hint_seconds=5.0) == 5
+    assert pacing.after_failure(1, lambda: 1.0, hint_seconds=1e9) == pacing.MOST_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("7", 7),
+        (" 7 ", 7),
+        ("0", 0),
+        ("99999999999999999999", 60),
+        ("Sun, 22 Nov 2026 02:00:30 GMT", 30),
+        ("Sun, 22 Nov 2026 01:00:00 GMT", 0),
+        ("Sun, 22 Nov 2099 01:00:00 GMT", 60),
+        (None, None),
+        ("", None),
+        ("-1", None),
+        ("1.5", None),
+        ("soon", None),
+        ("٣", None),
+        ("Sun, 99 Nov 2026 99:99:99 GMT", None),
+        ("7" * 5000, None),
+    ],
+)
+def test_what_retry_after_says_is_understood_or_left_aside(text, seconds):
+    assert pacing.retry_after(text, NOW) == seconds
+
+
+@given(st.text(max_size=60))
+def test_whatever_retry_after_says_nothing_is_raised(text):
+    found = pacing.retry_after(text, NOW)
+    assert found is None or 0 <= found <= 60
+
+
+def test_polls_differ_by_a_fifth():
+    assert pacing.poll_pause(5, lambda: 0.0) == 4
+    assert pacing.poll_pause(5, lambda: 0.5) == 5
+    assert pacing.poll_pause(5, lambda: 1.0) == 6
+
+
+def test_what_does_not_carry_is_left_for_some_minutes():
+    ladder = Ladder(lambda: 0.5)
+    for _ in range(pacing.STREAM_FAILURES):
+        assert ladder.next(0) == "stream"
+        ladder.failed(0)
+    for _ in range(pacing.HELD_FAILURES):
+        assert ladder.next(1) == "held"
+        ladder.failed(1)
+    assert ladder.next(200) == "poll"
+    assert ladder.next(211) == "stream"
+
+
+def test_each_time_in_vain_the_top_is_tried_later_until_it_carries():
+    ladder, now, waited = Ladder(lambda: 0.0), 0.0, []
+    for _ in range(6):
+        ladder.failed(now, for_good=True)
+        began = now
+        while ladder.next(now) != "stream":
+            now += 1
+        waited.append(now - began)
+    assert waited == [120, 240, 480, 960, 960, 960]
+
+    ladder.worked()
+    ladder.failed(now, for_good=True)
+    assert ladder.next(now + 119) == "held"
+    assert ladder.next(now + 120) == "stream"
+
+
+def test_a_way_that_has_carried_may_fail_again():
+    ladder = Ladder(random.random)
+    for _ in range(20):
+        ladder.failed(0)
+        ladder.failed(0)
+        ladder.worked()
+        assert ladder.next(0) == "stream"
+
+
+def test_who_only_polls_has_nothing_else():
+    ladder = Ladder(random.random, "poll")
+    for _ in range(10):
+        ladder.failed(0, for_good=True)
+        assert ladder.next(1e9) == "poll"
+
+
+@pytest.mark.parametrize("told", [None, 5.0])
+def test_a_thousand_clients_whose_console_went_away_do_not_come_back_together(told):
+    """All of them fail at one moment and go on to fail for two minutes; 100 ms are looked at."""
+    rng = random.Random(9)
+    queue = [(0.0, client, 1) for client in range(CLIENTS)]
+    bins: Counter[int] = Counter()
+    while queue:
+        at, client, failures = heapq.heappop(queue)
+        if at > 120:
+            break
+        at += pacing.after_failure(failures, rng.random, 503, told)
+        bins[int(at * 10)] += 1
+        heapq.heappush(queue, (at, client, failures + 1))
+    assert max(bins.values()) <= CLIENTS * 0.1
+    late = [bins[tenth] for tenth in range(600, 1200)]
+    assert max(late) <= CLIENTS * 0.04

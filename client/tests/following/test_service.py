@@ -1,0 +1,144 @@
+"""What a service feels of a console that lies: nothing."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from switchgear import Switchgear
+from tests import lies
+from tests.consoles import SNAPSHOT, STREAM, TOKEN, console, entry
+from tests.following.parts import until
+
+CLIENT = Path(__file__).parents[2]
+MOST_BYTES = 150 * 2**20
+"""What a service with a client may grow to: three times the largest snapshot, and Python."""
+
+
+EVERYWHERE = [
+    lies.errors, lies.garbage, lies.deep_json, lies.older, lies.endless_body, lies.endless_headers,
+    lies.endless_interim, lies.dripping_body, lies.hangs, lies.hangs_up,
+]  # fmt: skip
+ON_STREAMS = [lies.comments_without_end, lies.event_without_end, lies.dripping_event, lies.storm]
+
+
+class Service:
+    def __init__(self, there):
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.following.service", there.url, TOKEN],
+            cwd=CLIENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._said() == {"ready": True}
+
+    def work(self, seconds):
+        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.flush()
+        return self._said()
+
+    def end(self):
+        self._process.stdin.close()
+        assert self._process.wait(20) == 0
+
+    def _said(self):
+        return json.loads(self._process.stdout.readline())
+
+
+@contextlib.contextmanager
+def service(there):
+    made = Service(there)
+    try:
+        yield made
+        made.end()
+    finally:
+        made._process.kill()
+        made._process.wait()
+
+
+@pytest.mark.parametrize("place", ["lie", "stream_lie"])
+def test_a_busy_service_is_as_quick_as_with_an_honest_console(place):
+    told = EVERYWHERE if place == "lie" else ON_STREAMS
+    with console() as there:
+        there.entries = {f"segment:s{n}": entry(f"segment:s{n}") for n in range(1000)}
+        there.engage("feature:chat")
+        with service(there) as busy:
+            busy.work(0.3)
+            for lie in told:
+                setattr(there, place, None)
+                there.cut()
+                honest = busy.work(0.3)
+                setattr(there, place, lie)
+                there.cut()
+                lied = work_while_it_lies(busy, there)
+                assert lied["p99_us"] <= 3 * honest["p99_us"] + 20, (lie, honest, lied)
+                assert lied["allowed"] == [False], lie
+                assert lied["raised"] == 0, lie
+                assert lied["rss_bytes"] < MOST_BYTES, (lie, lied)
+
+
+def work_while_it_lies(busy, there):
+    """Until the console was asked in that time."""
+    for _ in range(60):
+        before = len(there.of(SNAPSHOT)) + len(there.of(STREAM))
+        lied = busy.work(0.4)
+        if len(there.of(SNAPSHOT)) + len(there.of(STREAM)) > before:
+            return lied
+    raise AssertionError("the console was not asked")
+
+
+def test_a_service_without_a_console_starts_with_what_was_known_last(tmp_path):
+    with console() as there:
+        there.engage("feature:chat", reason="the last word of the console")
+        with Switchgear(there.url, TOKEN, state_dir=tmp_path) as gear:
+            assert gear.wait_ready(20)
+            until(lambda: any(tmp_path.glob("*.snapshot")), 10)
+    began = time.monotonic()
+    with Switchgear(there.url, TOKEN, state_dir=tmp_path) as gear:
+        assert time.monotonic() - began < 2
+        decision = gear.check(feature="chat")
+        assert (decision.allowed, decision.switch) == (False, "feature:chat")
+        assert decision.reason == "the last word of the console"
+        assert gear.status().source == "disk"
+        assert gear.status().age_seconds is None
+        until(lambda: gear.status().way == "down", 20)
+        with console(port=there.port, epoch=there.epoch, version=there.version) as again:
+            again.release("feature:chat")
+            until(lambda: gear.allowed(feature="chat"), 60)
+            assert gear.status().source == "console"
+            assert gear.status().age_seconds < 30
+
+
+def test_a_hundred_clients_whose_console_restarts_come_back_one_by_one():
+    clients = 100
+    with console() as there, contextlib.ExitStack() as stack:
+        gears = [
+            stack.enter_context(
+                Switchgear(there.url, TOKEN, instance=f"a{n}", state_dir=None, reports=False)
+            )
+            for n in range(clients)
+        ]
+        until(lambda: all(gear.status().way == "stream" for gear in gears), 60)
+        there.lie = lies.errors
+        before, began = len(there.asked), time.monotonic()
+        there.cut()
+        until(lambda: all(gear.status().way == "down" for gear in gears), 30)
+        time.sleep(3)
+        there.lie = None
+        until(lambda: all(gear.status().error is None for gear in gears), 60)
+
+        asked = [
+            one.at - began
+            for one in there.asked[before:]
+            # Acknowledgements take no document.
+            if one.path == SNAPSHOT and one.headers.get("if-none-match") != "*"
+        ]
+        bins = [int(at * 10) for at in asked]
+        worst = max(bins.count(one) for one in set(bins))
+        assert worst <= clients * 0.5, sorted(bins)  # Of which a busy machine makes a part.
+        assert len(asked) < clients * 8

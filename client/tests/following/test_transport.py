@@ -1,0 +1,180 @@
+"""HTTP that keeps to its time and its amount, and tells no secrets."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from switchgear.following.transport import Address, Connection, Failed
+from tests import lies
+from tests.consoles import SNAPSHOT, STREAM, TOKEN, Exchange, chunk, console
+
+
+def connection(url, token=TOKEN):
+    return Connection(Address.of(url), token)
+
+
+def test_an_answer_comes_whole_with_its_status_and_headers():
+    with console() as there:
+        response = connection(there.url).request("GET", SNAPSHOT)
+        assert response.status == 200
+        assert response.body == there.document
+        assert response.headers["etag"] == there.etag
+        assert response.asked <= response.answered <= time.monotonic()
+        assert connection(there.url, "wrong").request("GET", SNAPSHOT).status == 401
+
+
+def test_one_connection_serves_many_requests():
+    ports = set()
+
+    def look(exchange: Exchange) -> None:
+        ports.add(exchange.connection.getpeername())
+        exchange.reply(200, exchange.asked.body)
+
+    with console(lie=look, report_lie=look) as there:
+        one = connection(there.url)
+        for number in range(5):
+            assert one.request("GET", SNAPSHOT).status == 200
+            body = b"%d" % number
+            assert one.request("POST", "/api/v1/report", body=body).body == body
+    assert len(ports) == 1
+
+
+def test_a_kept_connection_that_was_closed_is_opened_again():
+    def once(exchange: Exchange) -> None:
+        exchange.reply(200, b"said")
+        raise lies.Gone
+
+    with console(lie=once, report_lie=once) as there:
+        one = connection(there.url)
+        for method, path in [("GET", SNAPSHOT), ("POST", "/api/v1/report")] * 3:
+            assert one.request(method, path, body=b"{}").body == b"said"
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "lie", [lies.hangs, lies.dripping_headers, lies.dripping_body, lies.endless_interim]
+)
+def test_no_answer_takes_longer_than_it_may(lie):
+    with console(lie=lie) as there:
+        began = time.monotonic()
+        with pytest.raises(Failed):
+            connection(there.url).request("GET", SNAPSHOT, seconds=0.5)
+        assert time.monotonic() - began < 3
+
+
+def test_what_nobody_reads_is_not_sent_for_longer_than_it_may_take():
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        one = connection(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        began = time.monotonic()
+        with pytest.raises(Failed, match="in time"):
+            one.request("POST", "/", body=b"x" * 50_000_000, seconds=0.5)
+        assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("lie", "why"),
+    [
+        (lies.endless_body, "more than 100000 bytes"),
+        (lies.endless_until_closed, "more than 100000 bytes"),
+        (lies.negative_chunk, "too much"),
+        (lies.endless_headers, "no HTTP|too much"),
+        (lies.says_to_be_huge, "more than 100000 bytes"),
+        (lies.compresses, "compressed"),
+        (lies.cut_off, "cut off"),
+        (lies.no_http, "no HTTP"),
+        (lies.hangs_up, "ended the connection"),
+    ],
+)
+def test_what_is_wrong_is_said_in_few_words(lie, why):
+    with console(lie=lie) as there, pytest.raises(Failed, match=why) as failed:
+        connection(there.url).request("GET", SNAPSHOT, seconds=20, most_bytes=100_000)
+    assert len(str(failed.value)) < 80
+
+
+def test_a_redirect_is_an_answer_like_any_other():
+    with console(lie=lies.redirects) as there:
+        response = connection(there.url).request("GET", SNAPSHOT)
+        assert response.status == 302
+        with pytest.raises(Failed, match="it answers 302"):
+            response.expect(200)
+        assert not there.of("/elsewhere")
+
+
+def test_when_to_come_back_is_handed_on():
+    with console(lie=lies.come_back_later) as there:
+        with pytest.raises(Failed) as failed:
+            connection(there.url).request("GET", SNAPSHOT).expect(200)
+        assert (failed.value.status, failed.value.retry_after) == (503, "1")
+        with pytest.raises(Failed) as failed:
+            connection(there.url).stream(STREAM)
+        assert (failed.value.status, failed.value.retry_after) == (503, "1")
+
+
+def test_headers_that_are_none_are_refused_without_quoting_them():
+    with console() as there:
+        one = connection(there.url, token="sg_test_secret\r\nX: y")
+        with pytest.raises(Failed) as failed:
+            one.request("GET", SNAPSHOT)
+        assert "secret" not in f"{failed.value!r} {failed.value.__cause__!r} {one!r}"
+        assert not there.asked
+
+
+@pytest.mark.parametrize("lie", [lies.hangs, lies.dripping_body])
+def test_an_abort_ends_a_request_at_once(lie):
+    with console(lie=lie) as there:
+        one = connection(there.url)
+        threading.Timer(0.3, one.abort).start()
+        began = time.monotonic()
+        with pytest.raises(Failed, match="closed here"):
+            one.request("GET", SNAPSHOT, seconds=30)
+        assert time.monotonic() - began < 5
+        with pytest.raises(Failed, match="closed here"):
+            one.request("GET", SNAPSHOT)
+
+
+def test_a_stream_gives_what_is_there_and_ends_when_it_is_aborted():
+    def says(exchange: Exchange) -> None:
+        exchange.head(**lies.EVENTS)
+        exchange.send(chunk(b"one"))
+        exchange.rest(60)
+
+    with console(stream_lie=says) as there:
+        one = connection(there.url)
+        with one.stream(STREAM) as stream:
+            assert stream.read(5) == b"one"
+            assert not stream.has_more()
+            with pytest.raises(Failed, match="in time"):
+                stream.read(0.1)
+        with one.stream(STREAM) as stream:
+            assert stream.read(5) == b"one"
+            threading.Timer(0.2, one.abort).start()
+            began = time.monotonic()
+            with pytest.raises(Failed, match="closed here"):
+                stream.read(30)
+            assert time.monotonic() - began < 5
+
+
+def test_addresses_are_taken_apart():
+    one = Address.of("https://there.example/base/")
+    assert (one.host, one.port, one.base, one.authority) == (
+        "there.example", 443, "/base", "there.example",
+    )  # fmt: skip
+    assert Address.of("http://[::1]:8000").authority == "[::1]:8000"
+    for wrong in ("ftp://x", "there", "", "http://", "http://x:99999"):
+        with pytest.raises(ValueError, match=r"address|[Pp]ort"):
+            Address.of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:1", "refuses connections"),
+        ("http://nowhere.invalid", "name can't be resolved"),
+        ("https://127.0.0.1:{port}", "TLS fails|ended the connection|time"),
+    ],
+)
+def test_who_can_not_be_reached_is_said(url, why):
+    with console() as there, pytest.raises(Failed, match=why):
+        connection(url.format(port=there.port)).request("GET", SNAPSHOT, seconds=2)

@@ -1,0 +1,1 @@
+"""What a client tells: the console, its callbacks, and its children."""

@@ -1,0 +1,44 @@
+"""A courier with what it tells of, and nothing that follows."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from switchgear.clock import ConsoleClock, SystemTime
+from switchgear.deciding.memory import Memory
+from switchgear.deciding.snapshot import read
+from switchgear.following.courier import Courier
+from switchgear.settings import Settings
+from switchgear.sli import Indicators
+from tests.consoles import TOKEN, Console
+
+SELDOM = 1000.0
+
+
+@dataclass
+class Telling:
+    memory: Memory
+    indicators: Indicators
+    courier: Courier
+
+    def apply(self, console: Console) -> None:
+        """Put what the console says in force, as if it had come by the stream."""
+        assert self.memory.accept(read(console.document))
+        self.courier.applied()
+
+
+@contextlib.contextmanager
+def telling(
+    url: str, *, every_seconds: float = SELDOM, stop_seconds: float = 20.0, **given: Any
+) -> Iterator[Telling]:
+    """A courier that has started, and is stopped in the end."""
+    fields = {"service": "core", "instance": "a1", **given}
+    settings = Settings(url=url, token=TOKEN, **fields)
+    memory, indicators = Memory(ConsoleClock(SystemTime())), Indicators()
+    courier = Courier(settings, memory, indicators, every_seconds)
+    courier.start()
+    try:
+        yield Telling(memory, indicators, courier)
+    finally:
+        courier.stop(stop_seconds)

@@ -1,0 +1,114 @@
+"""The examples do what they show, run as a user runs them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.consoles import console
+from tests.services import EXAMPLES, ask, ask_json, environment, free_port, running, until
+
+
+def run_quickstart(env: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "quickstart.py"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def test_quickstart_has_no_more_than_ten_lines() -> None:
+    assert len((EXAMPLES / "quickstart.py").read_text().splitlines()) <= 10
+
+
+@pytest.mark.parametrize("example", ["quickstart.py", "test_chat.py"])
+def test_readme_shows_the_example_as_it_is(example: str) -> None:
+    assert (EXAMPLES / example).read_text() in (EXAMPLES.parent / "README.md").read_text()
+
+
+def test_quickstart_asks_the_console_and_remembers_when_that_is_gone(tmp_path: Path) -> None:
+    with console() as there:
+        env = environment(there, tmp_path)
+        assert run_quickstart(env) == "Hello, Kim.\n"
+        there.engage("feature:chat", reason="prompt injection reported")
+        stopped = "Not now: feature:chat is stopped, prompt injection reported\n"
+        assert run_quickstart(env) == stopped
+
+    assert run_quickstart(env) == stopped
+
+
+def test_quickstart_goes_on_without_any_console(tmp_path: Path) -> None:
+    assert run_quickstart(environment(None, tmp_path)) == "Hello, Kim.\n"
+
+
+@pytest.mark.timeout(240)
+def test_fastapi_service_is_stopped_and_released(tmp_path: Path) -> None:
+    port = free_port()
+    at = f"http://127.0.0.1:{port}"
+    chat = f"{at}/chat?user=kim&department=finance"
+    story = f"{at}/story?user=kim"
+    options = ["--interface", "asgi", "--host", "127.0.0.1", "--port", str(port)]
+    with console() as there:
+        env = environment(there, tmp_path)
+        with running("granian", *options, "fastapi_app:app", folder=tmp_path, env=env) as service:
+            until(lambda: '"console"' in ask(f"{at}/health")[1], "the console is heard")
+            assert ask_json(chat) == (200, {"answer": "Hello, kim."})
+            assert ask(story) == (200, "Once there was kim ")
+
+            there.engage("segment:finance")
+            there.engage("feature:story")
+            until(lambda: ask(chat)[0] == 503, "the chat is stopped for finance")
+            until(lambda: ask(story)[0] == 503, "the story is stopped")
+            assert ask_json(chat)[1] == {
+                "detail": "temporarily disabled",
+                "switch": "segment:finance",
+            }
+            assert ask(f"{at}/chat?user=lee&department=retail")[0] == 200
+
+            there.release("segment:finance")
+            until(lambda: ask(chat)[0] == 200, "the chat flows again")
+            service.terminate()
+            service.wait(30)
+
+        last = there.reports[-1]
+        checks = {row["switch"]: row for row in last["checks"]}
+        assert last["service"] == "chat-api"
+        assert checks["segment:finance"]["blocked"] >= 2
+        assert checks["feature:story"]["blocked"] >= 1
+
+
+@pytest.mark.timeout(240)
+def test_django_service_is_stopped_in_every_forked_worker(tmp_path: Path) -> None:
+    port = free_port()
+    report = f"http://127.0.0.1:{port}/report?department=finance&user=kim"
+    options = ["--preload", "--workers", "2", "--bind", f"127.0.0.1:{port}"]
+    with console() as there:
+        env = environment(there, tmp_path)
+        options += ["--worker-tmp-dir", str(tmp_path), "--no-control-socket"]
+        with running("gunicorn", *options, "django_app:application", folder=tmp_path, env=env):
+            both: set[int] = set()
+
+            def answers() -> bool:
+                status, said = ask_json(report)
+                both.update([said["worker"]] if status == 200 else [])
+                return len(both) == 2
+
+            until(answers, "both workers answer")
+            there.engage("feature:report")
+            in_a_row = 0
+
+            def is_stopped() -> bool:
+                nonlocal in_a_row
+                in_a_row = in_a_row + 1 if ask(report)[0] == 503 else 0
+                return in_a_row == 20
+
+            until(is_stopped, "both workers say that it is stopped")
+            assert ask_json(report)[1]["switch"] == "feature:report"
+            there.release("feature:report")
+            until(lambda: ask(report)[0] == 200, "it flows again")

@@ -1,0 +1,51 @@
+"""What a service must not write. Each line marked so is refused, by both type checkers."""
+
+from switchgear import Switchgear
+from switchgear.testing import Console, engaged
+
+gear = Switchgear("https://switchgear.example", "sg_token")
+
+
+@gear.guard(feature="chat", targeting_key=lambda user: user)
+def answer(user: str, *, loud: bool = False) -> str:
+    return user
+
+
+@gear.guard(feature="chat")
+async def answer_later(user: str) -> str:
+    return user
+
+
+class Service:
+    @gear.guard(feature="chat")
+    def method(self, question: str) -> str:
+        return question
+
+
+class NoQuery:
+    segment = 7
+
+
+async def story() -> tuple[int, str]:
+    number: int = await answer_later("kim")  # refused
+    await answer_later(1)  # refused
+    text: str = answer_later("kim")  # refused
+    return number, text
+
+
+answer(1)  # refused
+answer("kim", 7)  # refused
+answer("kim", soft=True)  # refused
+answer()  # refused
+size: int = answer("kim")  # refused
+Service().method(1)  # refused
+gear.guard("chat")  # refused
+gear.guard(feature=7)  # refused
+gear.guard(feature="chat", unknown="blok")  # refused
+gear.guard(feture="chat")  # refused
+gear.guard(targeting_key=7)  # refused
+gear.allowed("chat")  # refused
+gear.allowed(feature=7)  # refused
+gear.check_allowed(NoQuery())  # refused
+engaged(7)  # refused
+Console().engage("feature:chat", on_expiry="never")  # refused

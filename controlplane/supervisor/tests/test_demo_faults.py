@@ -1,0 +1,173 @@
+"""`demo`, for real: a switch reaches the services, a fault reaches the console, and all of it ends.
+
+The services are asked as visitors ask them, the console over its API.
+"""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from controlplane.supervisor.tests.harness import (
+    ROOT,
+    Run,
+    assert_nothing_left,
+    services,
+    start,
+    wait_until,
+)
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+
+DEMO = [sys.executable, "-m", "controlplane.supervisor", "demo"]
+READY_SECONDS = 180
+"""On a machine that has other things to do; some 20 without."""
+EXPERIMENT = {"user": "u002", "segment": "hr", "intent": "nl2sql"}
+COUNTED = """
+    SELECT max(m.good), max(m.total) FROM slo_minute m
+    JOIN slo_sli i ON i.id = m.sli_id JOIN slo_slo s ON s.id = i.slo_id WHERE s.name = %s
+"""
+
+
+@pytest.fixture
+def demo(data: Path) -> Iterator[Run]:
+    """Up, its services heard of by the console, and no story."""
+    with start(data, command=DEMO, environment={"DEMO_SCENARIO": "off"}) as run:
+        run.wait_for("See who calls whom", READY_SECONDS)
+        yield run
+
+
+@pytest.fixture
+def console(demo: Run) -> Iterator[httpx.Client]:
+    made = subprocess.run(
+        [
+            *(sys.executable, "manage.py", "token", "create", "watcher"),
+            *("--scopes", "switches:read,switches:write,dlq:read"),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "SWITCHGEAR_DATA_DIR": str(demo.data), **addresses(demo)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    headers = {"Authorization": f"Bearer {made.stdout.split()[-1]}"}
+    url = f"http://127.0.0.1:{demo.port}/api/v1"
+    with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+        yield client
+
+
+def addresses(run: Run) -> dict[str, str]:
+    names = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
+    return {name: services(run.data)[name.lower()] for name in names}
+
+
+def core_of(run: Run) -> str:
+    found = re.search(r"Break a service +(http://\S+?)/$", run.output, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def oracle_of(run: Run, core: str) -> str:
+    """The port is nowhere told but to the services themselves."""
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "environ").read_bytes()
+        except (OSError, NotADirectoryError):
+            continue
+        if os.fsencode(run.data) in words and core.rpartition(":")[2].encode() in words:
+            found = re.search(rb"DEMO_ORACLE_PORT=(\d+)", words)
+            if found:
+                return f"http://127.0.0.1:{int(found[1])}"
+    raise AssertionError("no service of the demo runs")
+
+
+def ask(core: str, **question: str) -> tuple[int, dict[str, Any]]:
+    answer = httpx.post(f"{core}/ask", json={**EXPERIMENT, **question}, timeout=30)
+    return answer.status_code, answer.json()
+
+
+def counted(run: Run, slo: str) -> tuple[float, float]:
+    with psycopg.connect(services(run.data)["database_owner_url"]) as owner:
+        good, total = owner.execute(COUNTED, [slo]).fetchone() or (None, None)
+    return good or 0, total or 0
+
+
+def answers(core: str) -> bool:
+    try:
+        return ask(core)[0] == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.smoke
+def test_a_switch_stops_the_services_and_a_fault_burns_a_budget(
+    demo: Run, console: httpx.Client
+) -> None:
+    core = core_of(demo)
+    wait_until(lambda: answers(core), 30, demo)
+    heard = console.get("/switches/feature/nl2sql/preview").json
+    wait_until(lambda: heard()["calls_per_second"] > 0, 60, demo)
+
+    engaged = console.post(
+        "/switches/feature/nl2sql/engage",
+        json={"reason": "The demo answers with wrong totals", "expires_in": "1h"},
+    )
+    began = time.monotonic()
+    wait_until(lambda: ask(core)[0] == 503, 10, demo)
+    reached = time.monotonic() - began
+
+    assert engaged.status_code == 200
+    assert reached < 1
+    assert ask(core)[1]["reason"] == "The demo answers with wrong totals"
+    assert ask(core, intent="ontology")[0] == 200
+
+    def effect() -> tuple[int, int]:
+        found = console.get("/switches/feature/nl2sql/").json()["effect"]
+        return found["applied"], found["instances"]
+
+    wait_until(lambda: effect() == (3, 3), 20, demo)
+
+    released = {"justification": "The totals are right again", "mode": "immediate"}
+    assert console.post("/switches/feature/nl2sql/release", json=released).status_code == 200
+    wait_until(lambda: answers(core), 10, demo)
+    fault = {"errors": 1.0, "seconds": 120}
+    assert httpx.post(f"{oracle_of(demo, core)}/faults", json=fault, timeout=30).status_code == 200
+
+    assert ask(core)[0] == 500
+    wait_until(lambda: counted(demo, "oracle-answers")[0] > 0, 60, demo)
+    good, total = counted(demo, "oracle-answers")
+    wait_until(lambda: bad(demo) > total - good + 20, 60, demo)
+
+    code, seconds = demo.end()
+    assert code == 0
+    assert seconds < 10
+    assert_nothing_left(demo)
+
+
+def bad(run: Run) -> float:
+    good, total = counted(run, "oracle-answers")
+    return total - good
+
+
+def test_a_second_demo_on_the_same_data_keeps_the_token(data: Path) -> None:
+    token = data / "demo" / "token"
+    texts = []
+    for _ in range(2):
+        with start(data, command=DEMO, environment={"DEMO_SCENARIO": "off"}) as run:
+            run.wait_for("See who calls whom", READY_SECONDS)
+            texts.append(token.read_text())
+            assert stat.S_IMODE(token.stat().st_mode) == 0o600
+            assert texts[0].strip() not in run.output
+            assert run.end()[0] == 0
+
+    assert texts[0].startswith("sg_")
+    assert texts[0] == texts[1]
