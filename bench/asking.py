@@ -1,4 +1,5 @@
-"""What a question costs a service: `allowed()` beside its peers, and with a console that hangs.
+"""What a question costs a service: `allowed()` beside its peers, with more questions than answers
+are kept, and with a console that hangs.
 
 Run as a process of its own: `python -m bench.asking PORT TOKEN ROUNDS SECONDS PID…` asks the data
 plane of that port once for what is engaged, and answers from memory after that. Those processes are
@@ -23,26 +24,36 @@ from bench import clients, ground, peers
 from bench.peers import Keys, Peer
 from bench.servers import HOST, Server
 from switchgear import Switchgear
+from switchgear.testing import Console
 
 STOPPED = 1000
 RAMPING = ground.key(STOPPED)
 BATCH_SECONDS = 0.05
-SETTLE_SECONDS = 1.0
+DEPARTMENTS = 12
+HANGS = 3
+NOTICED_SECONDS = 60.0
+"""Within that the client says that it hears nothing of a console that is stopped, and within that
+again that it hears it. A stream may be silent for 20 s; before that nothing has happened to it."""
+LOOK_SECONDS = 0.1
 READY_SECONDS = 20.0
 PATIENCE_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Asking:
-    """Medians of rounds. `micros` by the name of who was asked, `check` and `ramping` of ours;
-    `honest` and `hanging` are p50, p99 and worst of single calls while the console was well, and
-    while it hung."""
+    """Medians of rounds. `micros` by the name of who was asked; `check`, `ramping` and `releasing`
+    (all that is engaged ends by itself) of ours. p50, p99 and worst of single calls: `honest` while
+    the console was well, `hanging` while it hung and the client knew, `crowded` for more different
+    questions than answers are kept, `questions` of them."""
 
     micros: dict[str, float]
     check: float
     ramping: float
+    releasing: float
     honest: tuple[float, float, float]
     hanging: tuple[float, float, float]
+    crowded: tuple[float, float, float]
+    questions: int
 
 
 def lay() -> None:
@@ -56,7 +67,7 @@ def lay() -> None:
 def measure(plane: Server, token: str, rounds: int, seconds: int) -> Asking:
     """In another process, on the core of this one."""
     arguments = (plane.port, token, rounds, seconds, *plane.pids())
-    patience = PATIENCE_SECONDS + rounds * seconds * 4
+    patience = PATIENCE_SECONDS + rounds * seconds * 4 + HANGS * NOTICED_SECONDS * 2
     with clients.running("bench.asking", *arguments) as asking:
         return Asking(**asking.line(patience, "questions of a service"))
 
@@ -71,12 +82,24 @@ def main(port: int, token: str, rounds: int, seconds: int, pids: Sequence[int]) 
         if not gear.wait_ready(READY_SECONDS):
             raise SystemExit(f"bench: the client hears nothing of the console: {gear.status()}")
         with peers.ready(engaged, free) as others:
-            asked = [_ours(gear), _ours_checked(gear), _ours_ramping(gear), *others]
-            verify(gear, [asked[0], asked[1], *others], keys, set(engaged))
-            micros = compare(asked, keys, rounds)
-        honest, hanging = disturb(gear, keys, rounds, seconds, pids)
-    check, ramping = micros.pop("check"), micros.pop("ramping")
-    print(json.dumps(asdict(Asking(micros, check, ramping, honest, hanging))), flush=True)
+            alike = [_ours(gear), _ours_checked(gear), _ours_releasing(engaged), *others]
+            verify(gear, alike, keys, set(engaged))
+            micros = compare([*alike, _ours_ramping(gear)], keys, rounds)
+        honest, hanging = disturb(gear, keys, min(rounds, HANGS), seconds, pids)
+        questions = [(f"department-{n}", key) for key in keys[::2] for n in range(DEPARTMENTS)]
+        random.Random(2).shuffle(questions)
+        crowded = _middle([_calls(gear, questions, seconds) for _ in range(rounds)])
+    found = Asking(
+        check=micros.pop("check"),
+        ramping=micros.pop("ramping"),
+        releasing=micros.pop("releasing"),
+        micros=micros,
+        honest=honest,
+        hanging=hanging,
+        crowded=crowded,
+        questions=len(questions),
+    )
+    print(json.dumps(asdict(found)), flush=True)
 
 
 def verify(gear: Switchgear, asked: Sequence[Peer], keys: Keys, engaged: set[str]) -> None:
@@ -104,14 +127,30 @@ def compare(asked: Sequence[Peer], keys: Keys, rounds: int) -> dict[str, float]:
 def disturb(
     gear: Switchgear, keys: Keys, rounds: int, seconds: int, pids: Sequence[int]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """p50, p99 and worst of one `allowed()`, while the console is well and while it hangs."""
+    """p50, p99 and worst of one `allowed()`, while the console is well and while it hangs.
+
+    A console that is stopped looks well for a while: what is measured then begins once the client
+    has noticed, and is at work to hear of it again.
+    """
+    questions = [(None, key) for key in keys]
     well, hanging = [], []
     for _ in range(rounds):
-        well.append(_calls(gear, keys, seconds))
+        well.append(_calls(gear, questions, seconds))
         with _stopped(pids):
-            hanging.append(_calls(gear, keys, seconds))
-        time.sleep(SETTLE_SECONDS)
+            _await(gear, hears=False)
+            hanging.append(_calls(gear, questions, seconds))
+            if gear.status().error is None:
+                raise SystemExit("bench: the client hears a console that is stopped")
+        _await(gear, hears=True)
     return _middle(well), _middle(hanging)
+
+
+def _await(gear: Switchgear, *, hears: bool) -> None:
+    until = time.monotonic() + NOTICED_SECONDS
+    while (gear.status().error is None) != hears:
+        if time.monotonic() > until:
+            raise SystemExit(f"bench: after {NOTICED_SECONDS:.0f} s still {gear.status()}")
+        time.sleep(LOOK_SECONDS)
 
 
 def _ours(gear: Switchgear) -> Peer:
@@ -143,6 +182,20 @@ def _ours_ramping(gear: Switchgear) -> Peer:
     return Peer("ramping", ask, ask_all)
 
 
+def _ours_releasing(engaged: Keys) -> Peer:
+    """The same engagements, but to end by themselves: each answer depends on the time."""
+    console = Console()
+    for key in engaged:
+        console.engage(f"feature:{key}", on_expiry="release")
+    gear = console.client(service="bench")
+
+    def ask_all(keys: Keys) -> None:
+        for key in keys:
+            gear.allowed(feature=key)
+
+    return Peer("releasing", lambda key: gear.allowed(feature=key), ask_all)
+
+
 def _seconds(asked: Peer, keys: Keys, times: int) -> float:
     began = time.perf_counter()
     for _ in range(times):
@@ -150,15 +203,18 @@ def _seconds(asked: Peer, keys: Keys, times: int) -> float:
     return time.perf_counter() - began
 
 
-def _calls(gear: Switchgear, keys: Keys, seconds: float) -> list[float]:
-    """What single calls took, in microseconds: p50, p99 and the worst."""
+def _calls(
+    gear: Switchgear, questions: Sequence[tuple[str | None, str]], seconds: float
+) -> list[float]:
+    """What single calls took, in microseconds: p50, p99 and the worst. All questions, a segment
+    and a feature each, are asked once at least."""
     took: list[int] = []
     clock = time.perf_counter_ns
     until = clock() + int(seconds * 1e9)
     while clock() < until:
-        for key in keys:
+        for segment, feature in questions:
             began = clock()
-            gear.allowed(feature=key)
+            gear.allowed(segment=segment, feature=feature)
             took.append(clock() - began)
     took.sort()
     return [took[len(took) // 2] / 1e3, took[len(took) * 99 // 100] / 1e3, took[-1] / 1e3]

@@ -175,14 +175,20 @@ class Table:
         self._line("switchgear, allowed()", f"{ours:.2f}", "1.0", target=enough)
         for name, took in sorted(micros.items(), key=lambda each: each[1]):
             self._line(name, f"{took:.2f}", f"{took / ours:.1f}")
-        for name, took in (("check()", seen.check), ("a ramping switch, by user", seen.ramping)):
+        for name, took in (
+            ("check()", seen.check),
+            ("all engaged to release themselves", seen.releasing),
+            ("a ramping switch, by user", seen.ramping),
+        ):
             self._line(f"switchgear, {name}", f"{took:.2f}", f"{took / ours:.1f}")
         _head("one allowed(), with the time of looking", "p50 µs", "p99 µs", "worst µs", "ratio")
         self._line("the console is well", *(f"{each:.2f}" for each in seen.honest))
         ratio = seen.hanging[1] / seen.honest[1]
         still = (f"≤ {DISTURBED_FACTOR}", ratio <= DISTURBED_FACTOR)
         cells = (*(f"{each:.2f}" for each in seen.hanging), f"{ratio:.2f}")
-        self._line("the console hangs", *cells, target=still)
+        self._line("the console hangs, and the client knows", *cells, target=still)
+        name = f"{seen.questions:,} questions, more than are kept"
+        self._line(name, *(f"{each:.2f}" for each in seen.crowded))
 
     def _line(self, name: str, *cells: str, target: tuple[str, bool] | None = None) -> None:
         wanted, held = target or ("", True)

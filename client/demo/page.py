@@ -10,11 +10,11 @@ from switchgear import Switchgear
 
 ASK_SECONDS = 2.0
 BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    "fail": ("half of the calls fail", {"errors": 0.5}),
+    "fail": ("Half of the calls fail", {"errors": 0.5}),
     "slow": ("800 ms slower", {"delay_ms": 800}),
-    "down": ("down", {"down": True}),
-    "garble": ("write half of the events wrongly", {"garbled": 0.5}),
-    "mend": ("well again", {}),
+    "down": ("Down", {"down": True}),
+    "garble": ("Write half of the events wrongly", {"garbled": 0.5}),
+    "mend": ("Well again", {}),
 }
 """What a button asks of a service, by its value."""
 ONLY = {"garble": "core"}
@@ -25,24 +25,48 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta http-equiv="refresh" content="5">
 <meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,">
 <title>Switchgear demo</title>
 <style>
-  body {{ font: 16px/1.5 system-ui, sans-serif; color-scheme: light dark;
-          max-width: 46rem; margin: 2rem auto; padding: 0 1rem }}
-  td, th {{ text-align: left; padding: .3rem .8rem .3rem 0; vertical-align: top }}
-  button {{ font: inherit; margin: 0 .2rem .2rem 0 }}
+  :root {{ color-scheme: light dark;
+    --page: #f6f7f8; --card: #fff; --ink: #16181d; --quiet: #5b6470; --line: #d9dde3;
+    --well: #0f6b5c; --ill: #b3261e; --ill-card: #fdeceb }}
+  @media (prefers-color-scheme: dark) {{ :root {{
+    --page: #14171c; --card: #1d2127; --ink: #eceff3; --quiet: #a3adba; --line: #343a43;
+    --well: #6fd3bf; --ill: #ff9a91; --ill-card: #3a1f1e }} }}
+  body {{ font: 16px/1.5 system-ui, sans-serif; background: var(--page); color: var(--ink);
+    max-width: 52rem; margin: 2rem auto; padding: 0 1rem }}
+  h1 {{ font-size: 1.5rem; margin: 0 0 .25rem }}
+  p {{ margin: 0 0 1.5rem; color: var(--quiet) }}
+  a {{ color: inherit }}
+  section {{ background: var(--card); border: 1px solid var(--line); border-radius: 12px;
+    padding: 1rem 1.25rem; margin: 0 0 1rem }}
+  section.ill {{ background: var(--ill-card); border-color: var(--ill) }}
+  h2 {{ font-size: 1.1rem; margin: 0; display: flex; gap: .75rem; align-items: baseline;
+    flex-wrap: wrap }}
+  h2 span {{ font-size: .95rem; color: var(--well) }}
+  section.ill h2 span {{ color: var(--ill); overflow-wrap: anywhere }}
+  form {{ display: flex; flex-wrap: wrap; gap: .5rem; margin: .75rem 0 0 }}
+  button {{ font: inherit; font-size: .95rem; min-height: 2.5rem; padding: 0 .9rem;
+    color: inherit; background: none; border: 1px solid var(--line); border-radius: 8px;
+    cursor: pointer }}
+  button:hover {{ border-color: currentColor }}
+  button[value=mend] {{ color: var(--well) }}
 </style>
 <h1>Three services, and faults for them</h1>
 <p>What they do is to be seen in <a href="{console}">the console</a>. A fault is over after ten
-minutes. Core applies version {version} of the console's switches ({stopped} not released).</p>
-<table><tr><th>Service</th><th>Now</th><th>Make it</th></tr>{rows}</table>
+minutes. Core applies version {version} of the console's switches, {stopped} of them not
+released.</p>
+{rows}
 </html>
 """
 _ROW = (
-    '<tr><th>{name}</th><td>{now}</td><td><form method="post" action="/">'
-    '<input type="hidden" name="service" value="{name}">{buttons}</form></td></tr>'
+    '<section class="{state}"><h2>{name} <span>{now}</span></h2>'
+    '<form method="post" action="/"><input type="hidden" name="service" value="{name}">{buttons}'
+    "</form></section>"
 )
 _BUTTON = '<button name="make" value="{value}">{words}</button>'
+_WELL = "\N{HEAVY CHECK MARK} well"
 
 
 class Pages:
@@ -81,13 +105,14 @@ def _row(name: str, now: str) -> str:
         for value, (words, _) in BUTTONS.items()
         if ONLY.get(value, name) == name
     )
-    return _ROW.format(name=name, now=escape(now), buttons=buttons)
+    state = "well" if now == _WELL else "ill"
+    return _ROW.format(name=name, state=state, now=escape(now), buttons=buttons)
 
 
 def _now(port: int) -> str:
     try:
         _, fault = call(port, "/faults", {}, seconds=ASK_SECONDS, method="GET")
     except Unreachable:
-        return "not running"
+        return "\N{HEAVY MULTIPLICATION X} not running"
     ill = {name: value for name, value in fault.items() if value and name != "seconds"}
-    return json.dumps(ill) if ill else "well"
+    return f"\N{HEAVY MULTIPLICATION X} {json.dumps(ill)}" if ill else _WELL

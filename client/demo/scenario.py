@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from demo import world
+from demo import load, world
 from demo.calling import Unreachable, call
 
 FIRST_SECONDS = 150.0
@@ -66,7 +66,7 @@ CHAPTERS: Mapping[str, Chapter] = {
             "core writes amounts that synapse can't read: they are tried three times and are dead"
             " letters then. Mend one (12,50 → 12.50) and send it back"
         ),
-        look_at="/dlq/",
+        look_at="/dead-letters/",
     ),
     "outage": Chapter(
         service="oracle",
@@ -98,18 +98,32 @@ class Player:
 
     def play(self, chapter: Chapter) -> None:
         """From the break to the mending; returns early if all is to end."""
-        log.info("%s. Watch %s%s", chapter.tells, self._console, chapter.look_at)
+        if self._break(chapter):
+            log.info("%s. Watch %s%s", chapter.tells, self._console, chapter.look_at)
+            self._watch(chapter)
+        if self._tell(chapter, {}):
+            log.info("%s is mended", chapter.service)
+
+    def _break(self, chapter: Chapter) -> bool:
+        """Whether the fault is in. The service may be on its way up, but not for a whole chapter's
+        time."""
         ends = self._clock() + chapter.seconds
-        self._tell(chapter, {**chapter.fault, "seconds": chapter.seconds + AFTERWARDS_SECONDS})
+        fault = {**chapter.fault, "seconds": chapter.seconds + AFTERWARDS_SECONDS}
+        while not self._tell(chapter, fault):
+            left = ends - self._clock()
+            if left <= 0 or self._wait(min(LOOK_SECONDS, left)):
+                return False
+        return True
+
+    def _watch(self, chapter: Chapter) -> None:
+        ends = self._clock() + chapter.seconds
         while self._clock() < ends:
             if self._wait(min(LOOK_SECONDS, max(0.0, ends - self._clock()))):
-                break
+                return
             if chapter.until_stopped and self.is_stopped():
                 log.info("experiment:%s is stopped, and visitors notice", world.RETRIEVAL)
                 self._wait(AFTERWARDS_SECONDS)
-                break
-        self._tell(chapter, {})
-        log.info("%s is mended", chapter.service)
+                return
 
     def is_stopped(self) -> bool:
         """Whether a visitor in the experiment is answered without it."""
@@ -120,11 +134,17 @@ class Player:
             return False
         return status == 200 and said.get("retrieval") == "v1"
 
-    def _tell(self, chapter: Chapter, fault: Mapping[str, Any]) -> None:
+    def _tell(self, chapter: Chapter, fault: Mapping[str, Any]) -> bool:
+        """Whether the service heard of it, and said that it is so."""
+        port = self._ports[chapter.service]
         try:
-            call(self._ports[chapter.service], "/faults", fault, seconds=CALL_SECONDS)
+            status, said = call(port, "/faults", fault, seconds=CALL_SECONDS)
         except Unreachable as error:  # It is being started again; a fault ends by itself.
             log.info("%s can't be told: %s", chapter.service, error)
+            return False
+        if status != 200:
+            log.warning("%s is told in vain: %s", chapter.service, said.get("error", status))
+        return status == 200
 
 
 def chosen(text: str) -> tuple[str, ...]:
@@ -147,7 +167,8 @@ def main() -> None:
     player = Player(ports, ended.wait, os.environ.get("SWITCHGEAR_URL", ""))
     if not names:
         ended.wait()
-    elif len(names) > 1:
+    load.wait_for(ports.values(), ended.wait)
+    if len(names) > 1:
         log.info("the story begins in %.0f s", FIRST_SECONDS)
         ended.wait(FIRST_SECONDS)
     for name in cycle(names):

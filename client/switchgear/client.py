@@ -56,7 +56,9 @@ class Switchgear:
         reports: bool = True,
         time: Time | None = None,
     ) -> None:
-        kept = default_state_dir() if state_dir == "default" else state_dir
+        kept: str | os.PathLike[str] | None = None
+        if url is not None:
+            kept = default_state_dir() if state_dir == "default" else state_dir
         forced = read_forced(os.environ.get("SWITCHGEAR_FORCE_ENGAGED", ""))
         self._settings = Settings(
             url=url,
@@ -64,7 +66,7 @@ class Switchgear:
             service=service,
             instance=instance or own_instance(),
             own_name=not instance,
-            state_dir=None if kept is None or url is None else Path(kept),
+            state_dir=None if kept is None else Path(kept),
             forced=forced | read_forced(force_engaged),
             stream=stream,
             reports=reports,
@@ -73,6 +75,8 @@ class Switchgear:
         self._indicators = Indicators()
         self._announcer = Announcer(self._memory)
         self._closed = False
+        if self._settings.is_plain:
+            log.warning("switchgear: the token goes over the network unencrypted: url is http")
         if self._settings.forced:
             log.warning("switchgear: forced engaged: %s", ", ".join(sorted(self._settings.forced)))
         self._wire()
@@ -97,10 +101,11 @@ class Switchgear:
         experiments: str | Iterable[str] = (),
         targeting_key: str | None = None,
     ) -> bool:
-        """May this call go on? No I/O, no lock; never raises. Several experiments go in a tuple."""
+        """May this call go on? Never raises. No I/O, and no lock once an answer is kept: one that
+        stays the same until something changes. Several experiments go in a tuple."""
         try:
             cell = self._memory.cells[segment, feature, experiments]
-        except (KeyError, TypeError):
+        except Exception:  # A key may be of any type, whose methods raise what they like.
             return self._memory.decide(segment, feature, experiments, targeting_key).allowed
         answer = cell.answer
         if answer is None:
@@ -119,7 +124,7 @@ class Switchgear:
         """As :meth:`allowed`, with the switch that decided and the reason somebody gave."""
         try:
             cell = self._memory.cells[segment, feature, experiments]
-        except (KeyError, TypeError):
+        except Exception:
             return self._memory.decide(segment, feature, experiments, targeting_key)
         decision = cell.decision
         if decision is None:
@@ -155,7 +160,8 @@ class Switchgear:
     def on_change(self, callback: Callback, *switches: str) -> Callable[[], None]:
         """Call `callback(change)` after each change of these switches, or of any; returns what ends
         that. On a thread of its own, or as a task of the event loop that runs now, for a coroutine
-        function. What it raises is logged."""
+        function. What it raises is logged. `global` alone means `global:all`; raises
+        :class:`ValueError` for what is no switch."""
         return self._announcer.add(callback, switches)
 
     def sli(self, name: str) -> SLI:
@@ -177,6 +183,8 @@ class Switchgear:
         memory, settings, follower = self._memory, self._settings, self._follower
         snapshot = memory.snapshot
         memory.counted()
+        now = memory.clock.now()
+        lapses = [entry.lapses_at for entry in memory.view.entries.values()]
         return Status(
             service=settings.service,
             instance=settings.instance,
@@ -186,7 +194,7 @@ class Switchgear:
             version=None if snapshot is None else snapshot.version,
             age_seconds=follower.age_seconds(),
             error=follower.error,
-            stopped=len(memory.view.entries),
+            stopped=sum(at is None or at > now for at in lapses),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
             dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,
@@ -207,7 +215,10 @@ class Switchgear:
 
     async def aclose(self, seconds: float = 2.0) -> None:
         """As :meth:`close`, for asyncio."""
-        await asyncio.to_thread(self.close, seconds)
+        try:
+            await asyncio.to_thread(self.close, seconds)
+        except RuntimeError:  # The event loop is ending, too, and has no thread for us.
+            self.close(seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -243,10 +254,11 @@ class Switchgear:
 
     def _after_fork(self) -> None:
         """In a child: go on under a name of our own, with threads, counts and connections of our
-        own."""
-        self._settings = self._settings.for_child()
+        own. One that is closed only goes on answering."""
         self._memory.after_fork()
         self._indicators.after_fork()
         self._announcer.after_fork()
-        self._wire()
-        self._start()
+        if not self._closed:
+            self._settings = self._settings.for_child()
+            self._wire()
+            self._start()

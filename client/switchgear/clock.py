@@ -6,6 +6,7 @@ back carries the time on between them.
 
 import threading
 import time
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Protocol
 
@@ -35,32 +36,42 @@ class SystemTime:
         return time.time()
 
 
+def read_date(text: str | None) -> float | None:
+    """The UNIX seconds of an HTTP date, None for what is none. HTTP's dates are in UTC, also those
+    that do not say so."""
+    try:
+        date = parsedate_to_datetime(text or "")
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
 class ConsoleClock:
     """UNIX seconds by the console's clock; by the local one until the console has been heard."""
 
     def __init__(self, time: Time) -> None:
         self.time = time
         self._lock = threading.RLock()
-        self._ahead = time.wall() - time.monotonic()
-        self._heard = False
+        self._ahead: float | None = None
+        """What the console's clock shows more than the monotonic one."""
 
     def now(self) -> float:
-        return self.time.monotonic() + self._ahead
+        ahead = self._ahead
+        return self.time.wall() if ahead is None else self.time.monotonic() + ahead
 
     def heard(self, date: str | None, asked_at: float, answered_at: float) -> None:
         """Take over a `Date` header of an answer; the two moments are on the monotonic clock.
 
         One that can't be read is left aside. An answer that was held says the time at its end.
         """
-        try:
-            theirs = parsedate_to_datetime(date or "").timestamp() + 0.5
-        except (ValueError, TypeError, OverflowError, IndexError):
+        theirs = read_date(date)
+        if theirs is None:
             return
         blur = min(answered_at - asked_at, TOLERANCE_SECONDS) / 2
-        ahead = theirs - (answered_at - blur)
+        ahead = theirs + 0.5 - (answered_at - blur)
         with self._lock:
-            if not self._heard or abs(ahead - self._ahead) > TOLERANCE_SECONDS + blur:
-                self._ahead, self._heard = ahead, True
+            if self._ahead is None or abs(ahead - self._ahead) > TOLERANCE_SECONDS + blur:
+                self._ahead = ahead
 
     def after_fork(self) -> None:
         """The lock may have been held by a thread that is not in this process."""

@@ -20,19 +20,21 @@ def finder(find: Callable[..., Any], function: Callable[..., Any]) -> Finder:
     wanted, given = _parameters(find), _parameters(function)
     if wanted is None or given is None or any(each.kind not in _NAMED for each in wanted.values()):
         return lambda args, kwargs: find(*args, **kwargs)
-    places: list[tuple[str, int, Any]] = []
+    places: list[tuple[str, int, bool, Any]] = []
     for name, each in wanted.items():
         here = given.get(name)
         if here is not None and here.kind not in (here.VAR_POSITIONAL, here.VAR_KEYWORD):
             place = _NOWHERE if here.kind is here.KEYWORD_ONLY else list(given).index(name)
-            places.append((name, place, here.default))
+            is_named = here.kind is not here.POSITIONAL_ONLY
+            places.append((name, place, is_named, here.default))
         elif each.default is _EMPTY:
             return lambda args, kwargs: find(*args, **kwargs)
 
     def found(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         values = {}
-        for name, place, default in places:
-            value = args[place] if place < len(args) else kwargs.get(name, default)
+        for name, place, is_named, default in places:
+            named = kwargs.get(name, default) if is_named else default
+            value = args[place] if place < len(args) else named
             if value is not _EMPTY:  # Else the call lacks it, which one of the two will say.
                 values[name] = value
         return find(**values)

@@ -1,6 +1,5 @@
 """What runs only while it is allowed: decorators and context managers."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
@@ -8,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from switchgear.deciding.evaluate import Decision
 from switchgear.finding import finder
-from switchgear.wrapping import wrapped
+from switchgear.wrapping import is_coroutine_function, wrapped
 
 Keys = str | Iterable[str] | None | Callable[..., str | Iterable[str] | None]
 """A key, several, none, or what finds them in the arguments of a call."""
@@ -92,7 +91,11 @@ class Guard:
         self._found = {name: each for name, each in asked.items() if callable(each)}
         self._fixed = {name: _fixed(each) for name, each in asked.items() if not callable(each)}
         for name, find in self._found.items():
-            if inspect.iscoroutinefunction(find):
+            if isinstance(find, type) and isinstance(find, Iterable):
+                raise TypeError(
+                    f"{name} can't be the class {find.__name__}: give its members' keys"
+                )
+            if is_coroutine_function(find):
                 raise TypeError(f"{name} can't be found by a coroutine function")
 
     def __call__(self, function: F) -> F:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from switchgear.client import Switchgear
+    from switchgear.following.announcer import Announcer
     from switchgear.following.courier import Courier
     from switchgear.following.follower import Follower
 
@@ -23,9 +24,11 @@ newcomers: list[Callable[["Switchgear"], None]] = []
 """Are called with each client that is made, before it starts."""
 
 _Ref = weakref.ReferenceType["Switchgear"]
-_open: dict[_Ref, tuple["Courier", "Follower"]] = {}
+_open: dict[_Ref, tuple["Courier", "Follower", "Announcer"]] = {}
 """The clients that are not closed, with what works for them. Each change of it is one step, so it
 takes no lock: a finalizer may come at any moment, in any thread."""
+_closed: dict[_Ref, None] = {}
+"""Those that are closed, as long as somebody may ask them."""
 _forsaken: list[object] = []
 """What was the parent's. Its locks may be held by threads that are not here, and to let go of a
 buffer is to wait for its lock. So nothing of it is ever let go."""
@@ -36,15 +39,22 @@ def clients() -> list["Switchgear"]:
     return [client for ref in list(_open) if (client := ref()) is not None]
 
 
+def everyone() -> list["Switchgear"]:
+    """As :func:`clients`, with those that are closed and can still be asked."""
+    refs = {**dict(_open), **dict(_closed)}
+    return [client for ref in refs if (client := ref()) is not None]
+
+
 def register(client: "Switchgear") -> None:
     """See to `client` until it is closed."""
-    _open[weakref.ref(client, _collected)] = client._courier, client._follower
+    _open[weakref.ref(client, _collected)] = _workers(client)
     for newcomer in list(newcomers):
         newcomer(client)
 
 
 def forget(client: "Switchgear") -> None:
     """It is closed."""
+    _closed[weakref.ref(client, _closed_collected)] = None
     _open.pop(weakref.ref(client), None)
 
 
@@ -52,21 +62,31 @@ def _collected(ref: _Ref) -> None:
     """Nobody can ask it any more, and nobody has closed it: its threads are to end."""
     parts = _open.pop(ref, None)
     if parts is not None:
-        courier, follower = parts
+        courier, follower, announcer = parts
+        announcer.abandon()
         courier.abandon(follower.stop)
 
 
+def _closed_collected(ref: _Ref) -> None:
+    _closed.pop(ref, None)
+
+
+def _workers(client: "Switchgear") -> tuple["Courier", "Follower", "Announcer"]:
+    return client._courier, client._follower, client._announcer
+
+
 def _after_fork_in_child() -> None:
-    for client in clients():
-        courier, follower = _open[weakref.ref(client)]
-        _forsaken.append((courier, follower))
+    for client in everyone():
+        courier, follower, _ = parents = _workers(client)
+        _forsaken.append(parents)
         try:
             client._after_fork()
             courier.forsake()
             follower.forsake()
         except Exception:  # Whoever forked must not pay for it, nor the other clients.
             log.exception("switchgear: a client does not go on after a fork")
-        _open[weakref.ref(client, _collected)] = client._courier, client._follower
+        if weakref.ref(client) in _open:
+            _open[weakref.ref(client)] = _workers(client)
 
 
 def _at_exit() -> None:

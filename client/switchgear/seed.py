@@ -1,7 +1,9 @@
 """The check of the source documents: a query in, whether it may go on and what its user is told."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from functools import cached_property
+from inspect import getattr_static
+from typing import Any, Protocol
 
 from switchgear.deciding.evaluate import Decision
 
@@ -23,15 +25,26 @@ class Query(Protocol):
 
 def told(query: Query, check: Callable[..., Decision]) -> tuple[bool, str | None]:
     """Whether this query may go on; if not, what its user may be told, else None."""
-    segment = getattr(query, "segment", None)
+    segment = _given(query, "segment")
     department = segment.get("department") if isinstance(segment, Mapping) else segment
     decision = check(
         segment=department,
-        feature=getattr(query, "intent", None),
-        experiments=getattr(query, "experiments", None),
-        targeting_key=getattr(query, "targeting_key", None),
+        feature=_given(query, "intent"),
+        experiments=_given(query, "experiments"),
+        targeting_key=_given(query, "targeting_key"),
     )
     return decision.allowed, None if decision.allowed else _message(decision)
+
+
+def _given(query: Query, name: str) -> Any:
+    """None if it is not there. A property that is there and fails is not passed over: for want of
+    its answer a call would go on that somebody has stopped."""
+    try:
+        return getattr(query, name)
+    except AttributeError:
+        if isinstance(getattr_static(query, name, None), property | cached_property):
+            raise
+        return None
 
 
 def _message(decision: Decision) -> str:

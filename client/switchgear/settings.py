@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from switchgear.deciding.snapshot import is_switch
+from switchgear.deciding.snapshot import switch_id
 
 LONGEST_NAME = 120
 
@@ -55,6 +55,12 @@ class Settings:
         """What it calls itself to the console: `service/instance`."""
         return f"{self.service}/{self.instance}"
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the token goes over a network unencrypted."""
+        parts = urlsplit(self.url or "")
+        return parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+
     def for_child(self) -> "Settings":
         """Those of a process that was forked from this one: it is an instance of its own."""
         given = f"{self.instance[: LONGEST_NAME - 12]}-{os.getpid()}"
@@ -78,9 +84,9 @@ def own_instance() -> str:
     return f"{host[: LONGEST_NAME - 12]}-{os.getpid()}"
 
 
-def default_state_dir() -> Path:
+def default_state_dir() -> Path | None:
     """`$XDG_STATE_HOME/switchgear` or `~/.local/state/switchgear`; where there is no home, a folder
-    of this user's own among the temporary ones."""
+    of this user's own among the temporary ones. None, and a warning, where nothing can be kept."""
     given = os.environ.get("XDG_STATE_HOME")
     if given and Path(given).is_absolute():
         return Path(given, "switchgear")
@@ -90,25 +96,34 @@ def default_state_dir() -> Path:
         home = Path()
     if home.is_absolute() and home.is_dir() and os.access(home, os.W_OK):
         return home / ".local" / "state" / "switchgear"
-    return Path(tempfile.gettempdir(), f"switchgear-{os.getuid()}")
+    try:
+        return Path(tempfile.gettempdir(), f"switchgear-{os.getuid()}")
+    except OSError:
+        log.warning(
+            "switchgear: there is no folder to keep the last good snapshot in: until the console"
+            " is heard nothing is engaged; give one as SWITCHGEAR_STATE_DIR"
+        )
+        return None
 
 
 def read_forced(words: str | Iterable[str]) -> frozenset[str]:
     """Switch ids from `segment:finance,feature:chat`; `global` alone means `global:all`.
 
-    What is no switch id is logged as an error and left out: somebody in a hurry wrote it, and the
-    rest of what they wrote has to hold.
+    Semicolons and spaces part them, too, and quotes are left aside. What is no switch id is logged
+    as an error and left out: somebody in a hurry wrote it, and the rest of what they wrote has to
+    hold.
     """
     if isinstance(words, str):
-        words = re.split(r"[,\s]+", words)
+        words = re.split(r"[,;\s]+", words)
     forced = set()
     for word in words:
-        switch = "global:all" if word.strip() == "global" else word.strip()
-        if is_switch(switch):
-            forced.add(switch)
-        elif switch:
+        if not (name := word.strip(" \t\r\n\"'")):
+            continue
+        try:
+            forced.add(switch_id(name))
+        except ValueError:
             log.error(
-                "switchgear: %r is not forced: it is no switch id such as segment:finance", switch
+                "switchgear: %r is not forced: it is no switch id such as segment:finance", name
             )
     return frozenset(forced)
 
@@ -138,8 +153,6 @@ def _check_url(url: str) -> None:
             "url must be the console's address, such as https://switchgear.example, without"
             " credentials, query or fragment"
         )
-    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-        log.warning("switchgear: the token goes over the network unencrypted: url is http")
 
 
 def _check_token(token: str) -> None:

@@ -13,8 +13,8 @@ class Status:
 
     `age_seconds`: since the console last confirmed that snapshot, None if it never did here.
     `error`: why the last try failed, None if it did not. `stopped`: how many switches are engaged
-    or ramping. `unknown` counts the calls of which nothing was known, `dropped` those not counted
-    for want of room, `unreported` the reports that failed.
+    or ramping now. `unknown` counts the calls of which nothing was known, `dropped` those not
+    counted for want of room, `unreported` the reports that failed.
     """
 
     service: str

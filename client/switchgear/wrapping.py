@@ -23,15 +23,27 @@ def wrapped(function: F, around: Around) -> F:
         return cast(F, type(given)(wrapped(given.__func__, around)))
     if isinstance(given, type) or not callable(given):
         raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
-    if inspect.iscoroutinefunction(given):
+    if is_coroutine_function(given):
         made = _coroutine(given, around)
-    elif inspect.isgeneratorfunction(given):
+    elif _is(inspect.isgeneratorfunction, given):
         made = _generator(given, around)
-    elif inspect.isasyncgenfunction(given):
+    elif _is(inspect.isasyncgenfunction, given):
         made = _async_generator(given, around)
     else:
         made = _function(given, around)
     return cast(F, made)
+
+
+def is_coroutine_function(function: object) -> bool:
+    """Whether to call this gives a coroutine, also of an object with an `async def __call__`."""
+    return _is(inspect.iscoroutinefunction, function)
+
+
+def _is(kind: Callable[[object], bool], function: object) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    call = None if isinstance(function, type) else getattr(function, "__call__", None)  # noqa: B004
+    return kind(function) or kind(call)
 
 
 def _function(function: Callable[..., Any], around: Around) -> Callable[..., Any]:

@@ -35,6 +35,22 @@ def deep_json(exchange: Exchange) -> None:
     exchange.reply(200, b"[" * 100_000, **JSON)
 
 
+def many_objects(exchange: Exchange) -> None:
+    """Small on the wire, and large once it is built."""
+    exchange.reply(200, b"[" + b"{}," * 2_000_000 + b"{}]", **JSON)
+
+
+def many_numbers(exchange: Exchange) -> None:
+    exchange.reply(200, b"[" + b"0.1," * 2_000_000 + b"0]", **JSON)
+
+
+def crumbs(exchange: Exchange) -> None:
+    """As many chunks as there are bytes."""
+    exchange.head(transfer_encoding="chunked", **JSON)
+    while True:
+        exchange.send(chunk(b"[") * 10_000)
+
+
 def no_snapshot(exchange: Exchange) -> None:
     exchange.reply(200, b'{"schema":1,"epoch":"?","version":-1,"switches":{}}', **JSON)
 
@@ -143,6 +159,12 @@ def event_without_end(exchange: Exchange) -> None:
         exchange.send(chunk(b"[" * 65536))
 
 
+def event_of_many_lines(exchange: Exchange) -> None:
+    exchange.head(**EVENTS)
+    while True:
+        exchange.send(chunk(b"data:\n" * 10_000))
+
+
 def dripping_event(exchange: Exchange) -> None:
     exchange.head(**EVENTS)
     exchange.send(chunk(b"event: snapshot\ndata: "))
@@ -189,12 +211,12 @@ def at_once(exchange: Exchange) -> None:
 
 
 EVERYWHERE = [
-    errors, come_back_later, refuses, forbids, garbage, another_page, deep_json, no_snapshot,
-    cut_off, older, huge_version, endless_body, endless_until_closed, negative_chunk,
-    endless_headers, endless_interim, says_to_be_huge, dripping_headers, dripping_body, hangs,
-    hangs_up, redirects, compresses, no_http,
+    errors, come_back_later, refuses, forbids, garbage, another_page, deep_json, many_objects,
+    many_numbers, crumbs, no_snapshot, cut_off, older, huge_version, endless_body,
+    endless_until_closed, negative_chunk, endless_headers, endless_interim, says_to_be_huge,
+    dripping_headers, dripping_body, hangs, hangs_up, redirects, compresses, no_http,
 ]  # fmt: skip
 ON_STREAMS = [
-    comments_without_end, event_without_end, dripping_event, storm, silent_stream, errors, garbage,
-    another_page, hangs, hangs_up, redirects,
+    comments_without_end, event_without_end, event_of_many_lines, dripping_event, storm,
+    silent_stream, errors, garbage, another_page, hangs, hangs_up, redirects,
 ]  # fmt: skip

@@ -94,6 +94,44 @@ def test_switches_beyond_what_a_report_may_have_are_dropped_with_a_count() -> No
     assert memory.counts.dropped == 501
 
 
+def test_switch_that_blocks_takes_the_place_of_one_that_never_has() -> None:
+    memory = Memory(ConsoleClock(FakeClock()))
+    memory.accept(snapshot_of(1, "feature:chat", "feature:search"))
+    for number in range(MOST_SWITCHES - 1):
+        memory.decide(None, f"f{number}", (), None)
+    memory.counted()
+
+    memory.decide(None, "chat", (), None)
+    memory.decide("finance", "search", (), None)
+    counted = memory.counted()
+
+    assert len(counted) == MOST_SWITCHES
+    assert (counted["feature:chat"], counted["feature:search"]) == ((0, 1), (0, 1))
+    assert counted["global:all"] == (MOST_SWITCHES + 1, 0)
+    assert memory.counts.dropped == 3
+
+
+def test_answers_that_depend_on_the_call_are_counted_by_what_was_told() -> None:
+    console = Console()
+    client = console.client()
+    console.ramp("feature:chat", 50)
+    console.ramp("segment:finance", 50)
+
+    told = [
+        client.check(segment="finance", feature="chat", targeting_key=f"u{n}") for n in range(200)
+    ]
+
+    blocked = {
+        each: sum(one.switch == each for one in told)
+        for each in ("segment:finance", "feature:chat")
+    }
+    assert all(blocked.values())
+    assert client._memory.counted() == {
+        "global:all": (200, 0),
+        **{each: (200 - number, number) for each, number in blocked.items()},
+    }
+
+
 def test_counts_begin_anew_in_a_child() -> None:
     memory = Memory(ConsoleClock(FakeClock()))
     memory.accept(snapshot_of(1, "feature:chat"))

@@ -1,8 +1,12 @@
 """Which snapshots are put in force, and what is answered then."""
 
+import itertools
 import json
 import logging
+import threading
 import uuid
+from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -10,7 +14,8 @@ import pytest
 from switchgear.clock import ConsoleClock
 from switchgear.deciding import memory as memories
 from switchgear.deciding import snapshot
-from switchgear.deciding.memory import MOST_CELLS, MOST_EPOCHS, Memory
+from switchgear.deciding.bucketing import bucket
+from switchgear.deciding.memory import MOST_CELLS, MOST_EPOCHS, MOST_IDS, Memory
 from switchgear.testing import FakeClock
 
 FIRST, SECOND, THIRD = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
@@ -41,6 +46,7 @@ def test_nothing_known_is_allowed_and_says_so() -> None:
 
     assert decision.allowed
     assert not decision.known
+    memory.counted()
     assert memory.counts.unknown == 1
 
 
@@ -244,6 +250,133 @@ def test_complaints_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
         memory.decide(f"not a key {number}", None, (), None)
 
     assert len(caplog.records) == memories.MOST_COMPLAINTS
+
+
+def test_key_that_is_asked_again_and_again_does_not_hide_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of())
+
+    for _ in range(200):
+        memory.decide("fin ance", None, (), None)
+    memory.decide(None, "ch at", (), None)
+
+    assert [record.args for record in caplog.records] == [
+        ("segment 'fin ance'",),
+        ("feature 'ch at'",),
+    ]
+
+
+class Broken:
+    """Raises whatever it is asked."""
+
+    def _raise(self, *_: object) -> Any:
+        raise ZeroDivisionError
+
+    __hash__ = __eq__ = __str__ = __repr__ = __iter__ = _raise  # type: ignore[assignment]
+
+
+def _broken_off() -> Iterator[str]:
+    yield "blue"
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("experiments", "switch"),
+    [
+        (Broken(), None),
+        ([Broken()], None),
+        ({"green": Broken()}, "experiment:green"),
+        (_broken_off(), "experiment:blue"),
+        (itertools.count(), None),
+        (itertools.repeat("blue"), "experiment:blue"),
+    ],
+)
+def test_keys_that_raise_or_never_end_are_not_raised_and_the_others_count(
+    experiments: object, switch: str | None
+) -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of("experiment:blue", "experiment:green"))
+
+    decision = memory.decide(None, None, experiments, None)
+    whole = memory.decide(Broken(), Broken(), (), Broken())
+
+    assert decision.switch == switch
+    assert decision.known is (switch is not None)
+    assert (whole.allowed, whole.known) == (True, False)
+
+
+def test_targeting_key_that_raises_leaves_it_to_chance(caplog: pytest.LogCaptureFixture) -> None:
+    draws = iter([499, 500])
+    memory = memory_of(draw=lambda: next(draws))
+    memory.accept(snapshot_of("feature:chat", state="ramping", allow_percent=5, salt="s"))
+
+    answers = [memory.decide(None, "chat", (), Broken()).allowed for _ in range(2)]
+
+    assert answers == [True, False]
+    assert "targeting_key" in caplog.text
+
+
+class User(str, Enum):  # noqa: UP042
+    """As many services name their tenants."""
+
+    ACME = "acme-corporation"
+
+
+@pytest.mark.parametrize("percent", range(5, 100, 10))
+def test_targeting_key_of_an_enum_counts_by_its_value(percent: int) -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of("feature:chat", state="ramping", allow_percent=percent, salt="s"))
+
+    answers = [memory.decide(None, "chat", (), key).allowed for key in (User.ACME, User.ACME.value)]
+
+    assert answers == [bucket("s", User.ACME.value) < percent * 100] * 2
+    assert bucket("s", User.ACME) == bucket("s", User.ACME.value)
+
+
+def test_questions_that_are_huge_are_answered_and_not_kept() -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of("experiment:e7"))
+
+    many = tuple(f"e{number}" for number in range(MOST_IDS + 1))
+    blocked = [memory.decide(None, None, many, None) for _ in range(2)]
+    memory.decide("x" * 1_000_000, None, (), None)
+    memory.decide(None, None, ("blue",) * 1_000_000, None)
+
+    assert [each.switch for each in blocked] == ["experiment:e7"] * 2
+    assert not memory.cells
+    assert memory.counted()["experiment:e7"] == (0, 2)
+
+
+def test_oldest_question_makes_room_and_the_others_stay() -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of("feature:chat"))
+    for number in range(MOST_CELLS):
+        is_allowed(memory, f"f{number}")
+    before = dict(memory.cells)
+
+    is_allowed(memory, "chat")
+
+    assert len(memory.cells) == MOST_CELLS
+    assert before.keys() - memory.cells.keys() == {(None, "f0", ())}
+    assert memory.cells[None, "f1", ()] is before[None, "f1", ()]
+
+
+def test_who_asks_something_new_does_not_wait_for_who_counts() -> None:
+    memory = memory_of()
+    memory.accept(snapshot_of("feature:chat"))
+    answers: list[bool] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(is_allowed(memory, "chat")), daemon=True
+    )
+
+    with memory._lock:
+        asking.start()
+        asking.join(20)
+        assert answers == [False]
+
+    assert memory.counted()["feature:chat"] == (0, 1)
 
 
 def test_impossible_key_does_not_hide_what_the_others_say() -> None:

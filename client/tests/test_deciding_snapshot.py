@@ -1,13 +1,21 @@
 """Documents that are no snapshots are refused whole, and say why."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switchgear.deciding.snapshot import MOST_BYTES, InvalidSnapshot, is_switch, read
+from switchgear.deciding.snapshot import (
+    MOST_BYTES,
+    MOST_SWITCHES,
+    InvalidSnapshot,
+    is_switch,
+    read,
+    switch_id,
+)
 
 EPOCH = "8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11"
 ENGAGED = {
@@ -104,6 +112,61 @@ def test_garbage_is_refused(garbage: bytes) -> None:
 def test_document_beyond_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(InvalidSnapshot, match="bytes"):
         read(b" " * (MOST_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    "filling",
+    [
+        b"{}," * 2_000_000,
+        b"[]," * 2_000_000,
+        b"0," * 2_000_000,
+        b"0.1," * (MOST_SWITCHES + 2),
+        b'"",' * 2_000_000,
+    ],
+)
+def test_document_that_would_fill_the_memory_is_refused_before_it_does(filling: bytes) -> None:
+    swollen = document().replace(b"{", b'{"more": [' + filling + b"0], ", 1)
+
+    tracemalloc.start()
+    with pytest.raises(InvalidSnapshot, match="more"):
+        read(swollen)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 2 * MOST_BYTES
+
+
+def test_document_of_as_many_switches_as_there_may_be_is_read() -> None:
+    reason = "leak {a}, [b], c"
+    row = {**ENGAGED, "state": "ramping", "allow_percent": 12.5, "reason": reason}
+    for name in ("scope", "key", "engaged_at", "salt"):
+        del row[name]
+    rows = [{**row, "id": f"feature:f{number}", "salt": "s"} for number in range(MOST_SWITCHES)]
+
+    found = read(document(switches=rows, poll_seconds=2.5))
+
+    assert len(found.entries) == MOST_SWITCHES
+    assert found.entries["feature:f7"].allow_points == 1250
+
+
+def test_half_a_surrogate_pair_in_a_reason_can_be_written() -> None:
+    [entry] = read(with_row(reason="a \ud83d b")).entries.values()
+
+    assert entry.reason == "a ? b"
+
+
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [("global", "global:all"), ("global:all", "global:all"), ("feature:chat", "feature:chat")],
+)
+def test_switch_is_found_by_what_somebody_calls_it(name: str, switch: str) -> None:
+    assert switch_id(name) == switch
+
+
+@pytest.mark.parametrize("name", ["", "chat", "feature;chat", "global:some", "feature:", None, 7])
+def test_what_is_no_switch_is_refused_by_name(name: Any) -> None:
+    with pytest.raises(ValueError, match="is no switch"):
+        switch_id(name)
 
 
 @pytest.mark.parametrize("hint", ["0", "301", "-5", '"5"', "null", "true", "[]", "1e400"])

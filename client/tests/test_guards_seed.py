@@ -1,6 +1,7 @@
 """The check of the source documents: its order, its words, its patience."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import SimpleNamespace
 
 import pytest
@@ -103,6 +104,29 @@ def test_targeting_key_of_the_query_says_whether_it_is_in_a_ramp():
         (True, None),
         (False, "feature disabled"),
     }
+
+
+class Fails:
+    """A query whose department is found out when it is asked for, and can't be."""
+
+    @property
+    def segment(self):
+        return self.request.department
+
+
+class Remembers:
+    @cached_property
+    def intent(self):
+        return self.request.intent
+
+
+@pytest.mark.parametrize("query", [Fails(), Remembers()])
+def test_property_that_fails_is_not_taken_for_one_that_is_not_there(query):
+    console = Console()
+    client = console.client()
+
+    with pytest.raises(AttributeError, match="request"):
+        client.check_allowed(query)
 
 
 def test_nothing_known_is_allowed():

@@ -32,6 +32,17 @@ def test_client_that_is_made_in_the_block_is_stopped_too():
     client.close()
 
 
+def test_client_that_is_closed_in_the_block_is_stopped_until_its_end():
+    client = Switchgear(None)
+    with engaged("feature:chat"):
+        client.close()
+        assert not client.allowed(feature="chat")
+
+    assert client.allowed(feature="chat")
+    with engaged("feature:chat"):
+        assert not client.allowed(feature="chat")
+
+
 def test_several_switches_are_engaged_at_once():
     with Switchgear(None) as client, engaged("feature:chat", "segment:finance", "global"):
         assert client.check(feature="chat").switch == "global:all"

@@ -53,24 +53,30 @@ class Watchdog:
     def look(self) -> None:
         """One look: a sign of life, and a thread for every tick that is late and not running."""
         heartbeats.beat(NAME)
+        taken_over, handed_back = [], []
         for turn in ticks.turns():
-            own = turn.ran_by == NAME
+            name, own = turn.tick.name, turn.ran_by == NAME
             if turn.late_seconds > (0 if own else PATIENCE_SECONDS):
-                self._take_over(turn)
-            elif not own and turn.tick.name in self._taken_over:
-                self._taken_over.discard(turn.tick.name)
-                log.info("watchdog.handed_back", tick=turn.tick.name, to=turn.ran_by)
+                if self._begin(name) and name not in self._taken_over:
+                    taken_over.append(name)
+            elif not own and name in self._taken_over:
+                handed_back.append(name)
+        # At a start that may be all of them: one line says it.
+        if taken_over:
+            self._taken_over.update(taken_over)
+            log.warning("watchdog.took_over", ticks=taken_over)
+        if handed_back:
+            self._taken_over.difference_update(handed_back)
+            log.info("watchdog.handed_back", ticks=handed_back)
 
-    def _take_over(self, turn: ticks.Turn) -> None:
-        name = turn.tick.name
+    def _begin(self, name: str) -> bool:
+        """Run this tick, unless it is just running here."""
         with self._lock:
             if name in self._running:
-                return
+                return False
             self._running.add(name)
-        if name not in self._taken_over:
-            self._taken_over.add(name)
-            log.warning("watchdog.took_over", tick=name, after=turn.ran_by or "nobody")
         threading.Thread(target=self._run_tick, args=(name,), daemon=True, name=name).start()
+        return True
 
     def _run_tick(self, name: str) -> None:
         try:

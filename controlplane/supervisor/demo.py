@@ -5,6 +5,7 @@ database: they have a token, as any service has.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,10 +16,16 @@ from controlplane.supervisor import application, ports
 from controlplane.supervisor.application import Application
 from controlplane.supervisor.child import ChildSpec
 from controlplane.supervisor.layout import Layout
+from controlplane.supervisor.lifeline import SUPERVISOR_PID
 
 SERVICES = ("core", "oracle", "synapse")
 BESIDE = ("load", "scenario")
-_NOT_THEIRS = {"DATABASE_URL", "DATABASE_OWNER_URL", "SECRET_KEY", "SWITCHGEAR_ADMIN_PASSWORD"}
+READ_REDIS = {"core", "synapse"}
+_THEIRS = re.compile(
+    r"PATH|HOME|LANG|LC_\w+|TZ|PYTHON\w+|DEMO_RATE|DEMO_SCENARIO|" + SUPERVISOR_PID, re.ASCII
+)
+"""What they get of the environment: secrets of the installation, or of whoever started it, are
+nothing to services that know no more than a token."""
 
 
 def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> Application:
@@ -30,7 +37,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
     token = folder / "token"
     chosen = _free_ports()
     environment = {
-        **{name: value for name, value in known.items() if name not in _NOT_THEIRS},
+        **{name: value for name, value in known.items() if _THEIRS.fullmatch(name)},
         **path,
         **{f"DEMO_{name.upper()}_PORT": str(port) for name, port in chosen.items()},
         "DEMO_TOKEN_FILE": str(token),
@@ -38,7 +45,18 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         "SWITCHGEAR_STATE_DIR": str(folder / "state"),
     }
     prepare = _child("prepare", {**known, **path}, str(token))
-    named = [_child(name, {**environment, "SWITCHGEAR_INSTANCE": "demo"}) for name in SERVICES]
+    redis = {"REDIS_URL": addresses["REDIS_URL"]}
+    named = [
+        _child(
+            name,
+            {
+                **environment,
+                "SWITCHGEAR_INSTANCE": "demo",
+                **(redis if name in READ_REDIS else {}),
+            },
+        )
+        for name in SERVICES
+    ]
     return replace(
         app,
         steps=(*app.steps, prepare),
@@ -62,19 +80,24 @@ def _child(name: str, environment: Mapping[str, str], *arguments: str) -> ChildS
 
 
 def _welcome(console: str, faults: str) -> str:
+    rate = os.environ.get("DEMO_RATE") or "20"
     return (
-        "The demo: core, oracle and synapse answer 20 questions a second. What to try:\n\n"
+        f"The demo: core, oracle and synapse answer {rate} questions a second. What to try:\n\n"
         "  Engage feature:nl2sql     refused within a second; proof of effect says 3 of 3\n"
         "  Engage segment:finance    a quarter of the visitors is refused, nobody else\n"
         f"  Break a service           {faults}/\n"
         f"  See a budget burn         {console}/slos/oracle-answers/\n"
-        f"  Mend dead letters         {console}/dlq/ (an amount 12,50 should be 12.50)\n"
+        f"  Mend dead letters         {console}/dead-letters/ (an amount 12,50 should be 12.50)\n"
         f"  See who calls whom        {console}/breakers/map/\n"
-        f"  {_story()}\n\n"
+        f"  {_story(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
     )
 
 
-def _story() -> str:
-    if os.environ.get("DEMO_SCENARIO") == "off":
+def _story(scenario: str) -> str:
+    if scenario == "off":
         return "Without a story           DEMO_SCENARIO is off"
+    if scenario != "auto":
+        return (
+            f"Or watch                  {scenario} plays at once, again and again, and is told here"
+        )
     return "Or wait                   a story begins in a few minutes, and is told here"

@@ -3,14 +3,15 @@
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from switchgear.cli import exits
-from switchgear.cli.console import Console, Document
+from switchgear.cli.console import SECONDS, Console, Document
 from switchgear.cli.screen import Screen
 from switchgear.cli.words import Clock
 
@@ -37,6 +38,20 @@ class Call:
     def clock(self) -> Clock:
         return Clock(self.console.now)
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether the console said yes to a change."""
+        return "console" in self.__dict__ and self.console.has_changed
+
+    def misread(self, error: Exception) -> exits.Ended:
+        """Why an answer could not be read, or what was written not be sent."""
+        if isinstance(error, UnicodeEncodeError):
+            said = "What was written is not UTF-8: nothing was sent. Write it in UTF-8."
+            return exits.ended(exits.USAGE, "not-utf-8", said)
+        if "console" not in self.__dict__:
+            raise error
+        return self.console.strange()
+
     def close(self) -> None:
         """Let the connection go, if there is one."""
         if "console" in self.__dict__:
@@ -48,24 +63,48 @@ class Call:
             self.screen.document(document)
         return self.screen.as_json
 
-    def following(self, path: str, every_seconds: float = 1.0) -> Iterator[Document]:
-        """The resource as it stands now, and again and again. A console that is away meanwhile is
-        waited for, a minute at most."""
+    @contextmanager
+    def unless_lost(self, tell: Callable[[], None] | None, said: str) -> Iterator[None]:
+        """While something is followed that was done just before: whatever ends this, what was done
+        is told first, by `tell`. `said` begins the sentence of why it could not be followed."""
+        try:
+            yield
+        except (exits.Ended, *exits.STRANGE) as error:
+            if tell is None:
+                raise
+            tell()
+            end = error if isinstance(error, exits.Ended) else self.misread(error)
+            raise exits.unfinished(end, said) from None
+        except KeyboardInterrupt:
+            if tell is not None:
+                tell()
+            raise
+
+    def following(
+        self, path: str, every_seconds: float = 1.0, until: float | None = None
+    ) -> Iterator[Document]:
+        """The resource as it stands now, and again and again. A console that is away meanwhile, or
+        asks for patience, is waited for: until that monotonic time, or for a minute."""
         heard, told = time.monotonic(), False
         while True:
+            pause = every_seconds
+            last = heard + PATIENCE_SECONDS if until is None else until
+            left = last - time.monotonic()
             try:
-                document = self.console.get(path)
+                document = self.console.get(path, seconds=min(SECONDS, max(1.0, left)))
             except exits.Ended as end:
-                away = end.code == exits.UNREACHABLE
-                if not away or time.monotonic() - heard > PATIENCE_SECONDS:
+                waits = end.code == exits.UNREACHABLE or end.retry_seconds is not None
+                left = last - time.monotonic()
+                if not waits or left <= 0:
                     raise
                 if not told and not self.screen.as_json:
                     self.screen.note(f"{end} Still waiting.")
                 told = True
+                pause = min(max(every_seconds, end.retry_seconds or 0.0), left)
             else:
                 heard, told = time.monotonic(), False
                 yield document
-            time.sleep(every_seconds)
+            time.sleep(pause)
 
     def _token(self) -> str:
         """Never from the command line, which everybody on the machine can read."""

@@ -2,6 +2,7 @@
 
 import json
 import time
+import urllib.request
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,19 @@ class Answer:
     document: Any
 
 
+@dataclass(frozen=True)
+class _Question:
+    method: str
+    path: str
+    query: Query | None = None
+    body: Query | None = None
+    seconds: float = SECONDS
+
+    def content(self) -> bytes | None:
+        """Raises :class:`UnicodeEncodeError` for text that was not UTF-8 when it was typed."""
+        return None if self.body is None else json.dumps(self.body, ensure_ascii=False).encode()
+
+
 class Console:
     """Raises :class:`exits.Ended` for whatever is not a good answer."""
 
@@ -44,6 +58,8 @@ class Console:
         self._token = token
         self._connection = Connection(Address.of(url), token, agent="switchgear-cli")
         self._skew = 0.0
+        self.has_changed = False
+        """Whether the console said yes to a change."""
 
     @property
     def host(self) -> str:
@@ -67,12 +83,28 @@ class Console:
     def close(self) -> None:
         self._connection.close()
 
-    def get(self, path: str, query: Query | None = None) -> Any:
-        return self._ask("GET", path, query, None).document
+    def get(self, path: str, query: Query | None = None, seconds: float = SECONDS) -> Any:
+        """One resource."""
+        return self._ask(_Question("GET", path, query, seconds=seconds), dict).document
+
+    def items(self, path: str, query: Query | None = None) -> list[Any]:
+        """A list that comes whole, without pages."""
+        found: list[Any] = self._ask(_Question("GET", path, query), list).document
+        return found
 
     def send(self, method: str, path: str, body: Query, query: Query | None = None) -> Answer:
         """A change. It has a key of its own, so that asking again after a lost answer is safe."""
-        return self._ask(method, path, query, {k: v for k, v in body.items() if v is not None})
+        given = {name: value for name, value in body.items() if value is not None}
+        answer = self._ask(_Question(method, path, query, given), dict)
+        self.has_changed = True
+        return answer
+
+    def strange(self) -> exits.Ended:
+        """An end because of an answer that is none of this API's."""
+        said = f"{self.host} does not answer as a Switchgear console does. Is SWITCHGEAR_URL right?"
+        if self.has_changed:
+            said += " What was asked for was sent, and answered: look before you repeat it."
+        return exits.ended(exits.UNREACHABLE, "no-console", said)
 
     def pages(
         self, path: str, query: Query | None = None, most: int = MOST_PAGES * PAGE
@@ -80,61 +112,67 @@ class Console:
         """Lists that come in pages, as one; `more` says whether there is more than `most`."""
         asked: dict[str, object] = {**(query or {}), "limit": min(PAGE, most)}
         results: list[Any] = []
-        while True:
-            page = self.get(path, asked)
-            if not isinstance(page, dict) or not isinstance(page.get("results"), list):
-                raise self._strange()
+        following: object = None
+        for _ in range(MOST_PAGES):
+            page, before = self.get(path, asked), following
+            if not isinstance(page.get("results"), list):
+                raise self.strange()
             results += page["results"]
             following = page.get("next")
-            if not following or len(results) >= most:
-                more = bool(following) or len(results) > most
-                return {**page, "next": following, "results": results[:most], "more": more}
+            if not following or following == before or len(results) >= most:
+                break
             asked = dict(parse_qsl(urlsplit(str(following)).query))
+        more = bool(following) or len(results) > most
+        return {**page, "next": following, "results": results[:most], "more": more}
 
-    def _ask(self, method: str, path: str, query: Query | None, body: Document | None) -> Answer:
-        target = f"{API}{path}{_query(query)}"
+    def _ask(self, question: "_Question", kind: type) -> Answer:
+        """The answer, whose document is of this kind."""
+        target = f"{API}{question.path}{_query(question.query)}"
         headers = {"Accept": "application/json"}
-        content = None
-        if body is not None:
-            content = json.dumps(body, ensure_ascii=False).encode()
+        content = question.content()
+        if content is not None:
             key = uuid.uuid4().hex
             headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
         try:
-            response = self._exchange(method, target, headers, content)
+            response = self._exchange(question, target, headers, content)
         except Failed as failed:
-            raise self._lost(failed, sent=body is not None) from None
+            raise self._lost(failed, sent=content is not None) from None
         self._hear(response)
-        return self._read(response)
+        return self._read(response, kind, sent=content is not None)
 
     def _exchange(
-        self, method: str, target: str, headers: Mapping[str, str], content: bytes | None
+        self, question: "_Question", target: str, headers: Mapping[str, str], content: bytes | None
     ) -> Response:
         """Once more if no answer came, where that can't take long or may have been done."""
+        seconds = question.seconds
         for last in (False, True):
             asked = time.monotonic()
             try:
                 return self._connection.request(
-                    method, target, headers, content, SECONDS, MOST_BYTES
+                    question.method, target, headers, content, seconds, MOST_BYTES
                 )
             except Failed as failed:
-                slow = time.monotonic() - asked > SECONDS / 2
+                slow = time.monotonic() - asked > seconds / 2
                 if last or failed.status is not None or (content is None and slow):
                     raise
                 time.sleep(RETRY_SECONDS)
         raise AssertionError
 
-    def _read(self, response: Response) -> Answer:
+    def _read(self, response: Response, kind: type, *, sent: bool) -> Answer:
+        is_good = 200 <= response.status < 300
+        self.has_changed = self.has_changed or (sent and is_good)
         is_json = "json" in response.headers.get("content-type", "")
         try:
             document = json.loads(response.body) if is_json and response.body else None
-        except ValueError:
-            raise self._strange() from None
-        if 200 <= response.status < 300:
-            if response.body and not is_json:
-                raise self._strange()
+        except (ValueError, RecursionError):
+            raise self.strange() from None
+        if is_good:
+            if not isinstance(document, kind):
+                raise self.strange()
             return Answer(response.status, document)
         if isinstance(document, dict) and "detail" in document:
-            raise exits.refused(document, response.status)
+            retry_after = response.headers.get("retry-after", "")
+            raise exits.refused(document, response.status, retry_after)
         raise self._no_console(response)
 
     def _hear(self, response: Response) -> None:
@@ -146,7 +184,10 @@ class Console:
         self._skew = skew if abs(skew) > 2 else 0.0  # `Date` is in whole seconds.
 
     def _lost(self, failed: Failed, *, sent: bool) -> exits.Ended:
-        detail = f"The console at {self.host} can't be used: {failed.why}."
+        address = self._connection.address
+        proxy = _proxy(address)
+        way = f", by the proxy {proxy} (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)," if proxy else ""
+        detail = f"The console at {self.host}{way} can't be used: {failed.why}."
         if sent and not isinstance(failed.__cause__, ConnectionRefusedError):
             detail += " It is not known whether this was done: look before you repeat it."
         return exits.ended(exits.UNREACHABLE, "unreachable", detail)
@@ -161,14 +202,23 @@ class Console:
             said += " Is SWITCHGEAR_URL right?"
         return exits.ended(exits.UNREACHABLE, "no-console", said, status=response.status)
 
-    def _strange(self) -> exits.Ended:
-        said = f"{self.host} does not answer as a Switchgear console does. Is SWITCHGEAR_URL right?"
-        return exits.ended(exits.UNREACHABLE, "no-console", said)
-
 
 def place(*parts: object) -> str:
     """A path of these parts, whatever letters they have: `/dlq/streams/axiom%3Adlq%3Aevents`."""
     return "".join(f"/{quote(str(part), safe='')}" for part in parts)
+
+
+def switch_path(name: str) -> str:
+    """Of `segment:finance`: `/switches/segment/finance`."""
+    return f"/switches{place(*name.split(':', 1))}"
+
+
+def _proxy(address: Address) -> str:
+    """The proxy on the way there, without what it is told of who asks."""
+    found = urllib.request.getproxies().get(address.scheme, "")
+    if not found or urllib.request.proxy_bypass(f"{address.host}:{address.port}"):
+        return ""
+    return found.rpartition("://")[2].rpartition("@")[2].partition("/")[0]
 
 
 def _query(query: Query | None) -> str:

@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 MEANINGS: Mapping[int, str] = {
     DONE: "done",
-    FAILED: "refused or failed; with --wait or --follow: it did not come to a good end",
+    FAILED: "refused or failed; with --wait or --follow: done, but not (known to be) to a good end",
     USAGE: "the command line is wrong, or something is not installed",
     NOT_FOUND: "there is no such thing",
     NO_RIGHTS: "no token, or one that may not do this",
@@ -24,6 +24,9 @@ MEANINGS: Mapping[int, str] = {
     STOPPED: "only `status SWITCH --exit-code`: engaged or ramping",
     INTERRUPTED: "interrupted; what was asked for before goes on",
 }
+TOO_MANY = 429
+STRANGE = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+"""What reading a document of another shape than the API's raises."""
 AWAY = "urn:switchgear:cli:unreachable"
 _BY_STATUS: Mapping[int, int] = {
     401: NO_RIGHTS,
@@ -43,6 +46,8 @@ class Ended(Exception):
         super().__init__(str(problem.get("detail", "")))
         self.code = code
         self.problem = problem
+        self.retry_seconds: float | None = None
+        """The console asks to be asked again then."""
 
 
 def ended(code: int, slug: str, detail: str, **more: Any) -> Ended:
@@ -51,9 +56,18 @@ def ended(code: int, slug: str, detail: str, **more: Any) -> Ended:
     return Ended(code, {**document, "detail": detail, **more})
 
 
-def refused(problem: Mapping[str, Any], status: int) -> Ended:
+def refused(problem: Mapping[str, Any], status: int, retry_after: str = "") -> Ended:
     """An end because the console said so."""
-    return Ended(_BY_STATUS.get(status, FAILED), problem)
+    end = Ended(_BY_STATUS.get(status, FAILED), problem)
+    if status == TOO_MANY:
+        is_number = retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 9
+        end.retry_seconds = float(retry_after) if is_number else 1.0
+    return end
+
+
+def unfinished(end: Ended, what: str) -> Ended:
+    """What was asked for is done, and only what comes after it is not: `what` says so."""
+    return ended(FAILED, "not-followed", f"{what} {end}", cause=dict(end.problem))
 
 
 def table() -> str:

@@ -2,12 +2,14 @@
 
 import argparse
 import importlib
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from switchgear import __version__
 from switchgear.cli import exits
-from switchgear.deciding.snapshot import is_switch
+from switchgear.cli.words import seconds_of
+from switchgear.deciding.snapshot import switch_id
 
 Run = Callable[[Any], int]
 Options = Callable[[argparse.ArgumentParser], None]
@@ -27,15 +29,30 @@ examples:
   switchgear dlq retry axiom:dlq:events --fingerprint 3f2a… --reason "Fixed" --follow
   switchgear watch switches breakers"""
 
+PIPES = "A reader that has enough (| head) changes no exit code; it ends `watch` with 0."
 GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "watching")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Of the whole command."""
-    whole = argparse.ArgumentParser(
+class Misused(Exception):
+    """The command line is wrong; `usage` says how that command is written."""
+
+    def __init__(self, said: str, usage: str) -> None:
+        super().__init__(said)
+        self.usage = usage
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Raises :class:`Misused`."""
+        raise Misused(message, self.format_usage())
+
+
+def parser() -> Parser:
+    """Of the whole command. Raises :class:`Misused` for a wrong command line."""
+    whole = Parser(
         prog="switchgear",
         description=ABOUT,
-        epilog=f"{EXAMPLES}\n\nexit codes:\n{exits.table()}",
+        epilog=f"{EXAMPLES}\n\nexit codes:\n{exits.table()}\n{PIPES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -51,45 +68,44 @@ def parser() -> argparse.ArgumentParser:
 class Commands:
     """Commands, or those of a group such as `ramp`, to which more can be added."""
 
-    def __init__(self, parsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    def __init__(self, parsers: "argparse._SubParsersAction[Parser]") -> None:
         self._parsers = parsers
 
     def add(
         self, name: str, run: Run, said: str, options: Options | None = None, more: str = ""
     ) -> None:
         """`said` is its line in the list, `more` what its own help says besides."""
-        one = self._parser(name, said, more)
-        if options is not None:
-            options(one)
-        one.set_defaults(run=run)
+        self._add(self._parser(name, said, more), run, options)
 
     def group(
         self, name: str, said: str, default: tuple[str, Run, str, Options] | None = None
     ) -> "Commands":
         """Commands of their own behind a name; `default` is meant if only the name is said."""
-        one = self._parser(name, said, "")
+        one = self._parser(name, said)
         if default is not None:
-            default[3](one)
-            one.set_defaults(run=default[1])
+            self._add(one, default[1], default[3])
         metavar = "COMMAND" if default is None else f"COMMAND ({default[0]})"
         inner = one.add_subparsers(metavar=metavar, title="commands", required=default is None)
         commands = Commands(inner)
         if default is not None:
             # What was said before its name counts, where it is not said again behind it.
-            commands._silent = True
-            commands.add(*default)
-            commands._silent = False
+            named, run, about, options = default
+            self._add(commands._parser(named, about, absent=argparse.SUPPRESS), run, options)
         return commands
 
-    _silent = False
+    def _add(self, one: Parser, run: Run, options: Options | None) -> None:
+        if options is not None:
+            options(one)
+        one.set_defaults(run=run)
 
-    def _parser(self, name: str, said: str, more: str) -> argparse.ArgumentParser:
+    def _parser(self, name: str, said: str, more: str = "", absent: str | None = None) -> Parser:
+        """`absent` is what stands for an option that is not said."""
         one = self._parsers.add_parser(
             name,
             help=said,
             description=f"{said[0].upper()}{said[1:]}.{f' {more}' if more else ''}",
             allow_abbrev=False,
-            argument_default=argparse.SUPPRESS if self._silent else None,
+            argument_default=absent,
         )
         _common(one)
         return one
@@ -97,12 +113,12 @@ class Commands:
 
 def switch(text: str) -> str:
     """The id of a switch, as an argument's type."""
-    found = "global:all" if text == "global" else text
-    if not is_switch(found):
+    try:
+        return switch_id(text)
+    except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no switch; write global, segment:finance, feature:chat or experiment:x"
-        )
-    return found
+        ) from None
 
 
 def of_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -119,6 +135,45 @@ def of_type(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def reason(one: argparse.ArgumentParser, said: str, *, required: bool = True) -> None:
     one.add_argument("--reason", required=required, metavar="TEXT", help=said)
+
+
+def duration(text: str) -> str:
+    """A length of time as the API takes it; `permanent` too, where that is offered."""
+    if text != "permanent":
+        seconds_of(text)
+    return text
+
+
+def whole(text: str) -> int:
+    """A number of things, at least one. Raises :class:`ValueError`."""
+    found = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not found:
+        raise ValueError("write a whole number above 0")
+    return found
+
+
+def rate(text: str) -> float:
+    """So many a second. Raises :class:`ValueError`."""
+    found = float(text)
+    if not math.isfinite(found) or found <= 0:
+        raise ValueError("write how many a second, such as 50 or 0.5")
+    return found
+
+
+def break_glass(one: argparse.ArgumentParser, said: str) -> None:
+    """The options for overriding safety rules."""
+    one.add_argument("--break-glass", action="append", metavar="RULE", help=said)
+    one.add_argument("--break-glass-reason", metavar="TEXT", help="why; --reason if not said")
+
+
+def broken(args: argparse.Namespace) -> dict[str, Any] | None:
+    """What they said, as the API takes it. Raises :class:`exits.Ended`."""
+    if args.break_glass:
+        return {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
+    if args.break_glass_reason is not None:
+        said = "--break-glass-reason needs --break-glass RULE: which rule is overridden?"
+        raise exits.ended(exits.USAGE, "usage", said)
+    return None
 
 
 def dry_run(one: argparse.ArgumentParser) -> None:

@@ -4,8 +4,10 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from switchgear.cli import exits
@@ -29,6 +31,8 @@ STYLES: Mapping[str, str] = {
     "strong": "bold",
     "name": "bold cyan",
 }
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal obeys, or turns lines by, or can't be written at all."""
 INSTALL = "Tables need one more package: pip install 'switchgear[cli]' (or use --json)."
 
 
@@ -41,6 +45,7 @@ class Screen:
         self._err = err
         self._colour = colour
         self._rich: RichConsole | None = None
+        self._is_read = True
         for stream in (out, err):
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="replace")  # type: ignore[attr-defined]
@@ -52,10 +57,12 @@ class Screen:
 
     def document(self, document: Any) -> None:
         """The API's document, as JSON."""
-        self._write(self._out, json.dumps(document, ensure_ascii=False, indent=2))
+        self._write(self._out, _json(document, indent=2))
 
     def json_line(self, document: Any) -> None:
-        self._write(self._out, json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+        """Raises :class:`BrokenPipeError` once nobody reads any more."""
+        self._write(self._out, _json(document))
+        self._go_on()
 
     def line(self, *pieces: object) -> None:
         self._print(self._text(cell(*pieces)))
@@ -64,11 +71,13 @@ class Screen:
         self._write(self._out, "")
 
     def event(self, when: str, topic: str, said: Cell) -> None:
-        """One line; on a terminal too narrow for it, what goes on is indented."""
+        """One line; on a terminal too narrow for it, what goes on is indented. Raises
+        :class:`BrokenPipeError` once nobody reads any more."""
         from rich.table import Table
 
         if not self._out.isatty():
             self._write(self._out, f"{when}  {topic:<{TOPIC_COLUMNS}}  {said}")
+            self._go_on()
             return
         shown = Table.grid(padding=(0, 2, 0, 0))
         shown.add_column(style="dim", no_wrap=True)
@@ -90,7 +99,6 @@ class Screen:
                 justify="right" if column.startswith(">") else "left",
                 overflow="fold",
                 no_wrap=not flexible,
-                ratio=None,
                 min_width=min(16, len(column)) if flexible else None,
             )
         for row in rows:
@@ -111,13 +119,20 @@ class Screen:
         self._print(shown)
 
     def note(self, text: str) -> None:
-        """Beside the answer: on standard error."""
-        self._write(self._err, str(cell(text)))
+        """Beside the answer: on standard error, as `{"note": …}` where documents are wanted."""
+        said = str(cell(text))
+        self._write(self._err, _json({"note": said}) if self.as_json else said)
+
+    def misused(self, usage: str, problem: Mapping[str, Any]) -> None:
+        """A command line that is wrong."""
+        if not self.as_json:
+            self._write(self._err, usage.rstrip())
+        self.fail(problem, [str(problem["detail"])])
 
     def fail(self, problem: Mapping[str, Any], sentences: Sequence[str]) -> None:
         """Why it ends: in sentences, or as the problem document."""
         if self.as_json:
-            self._write(self._err, json.dumps(problem, ensure_ascii=False))
+            self._write(self._err, _json(problem))
             return
         first, *others = sentences
         self._write(self._err, f"switchgear: {cell(first)}")
@@ -169,8 +184,23 @@ class Screen:
         return text
 
     def _write(self, stream: TextIO, text: str) -> None:
-        stream.write(f"{text}\n")
-        stream.flush()
+        """A command goes on to its end, and its exit code, when its reader has enough. Any other
+        :class:`OSError` of standard output is raised."""
+        try:
+            stream.write(f"{text}\n")
+            stream.flush()
+        except OSError as error:
+            # Python would flush once more at its end, and complain.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if stream is self._out:
+                self._is_read = False
+                if not isinstance(error, BrokenPipeError):
+                    raise
+
+    def _go_on(self) -> None:
+        if not self._is_read:
+            raise BrokenPipeError
 
 
 class Progress:
@@ -197,4 +227,17 @@ class Progress:
 
 
 def standard(*, as_json: bool, colour: bool) -> Screen:
-    return Screen(as_json=as_json, out=sys.stdout, err=sys.stderr, colour=colour)
+    """Of this process; an output that is closed (`>&-`) takes all and shows nothing."""
+    out, err = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
+    return Screen(as_json=as_json, out=out, err=err, colour=colour)
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _json(document: Any, indent: int | None = None) -> str:
+    """Letters as letters, but for what must not reach a terminal."""
+    between = None if indent else (",", ":")
+    written = json.dumps(document, ensure_ascii=False, indent=indent, separators=between)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", written)

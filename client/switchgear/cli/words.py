@@ -9,6 +9,7 @@ from typing import Self
 
 _DURATION = re.compile(r"[1-9][0-9]{0,8}[smhdw]", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_FIRST, _LAST = datetime(2, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 _TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """They turn the direction of what follows, so that a line may read as another one."""
 
@@ -109,9 +110,11 @@ def parse(at: object) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(at)
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        # Where it can't be told in another zone, it can't be shown.
+        return moment if _FIRST < moment < _LAST else None
     except ValueError:
         return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -212,8 +215,6 @@ def moment_of(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
         return found.astimezone(UTC)
     try:
         found = datetime.fromisoformat(written)
-    except ValueError:
+        return (found if found.tzinfo else found.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ValueError("write 18:00, 2026-11-23T09:00 or 2026-11-23T09:00:00Z") from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=zone)
-    return found.astimezone(UTC)

@@ -19,5 +19,6 @@ def bucket(salt: str, targeting_key: str) -> int:
 
     Text that is no Unicode (lone surrogates) has a bucket too, of our own: it must not raise.
     """
-    digest = sha256(f"{salt}:{targeting_key}".encode("utf-8", "surrogatepass")).digest()
+    text = salt + ":" + targeting_key  # An enum's member would be formatted as its name.
+    digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") % BUCKETS

@@ -6,11 +6,17 @@ first switch that blocks decides, and is named with its reason.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from reprlib import Repr
 
 from switchgear.deciding.bucketing import Draw, bucket
 from switchgear.deciding.snapshot import Entry, is_key
 
 GLOBAL_ID = "global:all"
+MOST_KEYS = 1000
+"""Of one scope in one question."""
+
+_SHOWN = Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +54,23 @@ def question(segment: object = None, feature: object = None, experiments: object
     """
     switch_ids, invalid = [GLOBAL_ID], []
     for scope, asked in (("segment", segment), ("feature", feature), ("experiment", experiments)):
-        for key in _several(asked):
-            if isinstance(key, str) and is_key(key):
-                switch_ids.append(scope + ":" + key)  # An enum's member would format as its name.
-            else:
-                invalid.append(f"{scope} {key!r:.100}")
+        if asked is None or (type(asked) is tuple and not asked):
+            continue
+        try:
+            if isinstance(asked, str) and is_key(asked):
+                # An enum's member would be formatted as its name.
+                switch_ids.append(scope + ":" + asked)
+                continue
+            for number, key in enumerate(_several(asked)):
+                if number == MOST_KEYS:
+                    invalid.append(f"{scope} after the first {MOST_KEYS}")
+                    break
+                if isinstance(key, str) and is_key(key):
+                    switch_ids.append(scope + ":" + key)
+                else:
+                    invalid.append(f"{scope} {_SHOWN.repr(key)}")
+        except Exception as error:  # The caller's objects raise what they like.
+            invalid.append(f"{scope}, which raised {type(error).__name__}")
     return Question(tuple(dict.fromkeys(switch_ids)), tuple(invalid))
 
 
@@ -82,10 +100,8 @@ def blocks(entry: Entry, targeting_key: str | None, *, now: float, draw: Draw) -
 
 
 def _several(asked: object) -> Iterable[object]:
-    if asked is None:
-        return ()
     if isinstance(asked, str):
         return (asked,)
     if isinstance(asked, set | frozenset):
         return sorted(asked, key=str)
-    return tuple(asked) if isinstance(asked, Iterable) else (asked,)
+    return asked if isinstance(asked, Iterable) else (asked,)

@@ -7,21 +7,25 @@ Nothing here does I/O. What the follower writes and any thread reads meets in :a
 import logging
 import random
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from switchgear.clock import ConsoleClock
 from switchgear.deciding.bucketing import BUCKETS, Draw
-from switchgear.deciding.counting import Cell, Counts
+from switchgear.deciding.counting import Cell, Counts, Tally
 from switchgear.deciding.evaluate import Decision, Question, evaluate, question
 from switchgear.deciding.snapshot import Entry, Snapshot
 
-MOST_CELLS = 4096
+MOST_CELLS = 10_000
+MOST_IDS = 32
+"""In a question whose answer is kept."""
+MOST_EVICTED = 100
+MOST_RETIRED = 64
 MOST_EPOCHS = 1000
 MOST_COMPLAINTS = 20
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
-
-_LASTING = (str, tuple, frozenset, type(None))
 
 log = logging.getLogger("switchgear")
 
@@ -39,10 +43,17 @@ class View:
     snapshot: Snapshot | None
     entries: Mapping[str, Entry]
     cells: dict[Key, Cell] = field(default_factory=dict)
+    order: deque[Key] = field(default_factory=deque)
+    """The keys of `cells`, oldest first: a dictionary is slow to say which is its first."""
 
     @property
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
+
+    @cached_property
+    def flows(self) -> Decision:
+        """What most calls are told."""
+        return Decision(True, version=self.version, known=self.snapshot is not None)
 
 
 Watcher = Callable[[View, View], None]
@@ -67,8 +78,9 @@ class Memory:
         # One that its holder may take again: a signal's handler may ask, too.
         self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
-        self._retired: list[dict[Key, Cell]] = []
-        self._complaints = 0
+        self._retired: deque[dict[Key, Cell]] = deque()
+        self._evicted: deque[Cell] = deque()
+        self._named: set[str] = set()
         self.view = View(None, dict(self._forced))
         self.cells = self.view.cells
         """Those of `view`, one look-up nearer for the hottest path."""
@@ -123,26 +135,28 @@ class Memory:
     ) -> Decision:
         """Answer and count one call, and keep an answer that stays the same. Never raises."""
         view = self.view
-        if isinstance(experiments, list):
+        if type(experiments) is list:
             experiments = tuple(experiments)
+        key = (segment, feature, experiments)
         try:
-            cell = view.cells.get((segment, feature, experiments))
-        except TypeError:
-            cell = None  # Something that can't be looked up.
+            cell = view.cells.get(key)
+        except Exception:  # Something that can't be looked up.
+            cell = None
         if cell is None:
             asked = question(segment, feature, experiments)
-            cell = Cell(asked, self._constant(view, asked))
-            self._complain(asked)
-            self._keep(view, segment, feature, experiments, cell)
-        if cell.decision is not None:
-            self.counts.add(cell.question, cell.decision)
-            return cell.decision
-        key = None if targeting_key is None else str(targeting_key)
-        blocking = evaluate(
-            cell.question.switch_ids, view.entries, key, now=self.clock.now(), draw=self._draw
-        )
-        decision = self._decision(view, cell.question, blocking)
-        self.counts.add(cell.question, decision)
+            if asked.invalid:
+                self._complain(asked.invalid)
+            cell = self._keep(view, key, Cell(asked, self._constant(view, asked)))
+        decision = cell.decision
+        if decision is not None:
+            tick = cell.tick
+        else:
+            tally = self._evaluated(view, cell, targeting_key)
+            decision, tick = tally.decision, tally.tick
+        if cell.is_kept and view is self.view:
+            tick()
+        else:
+            self.counts.add(cell.question, decision)
         return decision
 
     def counted(self) -> dict[str, tuple[int, int]]:
@@ -156,43 +170,94 @@ class Memory:
         self._lock = threading.RLock()
         self.clock.after_fork()
         self.counts = Counts()
-        self._retired = []
+        self._retired.clear()
+        self._evicted.clear()
         self.view = View(self.view.snapshot, self.view.entries)
         self.cells = self.view.cells
 
     def _show(self, snapshot: Snapshot | None) -> None:
         before = self.view
         self._fold()
-        self._retired = [before.cells]
+        self._retire(before.cells)
         entries = {} if snapshot is None else snapshot.entries
         self.view = View(snapshot, {**entries, **self._forced})
         self.cells = self.view.cells
         for watcher in self.watchers:
             watcher(before, self.view)
 
+    def _retire(self, cells: dict[Key, Cell]) -> None:
+        """Kept for a while: a thread that waits for its turn may be about to count in it."""
+        self._retired.append(cells)
+        while len(self._retired) > MOST_RETIRED or (
+            len(self._retired) > 1 and sum(map(len, self._retired)) > MOST_CELLS
+        ):
+            self._retired.popleft()
+
     def _fold(self) -> None:
         """A call that is just being counted in cells that were replaced is found the next time."""
+        for cell in list(self._evicted):
+            self._count(cell)
         for cells in (self.view.cells, *self._retired):
             for cell in list(cells.values()):
-                if cell.decision is not None:
-                    self.counts.add(cell.question, cell.decision, cell.take())
+                self._count(cell)
 
-    def _keep(
-        self, view: View, segment: object, feature: object, experiments: object, cell: Cell
-    ) -> None:
-        # An iterator, say, is used up by the first look.
-        if not all(isinstance(each, _LASTING) for each in (segment, feature, experiments)):
-            return
-        with self._lock:
+    def _count(self, cell: Cell) -> None:
+        for tally in cell.tallies():
+            self.counts.add(cell.question, tally.decision, tally.take())
+
+    def _keep(self, view: View, key: Key, cell: Cell) -> Cell:
+        """The cell that is kept for `key`: mostly this one, if any."""
+        for part in key:
+            if part is not None and type(part) is not str and not _is_lasting(part):
+                return cell
+        asked = cell.question
+        if asked.invalid or len(asked.switch_ids) > MOST_IDS:
+            return cell
+        # Nobody who asks waits: for instance while all cells are counted, or replaced.
+        if not self._lock.acquire(blocking=False):
+            return cell
+        try:
             if view is not self.view:
-                return
-            if len(view.cells) >= MOST_CELLS:
-                self._show(view.snapshot)
-                view = self.view
-            try:
-                view.cells.setdefault((segment, feature, experiments), cell)
-            except TypeError:
-                return
+                return cell
+            kept = view.cells.setdefault(key, cell)
+            if kept is cell:
+                cell.is_kept = True
+                view.order.append(key)
+                self._make_room(view)
+            return kept
+        finally:
+            self._lock.release()
+
+    def _make_room(self, view: View) -> None:
+        if len(view.order) > MOST_CELLS:
+            evicted = view.cells.pop(view.order.popleft(), None)
+            if evicted is not None:
+                self._evicted.append(evicted)
+        # Somebody may just be counting a call in one that was evicted: it is looked at later.
+        if len(self._evicted) > MOST_EVICTED:
+            self._count(self._evicted.popleft())
+
+    def _evaluated(self, view: View, cell: Cell, targeting_key: object) -> Tally:
+        """What this very call is told."""
+        entries, asked = view.entries, cell.question
+        key = None if targeting_key is None else self._text(targeting_key)
+        blocking = evaluate(asked.switch_ids, entries, key, now=self.clock.now(), draw=self._draw)
+        switch = None if blocking is None else blocking.id
+        tally = cell.by_switch.get(switch)
+        if tally is None:
+            decision = self._decision(view, asked, blocking)
+            tally = cell.by_switch.setdefault(switch, Tally(decision))
+        return tally
+
+    def _text(self, targeting_key: object) -> str | None:
+        """None, so that chance decides, for one that can't be read."""
+        try:
+            if isinstance(targeting_key, str):
+                return str.__str__(targeting_key)  # An enum's member has its name for a text.
+            return str(targeting_key)
+        except Exception as error:
+            self._complain([f"targeting_key, which raised {type(error).__name__}"])
+            return None
 
     def _constant(self, view: View, asked: Question) -> Decision | None:
         """What is answered until the snapshot changes; None if it depends on the call."""
@@ -208,13 +273,21 @@ class Memory:
     def _decision(self, view: View, asked: Question, blocking: Entry | None) -> Decision:
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, view.version)
-        known = view.snapshot is not None and not asked.invalid
-        return Decision(True, version=view.version, known=known)
+        return replace(view.flows, known=False) if asked.invalid else view.flows
 
-    def _complain(self, asked: Question) -> None:
-        if asked.invalid and self._complaints < MOST_COMPLAINTS:
-            self._complaints += 1
-            log.warning("switchgear: no switch can have this key: %s", ", ".join(asked.invalid))
+    def _complain(self, keys: Iterable[str]) -> None:
+        """Once of each, and not of too many."""
+        for key in keys:
+            if key not in self._named and len(self._named) < MOST_COMPLAINTS:
+                self._named.add(key)
+                log.warning("switchgear: no switch can have this key: %s", key)
+
+
+def _is_lasting(part: object) -> bool:
+    """Whether a part of a question may be kept: an iterator, say, is used up by the first look."""
+    if isinstance(part, tuple | frozenset):
+        return len(part) <= MOST_IDS
+    return isinstance(part, str)
 
 
 def _forced(switch_id: str, reason: str) -> Entry:

@@ -4,9 +4,10 @@ What comes over the wire may be garbage, and what was kept on disk may be damage
 whole, so that the last good snapshot stays in force.
 """
 
+import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -23,6 +24,9 @@ POLL_SECONDS = 5.0
 GRACE_SECONDS = 5.0
 """How long past its expiry an engagement goes on that ends by itself. Source: the contract."""
 
+_MOST = {b"{": 4 * MOST_SWITCHES, b"[": 4 * MOST_SWITCHES, b",": 16 * MOST_SWITCHES}
+"""So often each may stand in a document, reasons included: JSON of a few bytes makes an object of a
+hundred, and all of it is made before anybody can look at it."""
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 
 
@@ -76,8 +80,12 @@ def read(document: bytes) -> Snapshot:
     """
     if len(document) > MOST_BYTES:
         raise InvalidSnapshot(f"It has more than {MOST_BYTES} bytes.")
+    if any(document.count(each) > most for each, most in _MOST.items()):
+        raise InvalidSnapshot("It has more in it than a snapshot can have.")
     try:
-        content = json.loads(document, parse_float=Decimal, parse_constant=_refuse)
+        content = json.loads(document, parse_float=_numbers(), parse_constant=_refuse)
+    except InvalidSnapshot:
+        raise
     except (ValueError, RecursionError, InvalidOperation) as error:
         raise InvalidSnapshot(f"It is no JSON: {type(error).__name__}.") from error
     if not isinstance(content, dict):
@@ -102,6 +110,29 @@ def is_switch(text: str) -> bool:
     """Whether this is the id of a switch: `segment:finance`, `global:all`."""
     scope, colon, key = text.partition(":")
     return bool(colon) and scope in SCOPES and is_key(key) and (scope != "global" or key == "all")
+
+
+def switch_id(name: str) -> str:
+    """The id of the switch somebody means; `global` alone means `global:all`.
+
+    Raises :class:`ValueError` for what can be no switch.
+    """
+    found = "global:all" if name == "global" else name
+    if not isinstance(found, str) or not is_switch(found):
+        raise ValueError(f"{name!r:.200} is no switch: say segment:finance, feature:chat or global")
+    return found
+
+
+def _numbers() -> Callable[[str], Decimal]:
+    """Reads numbers with a point; not more than each switch and the hint may have."""
+    seen = itertools.count()
+
+    def number(text: str) -> Decimal:
+        if next(seen) > MOST_SWITCHES:
+            raise InvalidSnapshot("It has more numbers than a snapshot can have.")
+        return Decimal(text)
+
+    return number
 
 
 def _refuse(constant: str) -> None:
@@ -162,7 +193,8 @@ def _entry(row: Mapping[str, Any]) -> Entry:
         state="ramping" if ramps else "engaged",
         allow_points=_points(row.get("allow_percent")) if ramps else 0,
         salt=salt if isinstance(salt, str) else "",
-        reason=reason if isinstance(reason, str) else "",
+        # Half a surrogate pair is JSON, but no Unicode: it would raise wherever it is written.
+        reason=reason.encode(errors="replace").decode() if isinstance(reason, str) else "",
         expires_at=_moment(row, "expires_at"),
         on_expiry=str(row.get("on_expiry")),
         engaged_at=_moment(row, "engaged_at"),

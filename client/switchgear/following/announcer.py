@@ -5,16 +5,19 @@ whatever happens while it is busy becomes one change per switch, and nothing pil
 """
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Literal
 
 from switchgear.deciding.bucketing import BUCKETS
 from switchgear.deciding.memory import Memory, View
-from switchgear.deciding.snapshot import Entry
+from switchgear.deciding.snapshot import Entry, switch_id
+from switchgear.wrapping import is_coroutine_function
 
 LOOK_SECONDS = 1.0
 """While an engagement will end by itself, it is looked after that often: the console's time may
@@ -57,7 +60,11 @@ class Listener:
     loop: asyncio.AbstractEventLoop | None
     known: Mapping[str, Entry]
     is_busy: bool = False
+    untold: int = 0
+    """Changes that its event loop has been given, and has not called it with."""
     is_wanted: bool = True
+    has_misled: bool = False
+    """Whether it has given a coroutine, although it is no coroutine function."""
     task: "asyncio.Task[None] | None" = None
 
     def changes(self, entries: Mapping[str, Entry], version: int | None) -> list[Change]:
@@ -76,7 +83,8 @@ class Announcer:
 
     def __init__(self, memory: Memory) -> None:
         self.dropped = 0
-        """Changes of which nobody was told, because the callback's event loop was closed."""
+        """Changes of which a callback was not told, because its event loop was closed, or its task
+        cancelled."""
         self._memory = memory
         self._listeners: tuple[Listener, ...] = ()
         self._stopped = False
@@ -84,9 +92,11 @@ class Announcer:
 
     def add(self, callback: Callback, switches: Iterable[str]) -> Callable[[], None]:
         """Tell `callback` what changes from now on; returns what ends that. A coroutine function
-        needs a running event loop: raises :class:`RuntimeError` without one."""
+        needs a running event loop: raises :class:`RuntimeError` without one. Raises
+        :class:`ValueError` for what is no switch."""
+        named = frozenset(switch_id(switch) for switch in switches)
         loop = None
-        if _is_coroutine_function(callback):
+        if is_coroutine_function(callback):
             try:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
@@ -98,14 +108,15 @@ class Announcer:
             if self._watch not in self._memory.watchers:
                 self._memory.watchers.append(self._watch)
             known = _in_force(self._memory.view, self._memory.clock.now())
-            listener = Listener(callback, frozenset(switches), loop, known)
+            listener = Listener(callback, named, loop, known)
             self._listeners = (*self._listeners, listener)
             self._start()
         return lambda: self._remove(listener)
 
     def look(self) -> None:
         """Something may have changed."""
-        self._look.set()
+        if self._looks.empty():
+            self._looks.put(None)
 
     def stop(self) -> None:
         """Tell nobody any more. A callback that is just being called is not waited for."""
@@ -114,22 +125,28 @@ class Announcer:
             if self._watch in self._memory.watchers:
                 self._memory.watchers.remove(self._watch)
             thread = self._thread
-        self._look.set()
+        self.look()
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_SECONDS)
+
+    def abandon(self) -> None:
+        """As :meth:`stop`, for a finalizer: whoever is interrupted by it may hold any lock."""
+        self._stopped = True
+        self.look()
 
     def after_fork(self) -> None:
         """In a child, which has neither the thread nor, as far as we know, the event loops."""
         self._listeners = tuple(each for each in self._listeners if each.loop is None)
         self._fresh()
         for listener in self._listeners:
-            listener.is_busy = False
+            listener.is_busy, listener.untold = False, 0
         if self._listeners:
             self._start()
 
     def _fresh(self) -> None:
         self._lock = threading.RLock()
-        self._look = threading.Event()
+        # Unlike an event it may be put to by a finalizer at any moment.
+        self._looks: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def _start(self) -> None:
@@ -143,7 +160,7 @@ class Announcer:
                 self._thread = thread
 
     def _watch(self, _before: View, _after: View) -> None:
-        self._look.set()
+        self.look()
 
     def _remove(self, listener: Listener) -> None:
         with self._lock:
@@ -168,8 +185,8 @@ class Announcer:
                 if self._stopped:
                     return
                 self._tell(listener, entries, view.version)
-            self._look.wait(LOOK_SECONDS if ended < len(lapses) else None)
-            self._look.clear()
+            with contextlib.suppress(Empty):
+                self._looks.get(timeout=LOOK_SECONDS if ended < len(lapses) else None)
 
     def _tell(self, listener: Listener, entries: Mapping[str, Entry], version: int | None) -> None:
         loop = listener.loop
@@ -184,30 +201,44 @@ class Announcer:
                 if listener.is_wanted and not self._stopped:
                     _call(listener, change)
             return
-        listener.is_busy = True
+        # What it was given last and its loop did not come to, before it was closed, is lost, too.
+        lost = listener.untold + len(changes)
+        listener.is_busy, listener.untold = True, len(changes)
         try:
             loop.call_soon_threadsafe(self._begin, listener, changes)
         except RuntimeError:  # It is closed, for good.
-            self.dropped += len(changes)
+            self.dropped += lost
             self._remove(listener)
 
     def _begin(self, listener: Listener, changes: list[Change]) -> None:
         """On the listener's event loop, which would not keep the task from being collected."""
         listener.task = asyncio.create_task(self._await_all(listener, changes))
+        listener.task.add_done_callback(lambda _task: self._ended(listener))
 
     async def _await_all(self, listener: Listener, changes: list[Change]) -> None:
-        try:
-            for change in changes:
-                if listener.is_wanted and not self._stopped:
-                    await _await(listener, change)
-        finally:
-            listener.is_busy, listener.task = False, None
-            self._look.set()
+        for change in changes:
+            listener.untold -= 1
+            if listener.is_wanted and not self._stopped:
+                await _await(listener, change)
+
+    def _ended(self, listener: Listener) -> None:
+        """Also if somebody has cancelled the task, perhaps before it began."""
+        self.dropped += listener.untold
+        listener.is_busy, listener.untold, listener.task = False, 0, None
+        self.look()
 
 
 def _call(listener: Listener, change: Change) -> None:
     try:
-        listener.callback(change)
+        answer = listener.callback(change)
+        if inspect.iscoroutine(answer):
+            answer.close()
+            if not listener.has_misled:
+                listener.has_misled = True
+                log.error(
+                    "switchgear: a callback gives a coroutine, which nobody awaits: give the"
+                    " coroutine function itself to on_change"
+                )
     except BaseException:  # Not even `sys.exit` may end the thread for all the others.
         log.exception("switchgear: a callback failed on %s", change)
 
@@ -217,6 +248,11 @@ async def _await(listener: Listener, change: Change) -> None:
         answer = listener.callback(change)
         if isinstance(answer, Awaitable):
             await answer
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        log.exception("switchgear: a callback was cut short on %s", change)
     except Exception:
         log.exception("switchgear: a callback failed on %s", change)
 
@@ -256,8 +292,3 @@ def _state(entry: Entry | None) -> State:
     if entry is None:
         return "released"
     return "ramping" if entry.state == "ramping" else "engaged"
-
-
-def _is_coroutine_function(callback: Callback) -> bool:
-    call = getattr(callback, "__call__", None)  # noqa: B004 - of an object that can be called
-    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(call)

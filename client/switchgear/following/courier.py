@@ -4,6 +4,7 @@ One thread, one connection, nothing queued: counts are cumulative, so what could
 the next report. While a stream is followed, nothing else says that its versions are applied.
 """
 
+import json
 import logging
 import math
 import random
@@ -112,8 +113,9 @@ class Courier:
         self._wake()
 
     def start(self) -> None:
-        """Begin. Where there is no room for a thread that is logged, and nothing is told."""
-        if self._thread is None and (self._settings.stream or self._settings.reports):
+        """Begin, also without anything to tell: its thread is the one that :meth:`abandon` needs.
+        Where there is no room for a thread that is logged, and nothing is told."""
+        if self._thread is None:
             thread = threading.Thread(target=self._run, name="switchgear-courier", daemon=True)
             try:
                 thread.start()
@@ -234,7 +236,9 @@ class Courier:
             self._has_applied = True
             self._failed(self._acknowledgement, failed)
         else:
-            self._heard(answer)
+            # Whoever else answers here has a date, too, but does not know what `*` is.
+            if answer.status == 304:
+                self._heard(answer)
             self._acknowledgement.told()
 
     def _send_report(self, seconds: float) -> bool:
@@ -245,6 +249,8 @@ class Courier:
                 seconds=seconds,
                 most_bytes=MOST_ANSWER_BYTES,
             ).expect(200)
+            if not _is_receipt(answer.body):
+                raise Failed("its answer is no receipt", status=answer.status)
         except Failed as failed:
             self._failed(self._report, failed)
             return False
@@ -267,3 +273,12 @@ class Courier:
     def _new_connection(self) -> Connection:
         address = Address.of(self._settings.url or "http://localhost")
         return Connection(address, self._settings.token)
+
+
+def _is_receipt(body: bytes) -> bool:
+    """Whether the console says so, rather than a page of somebody else."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and "accepted" in said

@@ -29,6 +29,8 @@ except ImportError:  # pragma: no cover - a system without it keeps nothing.
 FORMAT = 1
 MOST_HEADER_BYTES = 2**17
 LOCK_SECONDS = 1.0
+AGAIN_SECONDS = 60.0
+"""Until it is looked whether the copy is there."""
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _LOCK = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -59,10 +61,12 @@ class Kept:
 class Disk:
     """The copy of one client; of one thread at a time. Without a `state_dir` it does nothing."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, again_seconds: float = AGAIN_SECONDS) -> None:
         self._folder = settings.state_dir if fcntl is not None else None
         self.name = file_name(settings.url or "", settings.service)
         self._complained = False
+        self._again_seconds = again_seconds
+        self._again_at = 0.0
 
     def restore(self, memory: Memory) -> None:
         """Put the copy in force, if there is a sound one. Never raises."""
@@ -84,12 +88,21 @@ class Disk:
         if self._folder is None or snapshot is None:
             return
         kept = Kept(snapshot.epoch, snapshot.version, left, snapshot.document)
+        self._again_at = time.monotonic() + self._again_seconds
         with self._complaining("written"):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._opened() as folder, self._locked(folder):
                 if not self._has(folder, snapshot):
                     self._write(folder, kept)
             self._complained = False
+
+    def see_to(self, memory: Memory) -> None:
+        """Now and then: as :meth:`keep` if that went wrong, or the copy is gone. Never raises."""
+        if self._folder is None or time.monotonic() < self._again_at:
+            return
+        self._again_at = time.monotonic() + self._again_seconds
+        if self._complained or not os.path.lexists(self._folder / self.name):
+            self.keep(memory)
 
     @contextlib.contextmanager
     def _complaining(self, what: str) -> Iterator[None]:
@@ -212,8 +225,11 @@ def _parse(content: bytes) -> Kept:
         raise Unusable("it is of another version")
     if checksum != _checksum(told, document):
         raise Unusable("it is damaged")
-    left = tuple(str(one) for one in told["left_epochs"])
-    return Kept(told["epoch"], told["version"], left[-MOST_EPOCHS:], document)
+    try:
+        left = tuple(str(one) for one in told["left_epochs"])
+        return Kept(told["epoch"], told["version"], left[-MOST_EPOCHS:], document)
+    except (KeyError, TypeError):
+        raise Unusable("it is damaged") from None
 
 
 def _checksum(told: Mapping[str, Any], document: bytes) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from switchgear.deciding.snapshot import MOST_BYTES
 
 MOST_EVENT_BYTES = MOST_BYTES + 2**16
+LINE_BYTES = 50
+"""What it takes to hold a line, besides what is in it."""
 LONGEST_RETRY_DIGITS = 9
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -38,6 +40,7 @@ class Parser:
         self._held = 0
         self._line: list[bytes] = []
         self._data: list[bytes] = []
+        self._data_bytes = 0
         self._name = b""
         self._begun = False
         self._after_return = False
@@ -83,6 +86,7 @@ class Parser:
         value = value.removeprefix(b" ")
         if name == b"data":
             self._data.append(value)
+            self._data_bytes += len(value) + LINE_BYTES
         elif name == b"event":
             self._name = value[:100]
         else:
@@ -90,12 +94,13 @@ class Parser:
             if name == b"retry" and value.isdigit() and len(value) <= LONGEST_RETRY_DIGITS:
                 self.retry_seconds = int(value) / 1000
         self._held = 0
-        self._hold(sum(map(len, self._data)) + len(self._data) + len(self._name))
+        self._hold(self._data_bytes + len(self._name))
         return None
 
     def _end(self) -> Event | None:
         data, name = self._data, self._name
-        self._data, self._name, self._held = [], b"", 0
+        self._data, self._name = [], b""
+        self._data_bytes = self._held = 0
         self.idle_bytes += 1
         if not data:
             return None

@@ -22,8 +22,9 @@ CARRIED_SECONDS = 30.0
 """A stream that lived that long was a good one."""
 FIRST_JITTER_SECONDS = 1.0
 HELD_PAUSE_SECONDS = 0.2
-BUSY_SECONDS, REST_FACTOR = 0.01, 4
-"""Who was busy that long rests so many times longer: the service goes first."""
+BUSY_SECONDS, REST_FACTOR, MOST_REST_SECONDS = 0.01, 4, 2.0
+"""Who was busy that long rests so many times longer: the service goes first.
+But news has not to wait for long."""
 WARNING_SECONDS = 30.0
 """Outages that follow each other sooner are one, as far as the log is concerned."""
 
@@ -103,7 +104,11 @@ class Follower:
             self._thread.join(max(0.0, seconds))
 
     def forsake(self) -> None:
-        """In the child of a fork: close what is ours of the parent's connection."""
+        """In the child of a fork: close what is ours of the parent's connection, and wait
+        for none of its threads."""
+        was_heard, self.heard = self.heard.is_set(), threading.Event()
+        if was_heard:
+            self.heard.set()
         if self._asker is not None:
             self._asker.forsake()
 
@@ -177,6 +182,8 @@ class Follower:
         if news:
             self._courier.applied()
             self._disk.keep(self._memory)
+        else:
+            self._disk.see_to(self._memory)
         self._rest()
 
     def _stumbled(self, failed: Failed, hint_seconds: float | None) -> None:
@@ -219,7 +226,7 @@ class Follower:
         """A console that says too much must not take the processor from the service."""
         busy = time.thread_time() - self._rested_at
         if busy > BUSY_SECONDS:
-            self._pause(busy * REST_FACTOR)
+            self._pause(min(busy * REST_FACTOR, MOST_REST_SECONDS))
             self._rested_at = time.thread_time()
 
     def _pause(self, seconds: float) -> bool:

@@ -5,8 +5,9 @@ from a whole range, and none is a fixed time after what everybody saw.
 """
 
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from typing import Literal
+
+from switchgear.clock import read_date
 
 Draw = Callable[[], float]
 """Gives a number, uniform in [0, 1), fresh at every call."""
@@ -60,11 +61,8 @@ def retry_after(text: str | None, now: float) -> float | None:
     text = text.strip()
     if text.isascii() and text.isdigit():
         return min(float(text), MOST_RETRY_AFTER_SECONDS)
-    try:
-        seconds = parsedate_to_datetime(text).timestamp() - now
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-    return min(max(seconds, 0.0), MOST_RETRY_AFTER_SECONDS)
+    date = read_date(text)
+    return None if date is None else min(max(date - now, 0.0), MOST_RETRY_AFTER_SECONDS)
 
 
 def poll_pause(seconds: float, draw: Draw) -> float:

@@ -17,6 +17,9 @@ from urllib.request import getproxies, proxy_bypass
 from switchgear.following.failures import WireError
 
 MOST_PROXY_BYTES = 2**14
+BUSY_SECONDS, BUSY_SECONDS_PER_BYTE = 0.25, 1e-7
+"""Of the processor's time, what may be spent on an answer and on each of its bytes: many times what
+one takes that does not come in crumbs."""
 
 
 class Wire:
@@ -29,13 +32,16 @@ class Wire:
         self._socket: socket.socket | None = None
         self._until = 0.0
         self._most_bytes = 0
+        self._busy_until = 0.0
         self._aborted = False
         self._reader: io.BufferedReader | None = None
         self._is_looking = False
 
     def allow(self, until: float, most_bytes: int) -> None:
-        """From now on: to go on until then, on the monotonic clock, and to receive that much."""
+        """From now on, in this thread: to go on until then, on the monotonic clock, to receive that
+        much, and not to be kept busy with it."""
         self._until, self._most_bytes = until, most_bytes
+        self._busy_until = time.thread_time() + BUSY_SECONDS
 
     def hold(self, opened: socket.socket) -> socket.socket:
         """This is the socket now, which :meth:`abort` ends."""
@@ -63,6 +69,9 @@ class Wire:
         self._most_bytes -= read
         if self._most_bytes < 0:
             raise WireError("it sends too much")
+        self._busy_until += read * BUSY_SECONDS_PER_BYTE
+        if time.thread_time() > self._busy_until:
+            raise WireError("it sends too little at a time")
         return read
 
     def sendall(self, data: Any) -> None:

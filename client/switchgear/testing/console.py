@@ -11,7 +11,7 @@ from typing import Any, Literal
 from switchgear.client import Switchgear
 from switchgear.clock import SystemTime, Time
 from switchgear.deciding import snapshot
-from switchgear.testing.names import switch_id
+from switchgear.deciding.snapshot import switch_id
 
 OnExpiry = Literal["hold", "ramp", "release"]
 

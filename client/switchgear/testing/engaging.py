@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 from switchgear import lifecycle
 from switchgear.client import Switchgear
 from switchgear.deciding.memory import FORCED_REASON
-from switchgear.testing.names import switch_id
+from switchgear.deciding.snapshot import switch_id
 from switchgear.wrapping import wrapped
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,7 +82,7 @@ class _Blocks:
                 _settle(client, switch, reasons)
 
     def _show(self, switches: list[str]) -> None:
-        clients = lifecycle.clients()
+        clients = lifecycle.everyone()  # One that is closed can still be asked.
         for switch in switches:
             for client in clients:
                 _settle(client, switch, self._reasons[switch])
@@ -106,4 +106,5 @@ def _settle(client: Switchgear, switch: str, reasons: list[str]) -> None:
 
 _blocks = _Blocks()
 lifecycle.newcomers.append(_blocks.newcomer)
-os.register_at_fork(after_in_child=_blocks.after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blocks.after_fork)

@@ -159,3 +159,15 @@ def test_token_is_in_no_output(console, asking):
 
     for ran in (asking(*ENGAGE), asking(*ENGAGE, "--json"), Shell("http://127.0.0.1:1")(*ENGAGE)):
         assert TOKEN not in ran.out + ran.err
+
+
+def test_proxy_that_refuses_is_named_without_its_password(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://kim:secret@127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+
+    ran = Shell("http://console.invalid")("slo")
+
+    assert ran.code == exits.UNREACHABLE
+    assert "by the proxy 127.0.0.1:1 " in ran.err
+    assert "secret" not in ran.err

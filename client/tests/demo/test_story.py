@@ -1,7 +1,15 @@
 """The chapters of the story, played into real services, and what visitors tell of themselves."""
 
+import os
 import re
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +18,8 @@ from demo.faults import WELL, Faults
 from demo.scenario import CHAPTERS, Player
 from demo.serving import Answer, Service, running
 from switchgear.testing import FakeClock
+
+CLIENT = Path(scenario.__file__).parent.parent
 
 
 class Stage:
@@ -90,12 +100,89 @@ def test_an_end_in_the_middle_leaves_no_fault(player: Player, stage: Stage) -> N
     assert stage.faults["oracle"].present == WELL
 
 
-def test_services_that_are_away_do_not_end_the_story(stage: Stage) -> None:
+def test_services_that_are_away_do_not_end_the_story_and_are_not_said_to_be_mended(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     player = Player({"core": 9, "oracle": 9}, stage.wait, "http://c", stage.clock.monotonic)
 
     player.play(CHAPTERS["experiment"])
 
     assert stage.waited == pytest.approx(CHAPTERS["experiment"].seconds)
+    assert "can't be told" in caplog.text
+    assert "Watch" not in caplog.text
+    assert "mended" not in caplog.text
+
+
+def test_a_service_that_comes_up_late_is_broken_still(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    seen: list[bool] = []
+    with ExitStack() as stack:
+        port = free_port()
+
+        def wait(seconds: float) -> bool:
+            if stage.waited == 0:
+                stack.enter_context(running(Service({}, stage.faults["oracle"]), port))
+            else:
+                seen.append(stage.faults["oracle"].present.down)
+            return stage.wait(seconds)
+
+        player = Player({"oracle": port}, wait, "http://c", stage.clock.monotonic)
+        player.play(CHAPTERS["outage"])
+
+    assert len(seen) > 1
+    assert all(seen)
+    assert caplog.text.count("is mended") == 1
+
+
+def test_a_fault_that_is_refused_is_told_of(
+    player: Player, stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    chapter = replace(CHAPTERS["outage"], fault={"wings": True}, seconds=4.0)
+
+    player.play(chapter)
+
+    assert "oracle is told in vain: wings is unknown" in caplog.text
+    assert stage.waited == pytest.approx(4.0)
+
+
+def test_a_chapter_chosen_waits_for_services_that_start_beside_it() -> None:
+    faults = {name: Faults() for name in world.SERVICES}
+    ports = {name: free_port() for name in world.SERVICES}
+    environment = {
+        **os.environ,
+        **{f"DEMO_{name.upper()}_PORT": str(port) for name, port in ports.items()},
+        "DEMO_SCENARIO": "outage",
+        "PYTHONPATH": str(CLIENT),
+        "PYTHONUNBUFFERED": "1",
+    }
+    story = subprocess.Popen(
+        [sys.executable, "-m", "demo.scenario"], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        with ExitStack() as stack:
+            for name, port in ports.items():
+                time.sleep(0.5)  # By now the story has come to its first call, or comes later.
+                stack.enter_context(running(Service({}, faults[name]), port))
+            assert story.stdout is not None
+            first = story.stdout.readline()
+            assert faults["oracle"].present.down
+            story.terminate()
+            rest, _ = story.communicate(timeout=30)
+    finally:
+        story.kill()
+
+    assert first.startswith("oracle is down")
+    assert rest == "oracle is mended\n"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((world.HOST, 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 def test_the_environment_chooses_the_chapters() -> None:

@@ -1,8 +1,10 @@
 """The copy on disk: sound or not there at all, and never a reason for trouble."""
 
+import json
 import multiprocessing
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.deciding.memory import Memory
 from switchgear.deciding.snapshot import read
-from switchgear.following.disk import Disk
+from switchgear.following.disk import Disk, _checksum
 from switchgear.settings import Settings
 from tests.consoles import document, entry
 
@@ -236,3 +238,40 @@ def test_without_a_folder_nothing_is_kept():
     memory = Memory(ConsoleClock(SystemTime()))
     disk.restore(memory)
     assert memory.snapshot is None
+
+
+@pytest.mark.parametrize("fault", ["mode", "gone"])
+def test_a_copy_that_could_not_be_kept_or_is_gone_is_written_later(folder, fault):
+    disk, memory = Disk(settings(folder), again_seconds=0.05), knowing(1)
+    keep(folder, memory)
+    if fault == "mode":
+        folder.chmod(0o777)
+    memory = knowing(2)
+    disk.keep(memory)
+    if fault == "mode":
+        folder.chmod(0o700)
+    else:
+        the_file(folder).unlink()
+    disk.see_to(memory)
+    time.sleep(0.1)
+    disk.see_to(memory)
+    assert restored(folder).snapshot.version == 2
+
+
+def test_it_is_not_looked_after_at_every_word(folder):
+    disk, memory = Disk(settings(folder)), knowing(1)
+    disk.keep(memory)
+    the_file(folder).unlink()
+    disk.see_to(memory)
+    assert not list(folder.glob("*.snapshot"))
+
+
+@pytest.mark.parametrize("left", [{}, {"left_epochs": 7}])
+def test_a_sound_checksum_over_something_else_is_damage(folder, caplog, left):
+    told = {"format": 1, "epoch": EPOCH, "version": 1, **left}
+    keep(folder, knowing(1))
+    body = knowing(1).snapshot.document
+    first = json.dumps({**told, "sha256": _checksum(told, body)}).encode()
+    the_file(folder).write_bytes(first + b"\n" + body)
+    assert restored(folder).snapshot is None
+    assert "it is damaged" in caplog.text

@@ -1,6 +1,7 @@
 """Events are read whole, however the network cuts them, and never without bound."""
 
 import itertools
+import time
 
 import pytest
 from hypothesis import given
@@ -61,3 +62,18 @@ def test_a_hint_that_makes_no_sense_is_left_aside(hint):
     parser = Parser()
     parser.feed(b"retry: 700\n\nretry: " + hint + b"\n\n")
     assert parser.retry_seconds == 0.7
+
+
+def test_an_event_of_many_lines_takes_no_longer_for_each_of_them():
+    parser = Parser()
+    began = time.thread_time()
+    for _ in range(10):
+        parser.feed(b"data:\n" * 10_000)
+    assert time.thread_time() - began < 10  # It was minutes.
+    assert parser.feed(b"\n") == [Event("message", b"\n" * 99_999)]
+
+
+def test_lines_are_counted_with_what_it_takes_to_hold_them():
+    parser = Parser(most_bytes=10_000)
+    with pytest.raises(EndlessEvent):
+        parser.feed(b"data:\n" * 1000)

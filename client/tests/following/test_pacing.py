@@ -2,6 +2,7 @@
 
 import heapq
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -126,3 +127,13 @@ def test_a_thousand_clients_whose_console_went_away_do_not_come_back_together(to
     assert max(bins.values()) <= CLIENTS * 0.1
     late = [bins[tenth] for tenth in range(600, 1200)]
     assert max(late) <= CLIENTS * 0.04
+
+
+def test_a_date_without_a_zone_is_in_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Seoul")
+    time.tzset()
+    try:
+        assert pacing.retry_after("Sun Nov 22 02:00:30 2026", NOW) == 30
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -21,9 +21,13 @@ MOST_BYTES = 150 * 2**20
 
 EVERYWHERE = [
     lies.errors, lies.garbage, lies.deep_json, lies.older, lies.endless_body, lies.endless_headers,
-    lies.endless_interim, lies.dripping_body, lies.hangs, lies.hangs_up,
+    lies.endless_interim, lies.dripping_body, lies.hangs, lies.hangs_up, lies.many_objects,
+    lies.many_numbers, lies.crumbs,
 ]  # fmt: skip
-ON_STREAMS = [lies.comments_without_end, lies.event_without_end, lies.dripping_event, lies.storm]
+ON_STREAMS = [
+    lies.comments_without_end, lies.event_without_end, lies.event_of_many_lines,
+    lies.dripping_event, lies.storm,
+]  # fmt: skip
 
 
 class Service:

@@ -178,3 +178,12 @@ def test_addresses_are_taken_apart():
 def test_who_can_not_be_reached_is_said(url, why):
     with console() as there, pytest.raises(Failed, match=why):
         connection(url.format(port=there.port)).request("GET", SNAPSHOT, seconds=2)
+
+
+def test_an_answer_in_crumbs_takes_little_of_the_processor():
+    with console(lie=lies.crumbs) as there:
+        one = connection(there.url)
+        began = time.thread_time()
+        with pytest.raises(Failed, match="too little at a time"):
+            one.request("GET", SNAPSHOT, seconds=60)
+        assert time.thread_time() - began < 2

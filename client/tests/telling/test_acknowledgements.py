@@ -6,7 +6,7 @@ import pytest
 
 from switchgear import Switchgear
 from tests.consoles import SNAPSHOT, TOKEN, Exchange, console
-from tests.lies import errors
+from tests.lies import another_page, errors
 from tests.telling.couriers import telling
 from tests.telling.waiting import until
 
@@ -137,3 +137,14 @@ def test_clock_is_set_by_the_answers(there):
         until(lambda: told.memory.clock.now() > time.time() + 3000)
 
     assert abs(told.memory.clock.now() - time.time() - 3600) < 5
+
+
+def test_clock_is_not_set_by_whoever_else_answers(there):
+    there.ahead_seconds = 3600
+    there.lie = there.report_lie = another_page
+    with telling(there.url, every_seconds=0.2) as told:
+        told.courier.streaming = True
+        told.apply(there)
+        until(lambda: len(there.of(SNAPSHOT)) > 1 and told.courier.unreported)
+
+    assert abs(told.memory.clock.now() - time.time()) < 60

@@ -1,58 +1,14 @@
 """Callbacks that are told which switches have changed."""
 
-import asyncio
-import json
 import logging
 import threading
 import time
-from datetime import UTC, datetime
 
 import pytest
 
-from switchgear.clock import ConsoleClock
-from switchgear.deciding.memory import Memory
-from switchgear.deciding.snapshot import read
-from switchgear.following.announcer import Announcer, Change
-from switchgear.testing import FakeClock
+from switchgear.following.announcer import Change
+from tests.telling.changing import row
 from tests.telling.waiting import our_threads, until
-
-EPOCH = "6b1f6f0c-5a4e-4f9b-9f57-0f6d7c8f2f01"
-
-
-class Told:
-    """A memory that is given snapshots, and an announcer beside it."""
-
-    def __init__(self):
-        self.clock = FakeClock()
-        self.memory = Memory(ConsoleClock(self.clock))
-        self.announcer = Announcer(self.memory)
-        self.version = 0
-
-    def show(self, *rows):
-        self.version += 1
-        document = {"schema": 1, "epoch": EPOCH, "version": self.version, "switches": list(rows)}
-        assert self.memory.accept(read(json.dumps(document).encode()))
-
-    def expiry(self, seconds):
-        return datetime.fromtimestamp(self.clock.wall() + seconds, UTC).isoformat()
-
-
-@pytest.fixture
-def told():
-    made = Told()
-    yield made
-    made.announcer.stop()
-
-
-def row(switch, state="engaged", percent=0, reason="a leak", **more):
-    return {
-        "id": switch,
-        "state": state,
-        "allow_percent": percent,
-        "salt": "s",
-        "reason": reason,
-        **more,
-    }
 
 
 def test_engaged_switch_is_told_with_its_reason(told):
@@ -196,77 +152,6 @@ def test_switch_that_is_forced_here_is_told_without_a_snapshot(told):
     assert heard == [Change("feature:chat", "released", "engaged", "a rehearsal", 0.0, None)]
 
 
-def test_coroutine_function_runs_on_the_loop_it_was_given_on(told):
-    async def serve():
-        heard, threads = [], set()
-
-        async def listen(change):
-            await asyncio.sleep(0)
-            threads.add(threading.current_thread())
-            heard.append(change.after)
-
-        told.announcer.add(listen, ())
-        for rows in ([row("feature:chat")], []):
-            await asyncio.to_thread(told.show, *rows)
-            async with asyncio.timeout(30):
-                while len(heard) < told.version:
-                    await asyncio.sleep(0.01)
-        return heard, threads == {threading.current_thread()}
-
-    assert asyncio.run(serve()) == (["engaged", "released"], True)
-
-
-def test_slow_coroutine_is_called_by_one_at_a_time(told):
-    async def serve():
-        heard, inside = [], []
-
-        async def listen(change):
-            inside.append(1)
-            heard.append((len(inside), change.after))
-            await asyncio.sleep(0.1)
-            inside.pop()
-            if change.after == "ramping":
-                raise ValueError
-
-        told.announcer.add(listen, ())
-        for rows in ([row("feature:chat")], [row("feature:chat", "ramping", 5)], []):
-            await asyncio.to_thread(told.show, *rows)
-            await asyncio.sleep(0.05)
-        async with asyncio.timeout(30):
-            while heard[-1][1] != "released":
-                await asyncio.sleep(0.01)
-        return heard
-
-    heard = asyncio.run(serve())
-
-    assert {count for count, _ in heard} == {1}
-
-
-def test_coroutine_function_without_a_loop_is_refused(told):
-    async def listen(change): ...
-
-    with pytest.raises(RuntimeError, match="event loop"):
-        told.announcer.add(listen, ())
-
-
-def test_changes_after_the_loop_was_closed_are_dropped_with_a_count(told):
-    async def listen(change): ...
-
-    async def serve():
-        told.announcer.add(listen, ())
-
-    asyncio.run(serve())
-    heard = []
-    told.announcer.add(heard.append, ())
-
-    told.show(row("feature:chat"), row("feature:search"))
-    until(lambda: len(heard) == 2)
-    told.show()
-    until(lambda: len(heard) == 4)
-
-    assert told.announcer.dropped == 2
-
-
 def test_stopped_announcer_has_no_thread_and_tells_nobody(told):
     heard = []
     told.announcer.add(heard.append, ())
@@ -292,3 +177,15 @@ def test_callback_may_stop_what_calls_it(told):
     told.show(row("feature:chat"))
 
     assert stopped.wait(30)
+
+
+def test_switch_may_be_named_global_and_no_other_way(told):
+    heard = []
+    told.announcer.add(heard.append, ["global"])
+    with pytest.raises(ValueError, match="feature;chat"):
+        told.announcer.add(heard.append, ["feature;chat"])
+
+    told.show(row("global:all"))
+
+    until(lambda: heard)
+    assert heard[0].switch == "global:all"

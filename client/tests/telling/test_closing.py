@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from switchgear import Switchgear
+from switchgear import Switchgear, lifecycle
 from tests.consoles import REPORT, TOKEN, Exchange, console
 from tests.telling.running import environment, run
 from tests.telling.waiting import our_threads, until
@@ -168,3 +168,51 @@ def test_console_that_hangs_delays_the_end_of_a_process_by_a_second_for_all_clie
     took = time.time() - float(said)
 
     assert took < 4.5
+
+
+@pytest.mark.parametrize("given", [{}, {"stream": False, "reports": False}])
+def test_forgotten_client_ends_all_its_threads(there, given):
+    gear = client(there, **given)
+    gear.on_change(print)
+    assert gear.wait_ready(30)
+
+    del gear
+    gc.collect()
+
+    until(lambda: not our_threads())
+
+
+def test_forgotten_client_without_a_console_ends_its_thread():
+    gear = Switchgear(None)
+    gear.on_change(print)
+
+    del gear
+    gc.collect()
+
+    until(lambda: not our_threads())
+
+
+def test_client_can_be_closed_when_its_event_loop_has_no_threads_any_more(there):
+    gear = client(there)
+
+    async def serve():
+        await asyncio.get_running_loop().shutdown_default_executor()
+        await gear.aclose(30)
+
+    asyncio.run(serve())
+
+    assert len(there.reports) == 1
+    until(lambda: not our_threads())
+
+
+def test_closed_client_is_known_as_long_as_it_can_be_asked():
+    gear = Switchgear(None)
+    gear.close()
+    assert gear in lifecycle.everyone()
+    assert gear not in lifecycle.clients()
+    count = len(lifecycle.everyone())
+
+    del gear
+    gc.collect()
+
+    assert len(lifecycle.everyone()) == count - 1

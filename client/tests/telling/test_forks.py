@@ -94,3 +94,10 @@ def test_locks_that_others_held_at_the_fork_stop_no_child(there, tmp_path):
 
 def test_threads_import_nothing_that_a_fork_could_cut_short(there, tmp_path):
     assert run("importing", given=environment(there, tmp_path)) == "[]\n"
+
+
+def test_locks_that_others_held_at_the_fork_stop_no_child_of_a_closed_client(there, tmp_path):
+    locks, code = run("holding", "closed", given=environment(there, tmp_path)).split()
+
+    assert int(locks) >= 4
+    assert code == "0"

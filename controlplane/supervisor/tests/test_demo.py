@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from django.urls import resolve
 
 from controlplane import environment
 from controlplane.supervisor import application, demo, layout
@@ -17,6 +18,7 @@ from controlplane.supervisor.tests.harness import (
     start,
     wait_until,
 )
+from demo.scenario import CHAPTERS
 
 ADDRESSES = {
     "DATABASE_URL": "postgresql://somebody:secret@127.0.0.1:1/none",
@@ -32,13 +34,48 @@ def built(folder: Path, monkeypatch: pytest.MonkeyPatch, **given: str) -> Applic
     return demo.build(environment.read(), layout.prepare(folder / "data"), ADDRESSES)
 
 
-def test_the_services_have_a_token_s_file_and_no_database(
+SECRETS = (
+    *("SWITCHGEAR_ADMIN_PASSWORD", "SWITCHGEAR_TOKEN", "SWITCHGEAR_FORCE_ENGAGED"),
+    *(
+        "SLACK_BOT_TOKEN",
+        "SLACK_CHANNEL",
+        "SLACK_SIGNING_SECRET",
+        "EMAIL_URL",
+        "TEST_REDIS_URL",
+        "AWS_SECRET",
+    ),
+)
+ALL = {
+    *("PATH", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONUNBUFFERED", "SWITCHGEAR_SUPERVISOR_PID"),
+    *("DEMO_RATE", "DEMO_CORE_PORT", "DEMO_ORACLE_PORT", "DEMO_SYNAPSE_PORT", "DEMO_TOKEN_FILE"),
+    *("SWITCHGEAR_URL", "SWITCHGEAR_STATE_DIR"),
+}
+"""Variables of every child, where somebody has set no other that they may have."""
+OWN = {
+    "core": {"SWITCHGEAR_INSTANCE", "REDIS_URL"},
+    "oracle": {"SWITCHGEAR_INSTANCE"},
+    "synapse": {"SWITCHGEAR_INSTANCE", "REDIS_URL"},
+    "load": set(),
+    "scenario": set(),
+}
+
+
+def test_the_services_get_what_they_need_of_the_environment_and_no_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = built(tmp_path, monkeypatch, SWITCHGEAR_ADMIN_PASSWORD="a long enough password")
+    for name in list(os.environ):
+        if name != "PATH":
+            monkeypatch.delenv(name)
+    for name in SECRETS:
+        monkeypatch.setenv(name, "a secret long enough")
+    for name in ("LC_ALL", "TZ"):
+        monkeypatch.setenv(name, "C")
+    app = built(tmp_path, monkeypatch, DEMO_RATE="5", EMAIL_URL="smtp://u:secret@localhost")
 
+    assert {child.name: set(child.environment) for child in app.later} == {
+        name: ALL | own for name, own in OWN.items()
+    }
     for child in app.later:
-        assert not demo._NOT_THEIRS & set(child.environment)
         assert "secret" not in " ".join(child.environment.values())
         assert child.environment["DEMO_TOKEN_FILE"] == str(tmp_path / "data/demo/token")
         assert child.environment["SWITCHGEAR_URL"] == "http://127.0.0.1:8123"
@@ -82,6 +119,16 @@ def test_a_demo_without_its_story_promises_none(
     assert "story begins" not in built(tmp_path, monkeypatch, DEMO_SCENARIO="off").says
 
 
+def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = built(tmp_path, monkeypatch, DEMO_SCENARIO="letters", DEMO_RATE="7").says
+
+    assert "answer 7 questions a second" in says
+    assert "letters plays at once" in says
+    assert "story begins" not in says
+
+
 def test_a_run_without_the_demo_says_and_starts_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,3 +159,17 @@ def test_what_is_started_later_is_started_again_and_ended_with_the_rest(tmp_path
         assert code == 0
         assert seconds < 10
         assert_nothing_left(run)
+
+
+def test_every_page_that_visitors_are_sent_to_exists(tmp_path, monkeypatch) -> None:
+    said = built(tmp_path, monkeypatch).says + " ".join(
+        f"http://127.0.0.1:8123{path}"
+        for chapter in CHAPTERS.values()
+        for path in re.findall(r"/\S+/", chapter.look_at)
+    )
+
+    paths = re.findall(r"http://127\.0\.0\.1:8123(/\S*)", said)
+
+    assert len(paths) >= 5
+    for path in paths:
+        resolve(path)

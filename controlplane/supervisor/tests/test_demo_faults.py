@@ -114,8 +114,14 @@ def test_a_switch_stops_the_services_and_a_fault_burns_a_budget(
 ) -> None:
     core = core_of(demo)
     wait_until(lambda: answers(core), 30, demo)
-    heard = console.get("/switches/feature/nl2sql/preview").json
-    wait_until(lambda: heard()["calls_per_second"] > 0, 60, demo)
+
+    def calls_heard_of() -> float:
+        rate: float | None = console.get("/switches/feature/nl2sql/preview").json()[
+            "calls_per_second"
+        ]
+        return rate or 0.0
+
+    wait_until(lambda: calls_heard_of() > 0, 60, demo)
 
     engaged = console.post(
         "/switches/feature/nl2sql/engage",

@@ -7,7 +7,7 @@ from switchgear.cli import exits
 from switchgear.cli.call import Call
 from switchgear.cli.commands import showing
 from switchgear.cli.console import Document, place
-from switchgear.cli.parser import Commands, dry_run, of_type, reason
+from switchgear.cli.parser import Commands, dry_run, duration, of_type, reason
 from switchgear.cli.views import breakers as views
 from switchgear.cli.words import Part, many
 
@@ -33,7 +33,7 @@ def register(commands: Commands) -> None:
 def listed(call: Call) -> int:
     args = call.args
     query = {"state": args.state, "caller": args.caller, "callee": args.callee, "q": args.q}
-    found = views.ordered(call.console.pages("/breakers/", query)["results"])
+    found = views.ordered(showing.whole(call, "/breakers/", query))
     if call.show(found):
         return exits.DONE
     if not found:
@@ -154,7 +154,12 @@ def _override(parser: argparse.ArgumentParser) -> None:
     _which(parser)
     parser.add_argument("mode", choices=MODES, metavar="MODE", help=", ".join(MODES))
     parser.add_argument(
-        "--for", dest="duration", metavar="DURATION", required=True, help="90s, 30m, … up to 30d"
+        "--for",
+        dest="duration",
+        metavar="DURATION",
+        type=of_type(duration),
+        required=True,
+        help="90s, 30m, … up to 30d",
     )
     reason(parser, WHY)
     dry_run(parser)

@@ -9,7 +9,7 @@ from switchgear.cli.call import Call
 from switchgear.cli.commands import letter_jobs, showing
 from switchgear.cli.commands.letter_choice import choice, chosen, server
 from switchgear.cli.console import Document, place
-from switchgear.cli.parser import Commands, dry_run, of_type, reason
+from switchgear.cli.parser import Commands, dry_run, of_type, rate, reason
 from switchgear.cli.views import letters as views
 from switchgear.cli.words import Part
 
@@ -109,12 +109,16 @@ def _in_bulk(call: Call, action: str, given: dict[str, str]) -> int:
             call.screen.facts(views.plan(document))
         return exits.DONE
     if getattr(args, "follow", False):
-        return letter_jobs.follow_one(call, document["id"])
+        return letter_jobs.follow_one(call, document["id"], lambda: _tell_job(call, document))
+    _tell_job(call, document)
+    return exits.DONE
+
+
+def _tell_job(call: Call, document: Document) -> None:
     if not call.show(document):
         letter_jobs.show_one(call, document)
         hint = f"To watch it: switchgear dlq job follow {document['id']}"
         call.screen.line(Part(hint, "quiet"))
-    return exits.DONE
 
 
 def _options(action: str) -> Callable[[argparse.ArgumentParser], None]:
@@ -133,7 +137,9 @@ def _options(action: str) -> Callable[[argparse.ArgumentParser], None]:
             )
         choice(parser)
         parser.add_argument("--all", action="store_true", help="every letter there is now")
-        parser.add_argument("--rate", type=float, metavar="N", help="at most so many a second; 50")
+        parser.add_argument(
+            "--rate", type=of_type(rate), metavar="N", help="at most so many a second; 50"
+        )
         server(parser)
         dry_run(parser)
         if action != "purge":

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from switchgear.cli import exits
 from switchgear.cli.call import Call
+from switchgear.cli.commands import showing
 from switchgear.cli.console import Document, place
 from switchgear.cli.parser import Commands, reason
 from switchgear.cli.views import letters as views
@@ -32,7 +33,10 @@ def register(dlq: Commands) -> None:
 
 def listed(call: Call) -> int:
     query = {"state": None if call.args.all else "live", "stream": call.args.stream}
-    found = call.console.pages("/dlq/jobs/", query, MOST_LISTED)["results"]
+    page = call.console.pages("/dlq/jobs/", query, MOST_LISTED)
+    found = page["results"]
+    if page["more"]:
+        showing.cut(call, MOST_LISTED, "jobs; the newest are shown")
     if call.show(found):
         return exits.DONE
     if found:
@@ -58,9 +62,11 @@ def show_one(call: Call, one: Document) -> None:
     call.screen.facts(views.job_facts(one, call.clock))
 
 
-def follow_one(call: Call, job_id: int) -> int:
-    """Until it is over; then it is shown."""
-    with call.screen.progress() as progress:
+def follow_one(call: Call, job_id: int, begun: Callable[[], None] | None = None) -> int:
+    """Until it is over; then it is shown. `begun` tells what began it, if it can't be followed to
+    its end."""
+    said = f"The job began, but it could not be followed (switchgear dlq job follow {job_id}):"
+    with call.unless_lost(begun, said), call.screen.progress() as progress:
         for one in call.following(f"/dlq/jobs{place(job_id)}/"):
             done, total = one["progress"]["done"], one["progress"]["total"]
             why = f": {one['hold_reason']}" if one["hold_reason"] else ""

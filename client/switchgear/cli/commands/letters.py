@@ -4,10 +4,10 @@ import argparse
 
 from switchgear.cli import exits
 from switchgear.cli.call import Call
-from switchgear.cli.commands import letter_acts, letter_jobs
+from switchgear.cli.commands import letter_acts, letter_jobs, showing
 from switchgear.cli.commands.letter_choice import choice, chosen, server
 from switchgear.cli.console import place
-from switchgear.cli.parser import Commands, dry_run, reason
+from switchgear.cli.parser import Commands, dry_run, of_type, reason, whole
 from switchgear.cli.views import letters as views
 from switchgear.cli.words import Part
 
@@ -29,7 +29,7 @@ def register(commands: Commands) -> None:
 
 
 def listed(call: Call) -> int:
-    found = call.console.get("/dlq/", {"server": call.args.server})
+    found = call.console.items("/dlq/", {"server": call.args.server})
     if call.show(found):
         return exits.DONE
     if not found:
@@ -49,6 +49,8 @@ def show(call: Call) -> int:
         return _show_letter(call, f"{path}{place(call.args.id)}/")
     query = {"server": call.args.server, **chosen(call.args)}
     found = call.console.pages(f"{path}/", query, call.args.limit)
+    if found["more"]:
+        showing.cut(call, call.args.limit, "letters: add --limit, or choose")
     if call.show(found["results"]):
         return exits.DONE
     clock = call.clock
@@ -57,8 +59,6 @@ def show(call: Call) -> int:
         call.screen.table(views.LETTER_COLUMNS, rows)
     else:
         call.screen.line("There is no such letter.")
-    if found["more"]:
-        call.screen.note(f"There are more than {call.args.limit}: add --limit, or choose.")
     return exits.DONE
 
 
@@ -81,6 +81,8 @@ def groups(call: Call) -> int:
 def archive(call: Call) -> int:
     query = {"server": call.args.server, "stream": call.args.stream}
     found = call.console.pages("/dlq/archive/", query, call.args.limit)
+    if found["more"]:
+        showing.cut(call, call.args.limit, "letters that left: add --limit")
     if call.show(found["results"]):
         return exits.DONE
     clock = call.clock
@@ -122,9 +124,16 @@ def _show_letter(call: Call, path: str) -> int:
 
 def _show_failed(call: Call) -> int:
     """The outbox: messages of the console's own that could not be delivered."""
-    found = call.console.pages("/dlq/outbox/", None, call.args.limit)["results"]
-    if call.args.id is not None:
-        found = [one for one in found if str(one["id"]) == call.args.id]
+    wanted = call.args.id
+    page = call.console.pages("/dlq/outbox/", None, *([] if wanted else [call.args.limit]))
+    found = page["results"]
+    if wanted is not None:
+        found = [one for one in found if str(one["id"]) == wanted]
+        if not found:
+            said = f"No message {wanted} of the outbox failed for good. All: dlq show outbox"
+            raise exits.ended(exits.NOT_FOUND, "no-letter", said)
+    elif page["more"]:
+        showing.cut(call, call.args.limit, "messages: add --limit")
     if call.show(found):
         return exits.DONE
     if found:
@@ -162,5 +171,9 @@ def _restore(parser: argparse.ArgumentParser) -> None:
 
 def _limit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--limit", type=int, default=MOST_SHOWN, metavar="N", help=f"at most so many; {MOST_SHOWN}"
+        "--limit",
+        type=of_type(whole),
+        default=MOST_SHOWN,
+        metavar="N",
+        help=f"at most so many; {MOST_SHOWN}",
     )

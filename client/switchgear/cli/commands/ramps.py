@@ -6,11 +6,11 @@ from collections.abc import Callable
 from switchgear.cli import exits
 from switchgear.cli.call import Call
 from switchgear.cli.commands import showing
-from switchgear.cli.console import Document, place
+from switchgear.cli.console import Document, place, switch_path
 from switchgear.cli.parser import Commands, dry_run, reason
 from switchgear.cli.views import ramps as views
 from switchgear.cli.words import Part, parse
-from switchgear.deciding.snapshot import is_switch
+from switchgear.deciding.snapshot import switch_id
 
 MOST_LISTED = 50
 VERBS = {
@@ -36,6 +36,8 @@ def register(commands: Commands) -> None:
 def listed(call: Call) -> int:
     query = {"state": None if call.args.all else "live", "switch": call.args.switch}
     found = call.console.pages("/ramps/", query, MOST_LISTED)
+    if found["more"]:
+        showing.cut(call, MOST_LISTED, "ramps; the newest are shown")
     if call.show(found["results"]):
         return exits.DONE
     if not found["results"]:
@@ -43,8 +45,6 @@ def listed(call: Call) -> int:
         return exits.DONE
     clock = call.clock
     call.screen.table(views.COLUMNS, [views.row(one, clock) for one in found["results"]])
-    if found["more"]:
-        call.screen.note(f"There are more than {MOST_LISTED}; the newest are shown.")
     return exits.DONE
 
 
@@ -70,9 +70,11 @@ def show_one(call: Call, one: Document) -> None:
     call.screen.table(views.STEP_COLUMNS, rows)
 
 
-def follow_one(call: Call, ramp_id: int) -> int:
-    """Until it is over; then it is shown. It came to a good end if all of it flows."""
-    with call.screen.progress() as progress:
+def follow_one(call: Call, ramp_id: int, begun: Callable[[], None] | None = None) -> int:
+    """Until it is over; then it is shown. It came to a good end if all of it flows. `begun` tells
+    what began it, if it can't be followed to its end."""
+    said = f"The ramp began, but it could not be followed (switchgear ramp follow {ramp_id}):"
+    with call.unless_lost(begun, said), call.screen.progress() as progress:
         for one in call.following(f"/ramps{place(ramp_id)}/"):
             clock = call.clock
             what = f"{one['switch']}  {views.step_of(one)}"
@@ -129,7 +131,7 @@ def _id(call: Call) -> int:
     said: int | str = call.args.ramp
     if isinstance(said, int):
         return said
-    live: int | None = call.console.get(f"/switches{place(*said.split(':', 1))}/")["ramp"]
+    live: int | None = call.console.get(f"{switch_path(said)}/")["ramp"]
     if live is None:
         detail = f"No ramp of {said} is under way. All there were: switchgear ramp --all"
         raise exits.ended(exits.NOT_FOUND, "no-ramp", detail)
@@ -139,12 +141,12 @@ def _id(call: Call) -> int:
 def _number_or_switch(text: str) -> int | str:
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
-    found = "global:all" if text == "global" else text
-    if not is_switch(found):
+    try:
+        return switch_id(text)
+    except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a ramp's number nor a switch such as feature:chat"
-        )
-    return found
+        ) from None
 
 
 def _list(parser: argparse.ArgumentParser) -> None:

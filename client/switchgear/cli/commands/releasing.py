@@ -1,13 +1,13 @@
 """Letting traffic flow again: by a ramp, or at once."""
 
 import argparse
-from typing import Any
+import math
 
 from switchgear.cli import exits
 from switchgear.cli.call import Call
 from switchgear.cli.commands import ramps, showing
-from switchgear.cli.console import Document, place
-from switchgear.cli.parser import Commands, dry_run, of_type, reason, switch
+from switchgear.cli.console import Document, switch_path
+from switchgear.cli.parser import Commands, break_glass, broken, dry_run, of_type, reason, switch
 from switchgear.cli.words import Part, seconds_of
 
 PERCENTS = (5.0, 25.0, 100.0)
@@ -26,25 +26,25 @@ def register(commands: Commands) -> None:
 
 def release(call: Call) -> int:
     args = call.args
-    broken = {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
     body = {
         "justification": args.reason,
         "mode": "immediate" if args.immediate else None,
         "plan": _plan(args.plan, args.dwell, args.gate),
-        "break_glass": broken if args.break_glass else None,
+        "break_glass": broken(args),
         "dry_run": args.dry_run or None,
     }
-    path = f"/switches{place(*args.switch.split(':', 1))}/release"
-    document = call.console.send("POST", path, body).document
-    ramp, approval = document.get("ramp"), document.get("approval")
+    document = call.console.send("POST", f"{switch_path(args.switch)}/release", body).document
+    ramp = document.get("ramp")
     if isinstance(ramp, dict) and args.follow and not args.dry_run:
-        return ramps.follow_one(call, ramp["id"])
-    if not call.show(document):
-        _tell(call, document, ramp, approval)
-    return exits.WAITS if approval else exits.DONE
+        return ramps.follow_one(call, ramp["id"], lambda: _tell(call, document))
+    _tell(call, document)
+    return exits.WAITS if document.get("approval") else exits.DONE
 
 
-def _tell(call: Call, document: Document, ramp: Any, approval: Document | None) -> None:
+def _tell(call: Call, document: Document) -> None:
+    if call.show(document):
+        return
+    ramp, approval = document.get("ramp"), document.get("approval")
     if document.get("dry_run"):
         call.screen.line(showing.DRY_RUN)
     if approval:
@@ -77,7 +77,10 @@ def _plan(
 
 def _percents(text: str) -> list[float]:
     try:
-        return [float(part.strip().removesuffix("%")) for part in text.split(",")]
+        percents = [float(part.strip().removesuffix("%")) for part in text.split(",")]
+        if all(map(math.isfinite, percents)):
+            return percents
+        raise ValueError(text)
     except ValueError:
         raise ValueError("write growing percents that end at 100, such as 5,25,100") from None
 
@@ -112,9 +115,6 @@ def _options(parser: argparse.ArgumentParser) -> None:
         help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
         " external:NAME; again for another",
     )
-    parser.add_argument(
-        "--break-glass", action="append", metavar="RULE", help="override what is in the way"
-    )
-    parser.add_argument("--break-glass-reason", metavar="TEXT", help="why; --reason if not said")
+    break_glass(parser, "override what is in the way; again for another rule")
     dry_run(parser)
     parser.add_argument("--follow", action="store_true", help="until the ramp is over")

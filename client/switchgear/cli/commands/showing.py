@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from switchgear.cli.call import Call
-from switchgear.cli.console import Document
+from switchgear.cli.console import Document, Query
 from switchgear.cli.views import switches as views
 from switchgear.cli.words import Part, flat
 
@@ -28,3 +28,17 @@ def review(call: Call, found: Document) -> None:
     """What somebody else has to sign, as a rule was overridden."""
     head = Part("⚠ Has to be reviewed by somebody else", "warn")
     call.screen.line(head, f" (request {found['id']}): {found['summary']}.")
+
+
+def whole(call: Call, path: str, query: Query) -> list[Document]:
+    """A list in pages, to its end; says so where that is too far."""
+    page = call.console.pages(path, query)
+    found: list[Document] = page["results"]
+    if page["more"]:
+        cut(call, len(found), "of these: choose")
+    return found
+
+
+def cut(call: Call, most: int, what: str) -> None:
+    """That a list has an end where there is more: on standard error, with documents too."""
+    call.screen.note(f"There are more than {most:,} {what}.")

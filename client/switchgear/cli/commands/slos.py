@@ -4,6 +4,7 @@ import argparse
 
 from switchgear.cli import exits
 from switchgear.cli.call import Call
+from switchgear.cli.commands import showing
 from switchgear.cli.console import place
 from switchgear.cli.parser import Commands
 from switchgear.cli.views import slos as views
@@ -27,7 +28,7 @@ def register(commands: Commands) -> None:
 
 def listed(call: Call) -> int:
     query = {"state": call.args.state, "service": call.args.service}
-    found = views.ordered(call.console.pages("/slos/", query)["results"])
+    found = views.ordered(showing.whole(call, "/slos/", query))
     if call.show(found):
         return exits.DONE
     if not found:
@@ -58,13 +59,13 @@ def show(call: Call) -> int:
 def alerts(call: Call) -> int:
     args = call.args
     states = [args.state] if args.state else [None] if args.all else ["open", "acknowledged"]
-    found = [
-        one
-        for state in states
-        for one in call.console.pages(
-            "/alerts/", {"state": state, "slo": args.slo, "service": args.service}, MOST_ALERTS
-        )["results"]
+    beside = {"slo": args.slo, "service": args.service}
+    pages = [
+        call.console.pages("/alerts/", {"state": state, **beside}, MOST_ALERTS) for state in states
     ]
+    if any(page["more"] for page in pages):
+        showing.cut(call, MOST_ALERTS, "alerts of one state: choose, by --slo or --service")
+    found = [one for page in pages for one in page["results"]]
     if call.show(found):
         return exits.DONE
     if not found:

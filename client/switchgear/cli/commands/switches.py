@@ -6,8 +6,18 @@ import time
 from switchgear.cli import exits
 from switchgear.cli.call import Call
 from switchgear.cli.commands import releasing, showing
-from switchgear.cli.console import Document, place
-from switchgear.cli.parser import Commands, dry_run, of_type, reason, switch
+from switchgear.cli.console import Document, switch_path
+from switchgear.cli.parser import (
+    Commands,
+    break_glass,
+    broken,
+    dry_run,
+    duration,
+    of_type,
+    reason,
+    switch,
+    whole,
+)
 from switchgear.cli.views import switches as views
 from switchgear.cli.words import Clock, Part, cell, flat, moment_of
 
@@ -16,12 +26,16 @@ FOR = "24h"
 GLOBAL = "global:all"
 _BESIDE = ("approval", "review", "notice")
 ON_EXPIRY = ("hold", "ramp", "release")
+PROOF = (
+    "With --wait it ends with 1 if there is no proof of effect, though it is engaged, even if it"
+    " waits for an approval too (6)."
+)
 WHY = "what is wrong, where or why (at least 10 letters, and not vague)"
 
 
 def register(commands: Commands) -> None:
     commands.add("status", status, "what is stopped, or how one switch stands", _status)
-    commands.add("engage", engage, "stop what a switch guards", _engage)
+    commands.add("engage", engage, "stop what a switch guards", _engage, PROOF)
     releasing.register(commands)
     commands.add("extend", extend, "keep it engaged for longer, counted from now", _extend)
     commands.add("acknowledge", acknowledge, "say that somebody knows: no calls for 24 h", _known)
@@ -37,7 +51,7 @@ def status(call: Call) -> int:
         [
             one
             for state in ("engaged", "ramping")
-            for one in call.console.pages("/switches/", {"state": state})["results"]
+            for one in showing.whole(call, "/switches/", {"state": state})
         ]
     )
     level = call.console.get("/degradation")
@@ -57,16 +71,17 @@ def status(call: Call) -> int:
 def engage(call: Call) -> int:
     """The expiry is what was said, or a day."""
     args = call.args
-    broken = {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
+    if args.wait_seconds is not None and not args.wait:
+        raise exits.ended(exits.USAGE, "usage", "--wait-seconds needs --wait.")
     body = {
         "reason": args.reason,
-        "expires_in": None if args.until else (args.duration or FOR),
+        "expires_in": None if args.until else args.duration or FOR,
         "expires_at": _until(args.until, call),
         "on_expiry": args.on_expiry,
-        "break_glass": broken if args.break_glass else None,
+        "break_glass": broken(args),
         "dry_run": args.dry_run or None,
     }
-    answer = call.console.send("POST", f"{_path(args.switch)}/engage", body)
+    answer = call.console.send("POST", f"{switch_path(args.switch)}/engage", body)
     hint = f"To take it back within 30 s: switchgear undo {args.switch}"
     return _acted(call, answer.document, hint)
 
@@ -74,11 +89,13 @@ def engage(call: Call) -> int:
 def extend(call: Call) -> int:
     args = call.args
     body = {"expires_in": args.duration, "reason": args.reason, "dry_run": args.dry_run or None}
-    return _acted(call, call.console.send("POST", f"{_path(args.switch)}/extend", body).document)
+    return _acted(
+        call, call.console.send("POST", f"{switch_path(args.switch)}/extend", body).document
+    )
 
 
 def acknowledge(call: Call) -> int:
-    path = f"{_path(call.args.switch)}/acknowledge"
+    path = f"{switch_path(call.args.switch)}/acknowledge"
     one = call.console.send("POST", path, {"comment": call.args.comment}).document
     if not call.screen.as_json:
         call.screen.line(Part("✔ Acknowledged: nobody is called for it for 24 h.", "good"))
@@ -86,12 +103,14 @@ def acknowledge(call: Call) -> int:
 
 
 def undo(call: Call) -> int:
-    return _acted(call, call.console.send("POST", f"{_path(call.args.switch)}/undo", {}).document)
+    return _acted(
+        call, call.console.send("POST", f"{switch_path(call.args.switch)}/undo", {}).document
+    )
 
 
 def _status_of(call: Call, name: str) -> int:
-    one = call.console.get(f"{_path(name)}/")
-    above = None if name == GLOBAL else call.console.get(f"{_path(GLOBAL)}/")
+    one = call.console.get(f"{switch_path(name)}/")
+    above = None if name == GLOBAL else call.console.get(f"{switch_path(GLOBAL)}/")
     blocked = above is not None and above["state"] != "released"
     if not call.show(one):
         showing.switch(call, one)
@@ -104,26 +123,29 @@ def _status_of(call: Call, name: str) -> int:
 
 
 def _acted(call: Call, one: Document, hint: str = "") -> int:
-    """Show what became of it; wait for the proof if that was asked for."""
-    dry = bool(one.get("dry_run"))
-    proven = True
-    if getattr(call.args, "wait", False) and not dry:
-        one, proven = _prove(call, one)
-    if not call.show(one):
-        _tell(call, one, dry)
-        if hint and not dry:
-            call.screen.line(Part(hint, "quiet"))
+    """Show what became of it; wait for the proof if that was asked for. That there is none is
+    said before that it waits for somebody."""
+    proven, seconds = True, getattr(call.args, "wait_seconds", None) or WAIT_SECONDS
+    if getattr(call.args, "wait", False) and not one.get("dry_run"):
+        said = "It is done, but there is no proof of effect:"
+        with call.unless_lost(lambda: _tell(call, one, hint), said):
+            now, proven = _prove(call, one, seconds)
+        one = now
+    _tell(call, one, hint)
     if not proven:
-        raise exits.ended(exits.FAILED, "not-proven", _unproven(one, call.args.wait_seconds))
+        raise exits.ended(exits.FAILED, "not-proven", _unproven(one, seconds))
     return exits.WAITS if one.get("approval") else exits.DONE
 
 
-def _tell(call: Call, one: Document, dry: bool) -> None:
+def _tell(call: Call, one: Document, hint: str) -> None:
+    if call.show(one):
+        return
     more: showing.Facts = ()
+    dry = bool(one.get("dry_run"))
     if dry:
         call.screen.line(showing.DRY_RUN)
         if one["state"] != "released":
-            more = views.blast(call.console.get(f"{_path(one['id'])}/preview"), call.clock)
+            more = views.blast(call.console.get(f"{switch_path(one['id'])}/preview"), call.clock)
     showing.switch(call, one, more)
     if one.get("notice"):
         call.screen.line(Part(f"⚠ {one['notice']}", "warn"))
@@ -131,16 +153,18 @@ def _tell(call: Call, one: Document, dry: bool) -> None:
         showing.waits(call, one["approval"])
     if one.get("review"):
         showing.review(call, one["review"])
+    if hint and not dry:
+        call.screen.line(Part(hint, "quiet"))
 
 
-def _prove(call: Call, one: Document) -> tuple[Document, bool]:
+def _prove(call: Call, one: Document, seconds: float) -> tuple[Document, bool]:
     """Until every instance says that it applies it; the switch as it stands then, and whether
     they do."""
-    wanted, until = one["version"], time.monotonic() + call.args.wait_seconds
+    wanted, until = one["version"], time.monotonic() + seconds
     more: Document = {name: one[name] for name in _BESIDE if name in one}
     with call.screen.progress() as progress:
-        for now in call.following(f"{_path(one['id'])}/", 0.5):
-            found = now.get("effect") or {"version": 0, "applied": 0, "instances": 0}
+        for now in call.following(f"{switch_path(one['id'])}/", 0.5, until):
+            found = now["effect"] or {"version": 0, "applied": 0, "instances": 0}
             of = f"{found['applied']} of {found['instances']} instances apply it"
             progress.tell(one["id"], found["applied"], found["instances"], of)
             reached = found["version"] >= wanted and 0 < found["instances"] <= found["applied"]
@@ -166,10 +190,6 @@ def _until(text: str | None, call: Call) -> str | None:
     return f"{moment_of(text, call.console.now):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _path(name: str) -> str:
-    return f"/switches{place(*name.split(':', 1))}"
-
-
 def _one(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("switch", type=switch, metavar="SWITCH")
 
@@ -191,6 +211,7 @@ def _engage(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="duration",
         metavar="DURATION",
+        type=of_type(duration),
         help=f"90s, 30m, 24h, 7d, … up to 30d, or permanent (needs approval); {FOR} if not said",
     )
     when.add_argument(
@@ -200,19 +221,13 @@ def _engage(parser: argparse.ArgumentParser) -> None:
         help="18:00 or 2026-11-23T09:00 here, or RFC 3339",
     )
     parser.add_argument("--on-expiry", choices=ON_EXPIRY, help="what happens then")
-    parser.add_argument(
-        "--break-glass",
-        action="append",
-        metavar="RULE",
-        help="override this safety rule now; again for another. Somebody has to review it",
-    )
-    parser.add_argument("--break-glass-reason", metavar="TEXT", help="why; --reason if not said")
+    break_glass(parser, "override this safety rule now; again for another. It has to be reviewed")
     dry_run(parser)
     parser.add_argument(
         "--wait", action="store_true", help="until every instance says that it applies it"
     )
     parser.add_argument(
-        "--wait-seconds", type=int, default=WAIT_SECONDS, metavar="N", help="at most so long; 60"
+        "--wait-seconds", type=of_type(whole), metavar="N", help=f"at most so long; {WAIT_SECONDS}"
     )
 
 
@@ -222,6 +237,7 @@ def _extend(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="duration",
         metavar="DURATION",
+        type=of_type(duration),
         required=True,
         help="from now, later than it expires already; 30m, 24h, … or permanent (needs approval)",
     )

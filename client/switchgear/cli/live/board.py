@@ -41,7 +41,7 @@ class Board:
         """Read these anew, or all; tell what changed, and the first time what is not normal."""
         for topic in list(self.topics if topics is None else topics):
             try:
-                found = reading.read(self._call.console, topic, self._known.get(topic, {}))
+                found = reading.read(self._call, topic, self._known.get(topic, {}))
             except exits.Ended as end:
                 if end.code != exits.NO_RIGHTS or self.chosen or end.problem.get("status") == 401:
                     raise
@@ -69,8 +69,7 @@ class Board:
         self.topics.remove(topic)
         if not self.topics:
             raise end
-        if not self._call.screen.as_json:
-            self._call.screen.note(f"Without {topic}: {end}")
+        self._call.screen.note(f"Without {topic}: {end}")
 
     def _tell(self, topic: str, said: Cell, at: Any) -> None:
         if not self._call.screen.as_json:

@@ -4,17 +4,21 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from switchgear.cli import exits
-from switchgear.cli.console import Console, Document, place
+from switchgear.cli.call import Call
+from switchgear.cli.commands import showing
+from switchgear.cli.console import Console, Document, place, switch_path
 
 MOST = 5_000
 
 
-def read(console: Console, topic: str, known: Collection[str]) -> list[Document]:
+def read(call: Call, topic: str, known: Collection[str]) -> list[Document]:
     """Those that are to be shown, and what became of those that are known and not among them."""
-    found = _READ[topic](console)
+    found = _READ[topic](call)
     if topic in _ONE:
         here = {str(one["id"]) for one in found}
-        found += [one for name in known if name not in here for one in _one(console, topic, name)]
+        found += [
+            one for name in known if name not in here for one in _one(call.console, topic, name)
+        ]
     return found
 
 
@@ -27,30 +31,32 @@ def _one(console: Console, topic: str, name: str) -> list[Document]:
         return []
 
 
-def _switches(console: Console) -> list[Document]:
-    return [one for state in ("engaged", "ramping") for one in _all(console, "/switches/", state)]
+def _switches(call: Call) -> list[Document]:
+    return [one for state in ("engaged", "ramping") for one in _all(call, "/switches/", state)]
 
 
-def _letters(console: Console) -> list[Document]:
-    streams: list[Document] = console.get("/dlq/")
-    return [*streams, *_all(console, "/dlq/jobs/", "live")]
+def _letters(call: Call) -> list[Document]:
+    return [*call.console.items("/dlq/"), *_all(call, "/dlq/jobs/", "live")]
 
 
-def _all(console: Console, path: str, state: str | None = None) -> list[Document]:
-    found: list[Document] = console.pages(path, {"state": state}, MOST)["results"]
+def _all(call: Call, path: str, state: str | None = None) -> list[Document]:
+    page = call.console.pages(path, {"state": state}, MOST)
+    if page["more"]:
+        showing.cut(call, MOST, f"at {path}; the others are told when they change")
+    found: list[Document] = page["results"]
     return found
 
 
-_READ: Mapping[str, Callable[[Console], list[Any]]] = {
+_READ: Mapping[str, Callable[[Call], list[Any]]] = {
     "switches": _switches,
-    "ramps": lambda console: _all(console, "/ramps/", "live"),
-    "breakers": lambda console: _all(console, "/breakers/"),
+    "ramps": lambda call: _all(call, "/ramps/", "live"),
+    "breakers": lambda call: _all(call, "/breakers/"),
     "dlq": _letters,
-    "slo": lambda console: _all(console, "/slos/"),
-    "degradation": lambda console: [console.get("/degradation")],
+    "slo": lambda call: _all(call, "/slos/"),
+    "degradation": lambda call: [call.console.get("/degradation")],
 }
 _ONE: Mapping[str, Callable[[str], str]] = {
-    "switches": lambda name: f"/switches{place(*name.split(':', 1))}/",
+    "switches": lambda name: f"{switch_path(name)}/",
     "ramps": lambda name: f"/ramps{place(name)}/",
 }
 """Where only a part of all is read: those that are over are asked for one by one."""

@@ -3,6 +3,7 @@ client can do; says how many locks there were, and how the child ended."""
 
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -70,6 +71,8 @@ def code_of(pid, seconds):
 
 def main():
     assert gear.wait_ready(30)
+    if "closed" in sys.argv:
+        gear.close(30)
     locks = list(locks_in(gear, set()))
     held, ended = threading.Event(), threading.Event()
     thread = threading.Thread(target=hold, args=(locks, held, ended), daemon=True)

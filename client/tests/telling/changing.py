@@ -1,0 +1,41 @@
+"""A memory that is given snapshots, and who tells of its changes."""
+
+import json
+from datetime import UTC, datetime
+
+from switchgear.clock import ConsoleClock
+from switchgear.deciding.memory import Memory
+from switchgear.deciding.snapshot import read
+from switchgear.following.announcer import Announcer
+from switchgear.testing import FakeClock
+
+EPOCH = "6b1f6f0c-5a4e-4f9b-9f57-0f6d7c8f2f01"
+
+
+class Told:
+    """A memory that is given snapshots, and an announcer beside it."""
+
+    def __init__(self):
+        self.clock = FakeClock()
+        self.memory = Memory(ConsoleClock(self.clock))
+        self.announcer = Announcer(self.memory)
+        self.version = 0
+
+    def show(self, *rows):
+        self.version += 1
+        document = {"schema": 1, "epoch": EPOCH, "version": self.version, "switches": list(rows)}
+        assert self.memory.accept(read(json.dumps(document).encode()))
+
+    def expiry(self, seconds):
+        return datetime.fromtimestamp(self.clock.wall() + seconds, UTC).isoformat()
+
+
+def row(switch, state="engaged", percent=0, reason="a leak", **more):
+    return {
+        "id": switch,
+        "state": state,
+        "allow_percent": percent,
+        "salt": "s",
+        "reason": reason,
+        **more,
+    }
