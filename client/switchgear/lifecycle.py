@@ -7,24 +7,39 @@ import os
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from switchgear.client import Switchgear
-    from switchgear.following.announcer import Announcer
-    from switchgear.following.courier import Courier
-    from switchgear.following.follower import Follower
+from switchgear.deciding.memory import Memory
+from switchgear.following.announcer import Announcer
+from switchgear.following.courier import Courier
+from switchgear.following.follower import Follower
+from switchgear.settings import Settings
 
 EXIT_SECONDS = 1.0
 """For the last reports of all clients together, when the process ends."""
 
 log = logging.getLogger("switchgear")
 
-newcomers: list[Callable[["Switchgear"], None]] = []
+
+class Client(Protocol):
+    """As much of a client as is seen to here."""
+
+    _announcer: Announcer
+    _courier: Courier
+    _follower: Follower
+    _memory: Memory
+    _settings: Settings
+
+    def _after_fork(self) -> None: ...
+
+    def close(self, seconds: float = ...) -> None: ...
+
+
+newcomers: list[Callable[[Client], None]] = []
 """Are called with each client that is made, before it starts."""
 
-_Ref = weakref.ReferenceType["Switchgear"]
-_open: dict[_Ref, tuple["Courier", "Follower", "Announcer"]] = {}
+_Ref = weakref.ReferenceType[Client]
+_open: dict[_Ref, tuple[Courier, Follower, Announcer]] = {}
 """The clients that are not closed, with what works for them. Each change of it is one step, so it
 takes no lock: a finalizer may come at any moment, in any thread."""
 _closed: dict[_Ref, None] = {}
@@ -34,25 +49,25 @@ _forsaken: list[object] = []
 buffer is to wait for its lock. So nothing of it is ever let go."""
 
 
-def clients() -> list["Switchgear"]:
+def clients() -> list[Client]:
     """Those of this process that are not closed."""
     return [client for ref in list(_open) if (client := ref()) is not None]
 
 
-def everyone() -> list["Switchgear"]:
+def everyone() -> list[Client]:
     """As :func:`clients`, with those that are closed and can still be asked."""
     refs = {**dict(_open), **dict(_closed)}
     return [client for ref in refs if (client := ref()) is not None]
 
 
-def register(client: "Switchgear") -> None:
+def register(client: Client) -> None:
     """See to `client` until it is closed."""
     _open[weakref.ref(client, _collected)] = _workers(client)
     for newcomer in list(newcomers):
         newcomer(client)
 
 
-def forget(client: "Switchgear") -> None:
+def forget(client: Client) -> None:
     """It is closed."""
     _closed[weakref.ref(client, _closed_collected)] = None
     _open.pop(weakref.ref(client), None)
@@ -71,7 +86,7 @@ def _closed_collected(ref: _Ref) -> None:
     _closed.pop(ref, None)
 
 
-def _workers(client: "Switchgear") -> tuple["Courier", "Follower", "Announcer"]:
+def _workers(client: Client) -> tuple[Courier, Follower, Announcer]:
     return client._courier, client._follower, client._announcer
 
 

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from switchgear import lifecycle
-from switchgear.client import Switchgear
 from switchgear.deciding.memory import FORCED_REASON
 from switchgear.deciding.snapshot import switch_id
 from switchgear.wrapping import wrapped
@@ -76,7 +75,7 @@ class _Blocks:
                 self._reasons[switch].remove(reason)
             self._show([switch for switch, _ in held])
 
-    def newcomer(self, client: Switchgear) -> None:
+    def newcomer(self, client: lifecycle.Client) -> None:
         with self._lock:
             for switch, reasons in self._reasons.items():
                 _settle(client, switch, reasons)
@@ -94,7 +93,7 @@ class _Blocks:
         self._lock = threading.Lock()
 
 
-def _settle(client: Switchgear, switch: str, reasons: list[str]) -> None:
+def _settle(client: lifecycle.Client, switch: str, reasons: list[str]) -> None:
     """By the latest block, else by what the client was made with, else by its console."""
     if reasons:
         client._memory.force(switch, reasons[-1])
