@@ -233,8 +233,10 @@ class Courier:
                 "GET", "/api/v1/snapshot", headers, seconds=seconds
             ).expect(200, 304)
         except Failed as failed:
-            self._has_applied = True
+            has_news, self._has_applied = self._has_applied, True
             self._failed(self._acknowledgement, failed)
+            if has_news:  # While this was on its way, and from the console itself.
+                self._acknowledgement.failures = 0
         else:
             # Whoever else answers here has a date, too, but does not know what `*` is.
             if answer.status == 304:

@@ -1,6 +1,7 @@
 """Answers of another shape, outputs that take nothing, and words that are none."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ NOWHERE = Shell("http://127.0.0.1:1")
 def in_shell(console, command):
     environment = {**os.environ, "SWITCHGEAR_URL": console.url, "SWITCHGEAR_TOKEN": TOKEN}
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m switchgear {command}"],
+        ["bash", "-o", "pipefail", "-c", f"{shlex.quote(sys.executable)} -m switchgear {command}"],
         cwd=CLIENT, env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 

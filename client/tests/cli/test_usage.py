@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_without_its_packages_documents_and_version_still_come(console):
 def test_reader_that_has_enough_is_no_error(console):
     many = [{"name": f"slo-{n}", "state": "ok"} for n in range(5_000)]
     console.answer("GET", "/api/v1/slos/", {"next": None, "results": many})
-    command = f"{sys.executable} -m switchgear slo --json | head -1"
+    command = f"{shlex.quote(sys.executable)} -m switchgear slo --json | head -1"
     environment = {**os.environ, "SWITCHGEAR_URL": console.url, "SWITCHGEAR_TOKEN": "sg_a_b"}
 
     ran = subprocess.run(
