@@ -59,16 +59,16 @@ class ConsoleClock:
         ahead = self._ahead
         return self.time.wall() if ahead is None else self.time.monotonic() + ahead
 
-    def heard(self, date: str | None, asked_at: float, answered_at: float) -> None:
-        """Take over a `Date` header of an answer; the two moments are on the monotonic clock.
+    def heard(self, date: str | None, took_seconds: float, ago_seconds: float) -> None:
+        """Take over a `Date` header of an answer that took so long, and came so long ago.
 
         One that can't be read is left aside. An answer that was held says the time at its end.
         """
         theirs = read_date(date)
         if theirs is None:
             return
-        blur = min(answered_at - asked_at, TOLERANCE_SECONDS) / 2
-        ahead = theirs + 0.5 - (answered_at - blur)
+        blur = min(took_seconds, TOLERANCE_SECONDS) / 2
+        ahead = theirs + 0.5 - (self.time.monotonic() - ago_seconds - blur)
         with self._lock:
             if self._ahead is None or abs(ahead - self._ahead) > TOLERANCE_SECONDS + blur:
                 self._ahead = ahead

@@ -168,8 +168,5 @@ class Asker:
         self._etag = (etag, snapshot) if sane and snapshot is not None else None
 
     def _hear_date(self, date: str | None, asked: float, answered: float) -> None:
-        """By the clock that the memory goes by, which may be a test's."""
         if answered - asked <= TELLING_SECONDS:
-            since = time.monotonic() - answered
-            there = self._memory.clock.time.monotonic() - since
-            self._memory.clock.heard(date, there - (answered - asked), there)
+            self._memory.clock.heard(date, answered - asked, time.monotonic() - answered)

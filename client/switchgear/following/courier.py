@@ -266,11 +266,8 @@ class Courier:
             what.failed(failed, told)
 
     def _heard(self, answer: Response) -> None:
-        """Its `Date`, by the clock that the memory goes by, which may be a test's."""
-        clock = self._memory.clock
-        then = clock.time.monotonic() - (time.monotonic() - answer.answered)
-        took = answer.answered - answer.asked
-        clock.heard(answer.headers.get("date"), then - took, then)
+        took, ago = answer.answered - answer.asked, time.monotonic() - answer.answered
+        self._memory.clock.heard(answer.headers.get("date"), took, ago)
 
     def _new_connection(self) -> Connection:
         address = Address.of(self._settings.url or "http://localhost")

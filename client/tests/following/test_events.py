@@ -39,6 +39,7 @@ def test_whatever_comes_nothing_is_raised_and_little_is_held(pieces):
     parser = Parser(most_bytes=10_000)
     for piece in pieces:
         parser.feed(piece)
+    assert parser._held <= 10_000
 
 
 @pytest.mark.parametrize("piece", [b"x" * 100, b"data: " + b"x" * 94, b"data: x\n", b"data:\n"])
