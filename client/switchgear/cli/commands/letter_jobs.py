@@ -37,13 +37,8 @@ def listed(call: Call) -> int:
     found = page["results"]
     if page["more"]:
         showing.cut(call, MOST_LISTED, "jobs; the newest are shown")
-    if call.show(found):
-        return exits.DONE
-    if found:
-        call.screen.table(views.JOB_COLUMNS, [views.job_row(one, call.clock) for one in found])
-    else:
-        call.screen.line("There was no job yet." if call.args.all else "No job is under way.")
-    return exits.DONE
+    empty = "There was no job yet." if call.args.all else "No job is under way."
+    return showing.table(call, found, views.JOB_COLUMNS, views.job_row, empty)
 
 
 def show(call: Call) -> int:

@@ -51,15 +51,8 @@ def show(call: Call) -> int:
     found = call.console.pages(f"{path}/", query, call.args.limit)
     if found["more"]:
         showing.cut(call, call.args.limit, "letters: add --limit, or choose")
-    if call.show(found["results"]):
-        return exits.DONE
-    clock = call.clock
-    if found["results"]:
-        rows = [views.letter_row(one, clock) for one in found["results"]]
-        call.screen.table(views.LETTER_COLUMNS, rows)
-    else:
-        call.screen.line("There is no such letter.")
-    return exits.DONE
+    empty = "There is no such letter."
+    return showing.table(call, found["results"], views.LETTER_COLUMNS, views.letter_row, empty)
 
 
 def groups(call: Call) -> int:
@@ -83,15 +76,8 @@ def archive(call: Call) -> int:
     found = call.console.pages("/dlq/archive/", query, call.args.limit)
     if found["more"]:
         showing.cut(call, call.args.limit, "letters that left: add --limit")
-    if call.show(found["results"]):
-        return exits.DONE
-    clock = call.clock
-    if found["results"]:
-        rows = [views.archive_row(one, clock) for one in found["results"]]
-        call.screen.table(views.ARCHIVE_COLUMNS, rows)
-    else:
-        call.screen.line("Nothing has left through the console.")
-    return exits.DONE
+    empty = "Nothing has left through the console."
+    return showing.table(call, found["results"], views.ARCHIVE_COLUMNS, views.archive_row, empty)
 
 
 def restore(call: Call) -> int:

@@ -38,14 +38,8 @@ def listed(call: Call) -> int:
     found = call.console.pages("/ramps/", query, MOST_LISTED)
     if found["more"]:
         showing.cut(call, MOST_LISTED, "ramps; the newest are shown")
-    if call.show(found["results"]):
-        return exits.DONE
-    if not found["results"]:
-        call.screen.line("No ramp is under way." if not call.args.all else "There was no ramp yet.")
-        return exits.DONE
-    clock = call.clock
-    call.screen.table(views.COLUMNS, [views.row(one, clock) for one in found["results"]])
-    return exits.DONE
+    empty = "No ramp is under way." if not call.args.all else "There was no ramp yet."
+    return showing.table(call, found["results"], views.COLUMNS, views.row, empty)
 
 
 def show(call: Call) -> int:

@@ -1,11 +1,13 @@
-"""One switch in words, for every command that ends with one."""
+"""What many commands end with: one switch in words, and lists."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from switchgear.cli import exits
 from switchgear.cli.call import Call
 from switchgear.cli.console import Document, Query
 from switchgear.cli.views import switches as views
-from switchgear.cli.words import Part, flat
+from switchgear.cli.words import Clock, Part, flat
 
 Facts = Sequence[tuple[str, object]]
 
@@ -28,6 +30,24 @@ def review(call: Call, found: Document) -> None:
     """What somebody else has to sign, as a rule was overridden."""
     head = Part("⚠ Has to be reviewed by somebody else", "warn")
     call.screen.line(head, f" (request {found['id']}): {found['summary']}.")
+
+
+def table(
+    call: Call,
+    found: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    row: Callable[[Mapping[str, Any], Clock], Sequence[object]],
+    empty: str | Part,
+) -> int:
+    """A list: the documents as they are, or a row for each of them; `empty` if there is none."""
+    if call.show(found):
+        return exits.DONE
+    clock = call.clock
+    if found:
+        call.screen.table(columns, [row(one, clock) for one in found])
+    else:
+        call.screen.line(empty)
+    return exits.DONE
 
 
 def whole(call: Call, path: str, query: Query) -> list[Document]:

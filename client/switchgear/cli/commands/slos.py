@@ -29,14 +29,7 @@ def register(commands: Commands) -> None:
 def listed(call: Call) -> int:
     query = {"state": call.args.state, "service": call.args.service}
     found = views.ordered(showing.whole(call, "/slos/", query))
-    if call.show(found):
-        return exits.DONE
-    if not found:
-        call.screen.line("There is no such SLO.")
-        return exits.DONE
-    clock = call.clock
-    call.screen.table(views.COLUMNS, [views.row(one, clock) for one in found])
-    return exits.DONE
+    return showing.table(call, found, views.COLUMNS, views.row, "There is no such SLO.")
 
 
 def show(call: Call) -> int:
@@ -66,14 +59,8 @@ def alerts(call: Call) -> int:
     if any(page["more"] for page in pages):
         showing.cut(call, MOST_ALERTS, "alerts of one state: choose, by --slo or --service")
     found = [one for page in pages for one in page["results"]]
-    if call.show(found):
-        return exits.DONE
-    if not found:
-        call.screen.line(Part("✔ No alert is open." if not args.state else "None.", "good"))
-        return exits.DONE
-    clock = call.clock
-    call.screen.table(views.ALERT_COLUMNS, [views.alert_row(one, clock) for one in found])
-    return exits.DONE
+    empty = Part("✔ No alert is open." if not args.state else "None.", "good")
+    return showing.table(call, found, views.ALERT_COLUMNS, views.alert_row, empty)
 
 
 def acknowledge(call: Call) -> int:
