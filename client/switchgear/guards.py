@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from switchgear.deciding.evaluate import Decision
 from switchgear.finding import finder
+from switchgear.refusals import Refused
 from switchgear.wrapping import is_coroutine_function, wrapped
 
 Keys = str | Iterable[str] | None | Callable[..., str | Iterable[str] | None]
@@ -24,7 +25,7 @@ NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then
 _NOTHING = nullcontext()
 
 
-class SwitchEngaged(Exception):
+class SwitchEngaged(Refused):
     """A switch stops this call: `switch` says which one, and `reason` why.
 
     `switch` is None where a guard blocks because nothing is known. To try again is no use before

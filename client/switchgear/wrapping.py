@@ -9,6 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
+Make = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Gives what is called in the place of a function."""
+
 Around = Callable[[tuple[Any, ...], Mapping[str, Any]], AbstractContextManager[object]]
 """Gives, for the arguments of a call, what is entered before its body runs and left after it."""
 
@@ -32,6 +35,24 @@ def wrapped(function: F, around: Around) -> F:
     else:
         made = _function(given, around)
     return cast(F, made)
+
+
+def by_kind(function: F, *, plain: Make, coroutine: Make, stream: Around | None, what: str) -> F:
+    """What `plain` or `coroutine` makes of `function`, by its kind, under its name and with its
+    signature. A generator has `stream` around its body; without one it can't be decorated with
+    `what`. Raises :class:`TypeError` for that, and for what is no function."""
+    given: Any = function
+    if isinstance(given, classmethod | staticmethod):
+        inner = by_kind(given.__func__, plain=plain, coroutine=coroutine, stream=stream, what=what)
+        return cast(F, type(given)(inner))
+    if isinstance(given, type) or not callable(given):
+        raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
+    if _is(inspect.isgeneratorfunction, given) or _is(inspect.isasyncgenfunction, given):
+        if stream is None:
+            raise TypeError(f"{what} can't be put around a generator, which gives as it goes")
+        return wrapped(function, stream)
+    make = coroutine if is_coroutine_function(given) else plain
+    return cast(F, functools.wraps(given)(make(given)))
 
 
 def is_coroutine_function(function: object) -> bool:

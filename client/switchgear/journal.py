@@ -1,0 +1,84 @@
+"""What happened to calls and breakers, by name: to the log, and to whoever wants to know.
+
+The names are those that operators look for: `circuit_breaker_opened`, `circuit_breaker_half_open`,
+`circuit_breaker_closed`, `circuit_breaker_would_open`, `call_retried`, `call_rejected`,
+`call_fallback`, `llm_call_fallback`, `retry_budget_exhausted`, `bulkhead_full`,
+`failure_persistent`, `failure_catastrophic`, and those of steps.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+LEVELS: Mapping[str, int] = MappingProxyType(
+    {
+        "circuit_breaker_opened": logging.WARNING,
+        "circuit_breaker_half_open": logging.INFO,
+        "circuit_breaker_closed": logging.INFO,
+        "circuit_breaker_would_open": logging.WARNING,
+        "call_retried": logging.DEBUG,
+        "call_rejected": logging.DEBUG,
+        "call_fallback": logging.DEBUG,
+        "llm_call_fallback": logging.INFO,
+        "retry_budget_exhausted": logging.WARNING,
+        "bulkhead_full": logging.DEBUG,
+        "failure_persistent": logging.ERROR,
+        "failure_catastrophic": logging.CRITICAL,
+        "job_completed": logging.INFO,
+        "job_failed": logging.ERROR,
+        "step_succeeded": logging.DEBUG,
+        "step_failed": logging.WARNING,
+        "step_compensated": logging.INFO,
+        "compensation_failed": logging.ERROR,
+    }
+)
+"""What happens with many calls at once is for hooks, metrics and reports, not for the log."""
+
+log = logging.getLogger("switchgear")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened: `name`, what it is `about` (a dependency, a bulkhead, a job), and
+    what else is known, as plain values."""
+
+    name: str
+    about: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+Hook = Callable[[Entry], object]
+"""Is called in the thread in which it happened, possibly an event loop's: it must not wait. What it
+raises is logged."""
+
+_hooks: tuple[Hook, ...] = ()
+
+
+def add_hook(hook: Hook) -> Callable[[], None]:
+    """Tell `hook` of everything from now on; returns what ends that."""
+    global _hooks
+    _hooks = (*_hooks, hook)
+
+    def remove() -> None:
+        global _hooks
+        _hooks = tuple(each for each in _hooks if each is not hook)
+
+    return remove
+
+
+def note(name: str, about: str, **fields: Any) -> None:
+    """It has happened. Never raises."""
+    level = LEVELS.get(name, logging.INFO)
+    if log.isEnabledFor(level):
+        said = "".join(f" {key}={value!s:.300}" for key, value in fields.items())
+        extra = {"event": name, "about": about, **{f"sg_{key}": fields[key] for key in fields}}
+        log.log(level, "%s about=%s%s", name, about, said, extra=extra)
+    if _hooks:
+        entry = Entry(name, about, fields)
+        for hook in _hooks:
+            try:
+                hook(entry)
+            except Exception:  # Somebody else's, and not the caller's business.
+                log.exception("switchgear: a hook failed on %s", name)

@@ -1,0 +1,181 @@
+"""The parameters of each pattern, with the defaults that the console has too. Frozen: who changes
+some gives a pattern new ones, by its `configure`."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+WindowType = Literal["count", "time"]
+Backoff = Literal["exponential", "linear"]
+Tier = Literal["critical", "standard", "optional"]
+
+WINDOW_SIZES: Mapping[WindowType, int] = {"count": 100, "time": 60}
+"""Calls, or seconds."""
+MOST_CALLS, MOST_SECONDS = 1_000_000, 86_400.0
+
+RETRIED: tuple[str | int, ...] = (
+    408, 429, 500, 502, 503, 504, "connection_error", "timeout",
+    "rate_limit_exceeded", "model_overloaded", "context_length_exceeded",
+)  # fmt: skip
+NEVER_RETRIED: tuple[str | int, ...] = (
+    400, 401, 403, 404, "invalid_api_key", "content_policy_violation", "invalid_request_error",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakerParameters:
+    """When a breaker opens, for how long, and how it probes.
+
+    `window_size` is in calls or in seconds, None for the default of its type. `failure_count`,
+    once set, decides alone, and needs no `minimum_calls`; all other conditions do. Raises
+    :class:`ValueError`, naming what can't be.
+    """
+
+    window_type: WindowType = "count"
+    window_size: int | None = None
+    minimum_calls: int = 20
+    failure_rate: float = 0.5
+    failure_count: int | None = None
+    consecutive_failures: int | None = None
+    slow_call_seconds: float | None = None
+    slow_call_rate: float = 1.0
+    open_seconds: float = 30.0
+    open_multiplier: float = 1.5
+    open_max_seconds: float = 300.0
+    open_jitter: float = 0.2
+    half_open_calls: int = 5
+    half_open_concurrent: int = 1
+    half_open_max_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        _one_of("window_type", self.window_type, WINDOW_SIZES)
+        _whole("window_size", self.window_size, 1, 86_400, optional=True)
+        _whole("minimum_calls", self.minimum_calls, 1, MOST_CALLS)
+        _number("failure_rate", self.failure_rate, 0.0001, 1)
+        _whole("failure_count", self.failure_count, 1, MOST_CALLS, optional=True)
+        _whole("consecutive_failures", self.consecutive_failures, 1, MOST_CALLS, optional=True)
+        _number("slow_call_seconds", self.slow_call_seconds, 0.001, MOST_SECONDS, optional=True)
+        _number("slow_call_rate", self.slow_call_rate, 0.0001, 1)
+        _number("open_seconds", self.open_seconds, 0.001, MOST_SECONDS)
+        _number("open_multiplier", self.open_multiplier, 1, 100)
+        _number("open_max_seconds", self.open_max_seconds, 0.001, MOST_SECONDS)
+        _number("open_jitter", self.open_jitter, 0, 1)
+        _whole("half_open_calls", self.half_open_calls, 1, 10_000)
+        _whole("half_open_concurrent", self.half_open_concurrent, 1, 10_000)
+        _number("half_open_max_seconds", self.half_open_max_seconds, 0.001, MOST_SECONDS)
+
+    @property
+    def size(self) -> int:
+        """Of the window: calls or seconds."""
+        return self.window_size or WINDOW_SIZES[self.window_type]
+
+    @property
+    def needed_calls(self) -> int:
+        """Without so many a rate is unknown; no more than a window of calls can hold."""
+        if self.window_type == "count":
+            return min(self.minimum_calls, self.size)
+        return self.minimum_calls
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryParameters:
+    """How often it is tried in all, and how long is waited between: full jitter, U(0, min(cap,
+    base·2ⁿ)), or base·(n+1) with a `linear` backoff, n counting retries from 0.
+
+    `retry_on` and `never` are HTTP statuses and names of errors; `never` wins. A `Retry-After` is
+    honoured up to `retry_after_max_seconds`; beyond it the call fails at once. `budget_rate`
+    retries for each call and `budget_per_second` beside, over 10 s.
+    """
+
+    attempts: int = 3
+    backoff: Backoff = "exponential"
+    base_seconds: float = 0.1
+    cap_seconds: float = 5.0
+    retry_after_max_seconds: float = 30.0
+    budget_rate: float = 0.2
+    budget_per_second: float = 10.0
+    retry_on: tuple[str | int, ...] = RETRIED
+    never: tuple[str | int, ...] = NEVER_RETRIED
+
+    def __post_init__(self) -> None:
+        _whole("attempts", self.attempts, 1, 100)
+        _one_of("backoff", self.backoff, ("exponential", "linear"))
+        _number("base_seconds", self.base_seconds, 0, MOST_SECONDS)
+        _number("cap_seconds", self.cap_seconds, 0, MOST_SECONDS)
+        _number("retry_after_max_seconds", self.retry_after_max_seconds, 0, MOST_SECONDS)
+        _number("budget_rate", self.budget_rate, 0, 10)
+        _number("budget_per_second", self.budget_per_second, 0, 1_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkheadParameters:
+    """How many calls at once, how many wait for a place and for how long at most; of one key, such
+    as a user, at most `per_key_limit` at once."""
+
+    limit: int
+    queue: int = 0
+    queue_seconds: float = 0.0
+    per_key_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        _whole("limit", self.limit, 1, MOST_CALLS)
+        _whole("queue", self.queue, 0, MOST_CALLS)
+        _number("queue_seconds", self.queue_seconds, 0, MOST_SECONDS)
+        _whole("per_key_limit", self.per_key_limit, 1, MOST_CALLS, optional=True)
+
+
+TIERS: Mapping[Tier, BulkheadParameters] = {
+    "critical": BulkheadParameters(limit=5, queue=10, queue_seconds=300),
+    "standard": BulkheadParameters(limit=3, queue=5, queue_seconds=120),
+    "optional": BulkheadParameters(limit=2, queue=3, queue_seconds=60),
+}
+"""Synthesis and quality gates; content analysis; enrichment and caching."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpTimeouts:
+    """Seconds for each part of an HTTP call: to connect, to read, to write, and for a connection of
+    the pool."""
+
+    connect: float = 5.0
+    read: float = 30.0
+    write: float = 5.0
+    pool: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name in ("connect", "read", "write", "pool"):
+            _number(name, getattr(self, name), 0.001, MOST_SECONDS)
+
+    def within(self, seconds: float | None) -> "HttpTimeouts":
+        """The same, but none longer than `seconds`; None leaves them as they are."""
+        if seconds is None:
+            return self
+        most = max(seconds, 0.001)
+        return HttpTimeouts(
+            connect=min(self.connect, most),
+            read=min(self.read, most),
+            write=min(self.write, most),
+            pool=min(self.pool, most),
+        )
+
+
+def _whole(name: str, value: object, least: int, most: int, *, optional: bool = False) -> None:
+    if value is None and optional:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value!r:.50}")
+
+
+def _number(name: str, value: object, least: float, most: float, *, optional: bool = False) -> None:
+    if value is None and optional:
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a number, not {value!r:.50}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be from {least:g} to {most:g}, not {value!r:.50}")
+
+
+def _one_of(name: str, value: object, allowed: object) -> None:
+    if value not in allowed:  # type: ignore[operator]
+        raise ValueError(f"{name} can't be {value!r:.50}")

@@ -1,0 +1,1 @@
+"""All patterns of one dependency, by what the console says."""
