@@ -25,6 +25,7 @@ class Counters:
     rejected: Callable[[], int]
     fallback: Callable[[], int]
     retry: Callable[[], int]
+    _looks: int
 
     def __init__(self) -> None:
         self.after_fork()
@@ -38,6 +39,6 @@ class Counters:
     def after_fork(self) -> None:
         """In a child, count from nought."""
         self._lock = threading.RLock()
-        self._looks: int = 0
+        self._looks = 0
         for name in NAMES:
             setattr(self, name, itertools.count().__next__)
