@@ -3,7 +3,7 @@
 The names are those that operators look for: `circuit_breaker_opened`, `circuit_breaker_half_open`,
 `circuit_breaker_closed`, `circuit_breaker_would_open`, `call_retried`, `call_rejected`,
 `call_fallback`, `llm_call_fallback`, `retry_budget_exhausted`, `bulkhead_full`,
-`failure_persistent`, `failure_catastrophic`, and those of steps.
+`failure_persistent`, `failure_catastrophic`, `dlq_message_added`, and those of steps.
 """
 
 import logging
@@ -26,6 +26,7 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "bulkhead_full": logging.DEBUG,
         "failure_persistent": logging.ERROR,
         "failure_catastrophic": logging.CRITICAL,
+        "dlq_message_added": logging.WARNING,
         "job_completed": logging.INFO,
         "job_failed": logging.ERROR,
         "step_succeeded": logging.DEBUG,

@@ -6,6 +6,7 @@ import time
 import pytest
 import redis
 
+from switchgear import journal
 from switchgear.dlq import Consumer
 from tests.streams import GROUP, URL
 from tests.working import consumer_of, failing, until_it_is
@@ -52,6 +53,20 @@ def test_what_fails_three_times_is_a_dead_letter(stream):
     assert stream.letter[b"dlq_attempts"] == b"3"
     assert stream.letter[b"dlq_original_id"] == entry_id.encode()
     assert (stream.pending, consumer.counts.dead_lettered) == ([], 1)
+
+
+def test_a_dead_letter_is_noted_without_what_the_message_says(stream):
+    noted = []
+    end = journal.add_hook(noted.append)
+    stream.add(order="secret")
+
+    consumer_of(stream, failing).step()
+    end()
+
+    [entry] = noted
+    assert (entry.name, entry.about) == ("dlq_message_added", stream.dead)
+    assert entry.fields["attempts"] == 3
+    assert "secret" not in str(entry)
 
 
 def test_what_succeeds_at_last_is_none(stream):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import redis
+import structlog
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -21,6 +22,9 @@ DATABASE_SECONDS = 1.5
 REDIS_SECONDS = 0.5
 HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
 PROCESSES = ("worker", "beat")
+
+
+log = structlog.get_logger(__name__)
 
 
 class SnapshotStatus(Protocol):
@@ -114,12 +118,14 @@ def ready_data() -> Report:
     """Whether a snapshot can be served from this process."""
     present = snapshot()
     if present is None or present.version is None:
+        log.warning("probe_readiness_failed", checks={"snapshot": "missing"})
         return Report(503, {"status": "not_ready"})
     return Report(200, {"status": "ready"})
 
 
 def _judge(checks: Mapping[str, Any]) -> Report:
     if checks["database"] != HEALTHY:
+        log.warning("probe_readiness_failed", checks=dict(checks))
         return Report(503, {"status": "not_ready", "checks": checks})
     healthy = all(checks[name] == HEALTHY for name in ("redis", *PROCESSES))
     return Report(200, {"status": "ready" if healthy else "degraded", "checks": checks})

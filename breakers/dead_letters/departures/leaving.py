@@ -8,12 +8,14 @@ between leaves intents that anybody can carry out and settle (see `breakers.dead
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from django.db import connection
+import structlog
+from django.db import connection, transaction
 from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
 from breakers.dead_letters.departures.carrying import Outcome, carry_out, delivery_of
 from breakers.dead_letters.departures.declaring import declare
+from breakers.dead_letters.letters import ids
 from breakers.models.dead_letters import (
     POSITION,
     Departure,
@@ -37,6 +39,8 @@ _ADVICE = "Say what was wrong and what has changed since, or give the incident n
 State = Departure.State
 KINDS = ("done", "gone", "refused", "repeated")
 LEFT = (State.DONE, State.RESTORING, State.RESTORED)
+
+log = structlog.get_logger(__name__)
 
 _CAME = """
     UPDATE breakers_departure AS departure
@@ -91,7 +95,20 @@ def settled(
     Departure.objects.filter(pk__in=taken_back).delete()
     _write([*found["done"], *found["gone"]], now)
     _forget(locked, found["done"], found["gone"], now)
+    transaction.on_commit(lambda: _tell_of_retries(locked, found["done"]))
     return found
+
+
+def _tell_of_retries(stream: LetterStream, done: Sequence[Departure]) -> None:
+    for row in done:
+        if row.action == Departure.Action.RETRY:
+            log.info(
+                "dlq_message_reprocessed",
+                stream=str(stream),
+                origin=stream.origin,
+                letter=ids.entry_id(row.position),
+                new_id=row.new_id,
+            )
 
 
 def checked_reason(reason: str) -> str:

@@ -58,6 +58,26 @@ def test_a_retry_puts_the_message_back_and_says_what_it_was(letters):
     assert dead(letters) == []
 
 
+def test_a_retry_is_said_in_the_log_once_it_is_committed(
+    letters, caplog, django_capture_on_commit_callbacks
+):
+    caplog.set_level("INFO")
+    letter = letters.add()
+    declared = declare(letters, letter)
+    outcomes = leaving.carry_out(letters.stream(), declared)
+
+    with django_capture_on_commit_callbacks() as then:
+        settle(letters.stream(), declared, outcomes)
+    before = [one for one in caplog.records if one.name == leaving.__name__]
+    for call in then:
+        call()
+
+    said = [one.msg for one in caplog.records if one.name == leaving.__name__]
+    assert before == []
+    assert [line["event"] for line in said] == ["dlq_message_reprocessed"]
+    assert said[0]["letter"] == letter
+
+
 def test_a_payload_of_any_bytes_and_names_that_come_twice_come_through(letters):
     blob = bytes(range(256)) * 8
     pairs = ["n\xe9".encode("latin-1"), blob, b"tag", b"a", b"tag", b"b", b"", b"", b"dlq_error"]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from switchgear.dlq import exchanges, letters
-from switchgear.dlq.consumer import TRIES, log
+from switchgear.dlq.consumer import TRIES, log, note_dead
 from switchgear.dlq.exchanges import AsyncClient, Exchange, hold_async
 from switchgear.dlq.letters import Fields, Outcome, Result
 from switchgear.dlq.messages import Message
@@ -123,8 +123,7 @@ class AsyncConsumer(Settings):
         buried = await self._insist(lambda: letter.bury_or_save(one_slot=self._one_slot))
         if buried.outcome is Outcome.DEAD:
             self.counts.dead_lettered += 1
-            told = (message.id, message.stream, self.dead_stream, buried.new_id)
-            log.warning("%s of %s is a dead letter: %s %s (%s)", *told, letters.type_of(error))
+            note_dead(message, self.dead_stream, buried.new_id, error, attempts)
         else:
             self.counts.taken += 1
         return True

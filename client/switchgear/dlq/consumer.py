@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
+from switchgear import journal
 from switchgear.dlq import exchanges, letters
 from switchgear.dlq.exchanges import Client, Exchange, hold
 from switchgear.dlq.letters import Fields, Outcome, Result
@@ -130,8 +131,7 @@ class Consumer(Settings):
         buried = self._insist(lambda: letter.bury_or_save(one_slot=self._one_slot))
         if buried.outcome is Outcome.DEAD:
             self.counts.dead_lettered += 1
-            told = (message.id, message.stream, self.dead_stream, buried.new_id)
-            log.warning("%s of %s is a dead letter: %s %s (%s)", *told, letters.type_of(error))
+            note_dead(message, self.dead_stream, buried.new_id, error, attempts)
         else:
             self.counts.taken += 1
         return True
@@ -250,3 +250,17 @@ def dead_letter(
     )
     one_slot = exchanges.share_slot(redis, letter.stream, letter.dead_stream)
     return hold(redis, letter.bury(one_slot=one_slot))
+
+
+def note_dead(
+    message: Message, dead_stream: str, letter: str, error: BaseException, attempts: int
+) -> None:
+    """`message` is the dead letter `letter` of `dead_stream` now; what the error says is in it."""
+    journal.note(
+        "dlq_message_added",
+        dead_stream,
+        letter=letter,
+        message=f"{message.stream} {message.id}",
+        error=letters.type_of(error),
+        attempts=attempts,
+    )
