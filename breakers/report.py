@@ -11,6 +11,7 @@ from breakers.models import Override
 from breakers.services import endings
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import readable
+from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.sections import ReportRow, ReportSection
 
 MOST_ROWS = 50
@@ -21,9 +22,9 @@ LONGEST_REASON = 300
 # A trip is every opening, also of one that only tried again; how long it was open is counted from
 # the first of them to its closing. Of one that never told of closing, its instance's last report
 # ends what is known. Totals are of all dependencies, beyond those that are shown.
-_TRIPS = """
+_TRIPS = f"""
     WITH told AS (
-        SELECT dependency_id, instance, boot, from_state, to_state, at,
+        SELECT dependency_id, instance, boot, from_state, to_state, cause, at,
                min(at) FILTER (WHERE to_state = 'closed') OVER later AS closed_at,
                max(at) OVER later AS last_at
         FROM breakers_transition
@@ -36,7 +37,7 @@ _TRIPS = """
                    WHEN i.reported_at >= %(end)s THEN %(end)s
                END)) - told.at AS lasted
         FROM told LEFT JOIN core_instance i ON i.id = told.instance AND i.boot = told.boot
-        WHERE told.to_state = 'open'
+        WHERE {TRIPPED}
     ), counted AS (
         SELECT d.caller, d.callee, d.criticality, count(*) AS trips,
                count(DISTINCT trips.instance) AS instances, max(trips.lasted) AS longest,
@@ -51,7 +52,7 @@ _TRIPS = """
     FROM counted
     WINDOW by_length AS (ORDER BY longest DESC, caller, callee)
     ORDER BY trips DESC, caller, callee LIMIT %(most)s
-"""
+"""  # noqa: S608
 
 
 def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:

@@ -10,6 +10,7 @@ from breakers.readings.rows import rows
 from breakers.states import troubled
 from breakers.states.standing import by_name
 from breakers.states.troubled import Troubled
+from controlplane.core.instances.openings import TRIPPED
 from controlplane.core.measures import Asked, Reading, count
 
 LATELY = timedelta(minutes=1)
@@ -20,16 +21,16 @@ FURTHEST = timedelta(minutes=5)
 TO_DO = "See whether its callee is there, and what its callers fall back on."
 
 # A breaker upon which a mode is forced has not tripped.
-_OPENED = """
+_OPENED = f"""
     SELECT t.dependency_id, d.caller || '->' || d.callee, count(DISTINCT t.instance)
     FROM breakers_transition t
     JOIN breakers_dependency d ON d.id = t.dependency_id
     LEFT JOIN breakers_breakerstate s ON s.dependency_id = t.dependency_id
         AND s.instance = t.instance AND s.boot = t.boot
-    WHERE t.received_at > %(since)s AND t.at > %(recent)s AND t.to_state = 'open'
+    WHERE t.received_at > %(since)s AND t.at > %(recent)s AND {TRIPPED}
       AND d.removed_at IS NULL AND coalesce(s.mode, 'normal') = 'normal'
     GROUP BY t.dependency_id, d.id
-"""
+"""  # noqa: S608
 
 
 def opened(asked: Asked, now: datetime) -> Iterator[Reading]:

@@ -69,7 +69,12 @@ def minute(about: Dependency, at: datetime = NOW, **counts: Any) -> Minute:
 
 
 def transition(
-    about: Dependency, n: int, path: str, at: datetime, instance: str = "core/a1"
+    about: Dependency,
+    n: int,
+    path: str,
+    at: datetime,
+    instance: str = "core/a1",
+    cause: str = "",
 ) -> Transition:
     """`path` is `closed>open`."""
     before, _, after = path.partition(">")
@@ -82,6 +87,7 @@ def transition(
         to_state=after,
         at=at,
         received_at=at,
+        cause=cause,
     )
 
 

@@ -118,6 +118,14 @@ def test_what_an_operator_forces_has_not_tripped(mode):
     assert look(NOW) == 0
 
 
+def test_what_was_forced_for_a_moment_has_not_tripped():
+    about = dependency()
+    reports("core/a1", "closed")
+    transition(about, 1, "closed>open", NOW, cause="override forced_open")
+
+    assert look(NOW) == 0
+
+
 def test_it_is_over_after_two_clean_minutes_and_told_in_the_thread():
     dependency()
     reports("core/a1", "open")

@@ -166,6 +166,8 @@ def test_the_report_counts_trips_and_how_long_the_longest_was_open():
     transition(about, 9, "closed>open", START + HOUR)
     transition(about, 10, "open>closed", START + HOUR + SECOND)
     transition(about, 1, "closed>open", START - SECOND, instance="core/a2")
+    forced = "override forced_open"
+    transition(about, 2, "closed>open", START + HOUR, instance="core/a2", cause=forced)
 
     section = report.breakers(START, END, NOW)
 

@@ -14,7 +14,6 @@ from controlplane.dataplane.resilience import News
 from controlplane.dataplane.rows import Report
 
 FLUSH_SECONDS = 10.0
-OPEN = "open"
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +37,7 @@ class Book:
         return await self._dependencies.learn(connection, names) if names else {}
 
     async def write(self, connection: Connection, news: News, ids: dict[str, int]) -> list[int]:
-        """Write what is news, within the caller's transaction; returns whose breakers opened.
+        """Write what is news, within the caller's transaction; returns whose breakers tripped.
 
         Dependencies that have lost a breaker are noted in the news.
         """
@@ -46,7 +45,7 @@ class Book:
         news.lost |= await resilience_sql.end_former_boots(connection, news.begun)
         news.lost |= await resilience_sql.end_left_out(connection, news.gone)
         written = await resilience_sql.write_transitions(connection, news.transitions, ids)
-        return [dependency for dependency, reached in written if reached == OPEN]
+        return [dependency for dependency, tripped in written if tripped]
 
     def written(self, news: News, ids: dict[str, int], tripped: Sequence[int]) -> None:
         """The transaction has been committed: now it counts, and may be told."""

@@ -12,6 +12,7 @@ import orjson
 from psycopg import errors
 
 from breakers.names import parts
+from controlplane.core.instances.openings import TRIPPED
 from controlplane.dataplane.database import Connection
 from controlplane.dataplane.report_fields import COUNTERS
 from controlplane.dataplane.resilience import State, Transition
@@ -65,7 +66,7 @@ LEFT_OUT = """
       AND d.caller || '->' || d.callee = gone.name
     RETURNING gone.name
 """
-TRANSITIONS = """
+TRANSITIONS = f"""
     INSERT INTO breakers_transition (dependency_id, boot, n, instance, from_state, to_state, at,
                                      cause, received_at)
     SELECT dependency, boot, n, instance, from_state, to_state, at, cause, received_at
@@ -74,8 +75,8 @@ TRANSITIONS = """
                   to_state text, at timestamptz, cause text, received_at timestamptz)
     ORDER BY dependency, boot, n
     ON CONFLICT (dependency_id, boot, n) DO NOTHING
-    RETURNING dependency_id, to_state
-"""
+    RETURNING dependency_id, {TRIPPED}
+"""  # noqa: S608
 _NAMES = ", ".join(COUNTERS)
 _TYPED = ", ".join(f"{name} bigint" for name in COUNTERS)
 # One number that has become too large must not keep all others from being written.
@@ -159,8 +160,8 @@ async def end_left_out(connection: Connection, gone: Collection[tuple[str, str]]
 
 async def write_transitions(
     connection: Connection, transitions: Iterable[Transition], ids: Ids
-) -> list[tuple[int, str]]:
-    """Append what is not known yet; returns the dependency and the state reached of each."""
+) -> list[tuple[int, bool]]:
+    """Append what is not known yet; returns of each the dependency, and whether it tripped."""
     rows = _rows(transitions, ids)
     if not rows:
         return []

@@ -163,6 +163,16 @@ def test_a_transition_told_in_many_reports_is_kept_once(at_work: Reporting) -> N
     assert Dependency.objects.get().trips_total == 1
 
 
+def test_an_opening_by_an_override_is_kept_and_is_no_trip(at_work: Reporting) -> None:
+    forced = {**OPENED, "cause": "override forced_open"}
+
+    at_work.report(told(breaker(state="open", mode="forced_open", transitions=[forced])))
+    at_work.flushed()
+
+    assert Transition.objects.get().cause == "override forced_open"
+    assert Dependency.objects.get().trips_total == 0
+
+
 def test_transitions_of_an_older_boot_are_kept_and_change_nothing_else(at_work: Reporting) -> None:
     at_work.report(told(breaker()))
     older = told(

@@ -1,0 +1,6 @@
+"""Which openings of a breaker are trips: those that no operator has forced."""
+
+BY_OPERATORS = "override "
+"""How the cause begins of a change that follows from an override, or from its end."""
+TRIPPED = f"(to_state = 'open' AND cause NOT LIKE '{BY_OPERATORS}%%')"
+"""In SQL with parameters, of a row of `breakers_transition`."""
