@@ -12,6 +12,7 @@ from bench import (
     console,
     fanout,
     ground,
+    guarding,
     ingest,
     large,
     letters,
@@ -198,6 +199,11 @@ def client(setting: Setting, table: Table) -> None:
         table.asking(asking.measure(plane, token, setting.rounds, setting.seconds))
 
 
+def patterns(setting: Setting, table: Table) -> None:
+    """What breakers and policies add to a call, beside other libraries. Needs no server."""
+    table.guarding(guarding.measure(setting.rounds))
+
+
 WITH_WRK = {"rows", "many"}
 PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "rows": rows,
@@ -213,4 +219,5 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "judging": judging,
     "letters": dead_letters,
     "client": client,
+    "patterns": patterns,
 }

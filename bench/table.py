@@ -6,6 +6,7 @@ from bench.asking import Asking
 from bench.coldstart import ColdStart
 from bench.delays import Delays
 from bench.fanout import Spread
+from bench.guarding import ALONE, OURS, STACK, Guarding
 from bench.ingest import Ingest
 from bench.large import Sizes
 from bench.letters import COLD_SECONDS, GROUPS_MS, MOST_GROWTH_MIB, Letters
@@ -28,6 +29,9 @@ HISTORY_FACTOR = 1.5
 FASTER = 5.0
 """How many times as fast as the fastest other library."""
 DISTURBED_FACTOR = 1.25
+BREAKER_US, STACK_US, COROUTINE_STACK_US = 1.0, 5.0, 8.0
+"""What is added to a call."""
+TOGETHER_SECONDS = 0.15
 NEAR = 0.9
 """A load process that keeps its core this busy may be the one that is measured."""
 
@@ -189,6 +193,28 @@ class Table:
         self._line("the console hangs, and the client knows", *cells, target=still)
         name = f"{seen.questions:,} questions, more than are kept"
         self._line(name, *(f"{each:.2f}" for each in seen.crowded))
+
+    def guarding(self, seen: Guarding) -> None:
+        """What patterns add to a call that does well; ratios are to ours of the same kind."""
+        self._added("around a function", seen.breakers, ALONE, {ALONE: BREAKER_US})
+        self._added("around a function, all of it", seen.stacks, STACK, {STACK: STACK_US})
+        wanted = {ALONE: BREAKER_US, STACK: COROUTINE_STACK_US}
+        self._added("around a coroutine function", seen.coroutines, STACK, wanted)
+        _head("ten threads through one breaker, 0.1 s each", "s")
+        for name, seconds in seen.together.items():
+            in_time = (f"< {TOGETHER_SECONDS} s", seconds < TOGETHER_SECONDS)
+            target = in_time if name == "switchgear" else None
+            self._line(name, f"{seconds:.2f}", target=target)
+
+    def _added(
+        self, name: str, micros: dict[str, float], ours: str, wanted: dict[str, float]
+    ) -> None:
+        _head(name, "added µs", "ratio")
+        for each, took in micros.items():
+            ratio = "" if each in OURS and each != ours else f"{took / micros[ours]:.1f}"
+            most = wanted.get(each)
+            target = None if most is None else (f"≤ {most:.0f} µs", took <= most)
+            self._line(each, f"{took:.2f}", ratio, target=target)
 
     def _line(self, name: str, *cells: str, target: tuple[str, bool] | None = None) -> None:
         wanted, held = target or ("", True)

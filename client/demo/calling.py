@@ -1,4 +1,4 @@
-"""One service asks another: JSON by HTTP, with a deadline."""
+"""One service asks another: JSON by HTTP, within the time that is left, which goes along."""
 
 import http.client
 import json
@@ -6,22 +6,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from demo.world import HOST
+from switchgear.patterns import deadline
+from switchgear.patterns.propagation import outgoing
+
+LEAST_SECONDS = 0.001
 
 
-class Unreachable(Exception):
+class Unreachable(ConnectionError):
     """No answer, or none that can be read."""
+
+
+class TooLate(Unreachable, TimeoutError):
+    """No answer in time."""
 
 
 def call(
     port: int, path: str, body: Mapping[str, Any], *, seconds: float, method: str = "POST"
 ) -> tuple[int, dict[str, Any]]:
-    """Status and document. Raises :class:`Unreachable`."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=seconds)
+    """Status and document, within `seconds` and what a policy around it leaves. Raises
+    :class:`Unreachable`."""
+    left = deadline.left()
+    most = seconds if left is None else max(min(seconds, left), LEAST_SECONDS)
+    connection = http.client.HTTPConnection(HOST, port, timeout=most)
     try:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **outgoing()}
         connection.request(method, path, json.dumps(body), headers)
         response = connection.getresponse()
         document = json.loads(response.read() or b"{}")
+    except TimeoutError as error:
+        raise TooLate(f"{path}: no answer within {most:.1f} s") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Unreachable(f"{path}: {type(error).__name__}") from error
     finally:

@@ -10,16 +10,20 @@ from typing import Any, Protocol
 import redis
 
 from demo import page, world
-from demo.calling import Unreachable, call
-from demo.faults import Broken, Faults
+from demo.asking import Asking
+from demo.calling import Unreachable
+from demo.faults import Faults
 from demo.serving import Answer, Body, Service, refused, serve
-from switchgear import SwitchEngaged, Switchgear
+from switchgear import Refused, SwitchEngaged, Switchgear
 
-CALL_SECONDS = 4.0
 EVENT_SHARE = 0.1
 GARBLED_SHARE = 0.005
 MOST_EVENTS = 10_000
-PATHS = {world.NL2SQL: ("oracle", "/answer"), world.ONTOLOGY: ("synapse", "/lookup")}
+AWAY: Mapping[str, str] = {
+    world.NL2SQL: "ORACLE_UNAVAILABLE",
+    world.ONTOLOGY: "SYNAPSE_UNAVAILABLE",
+}
+"""What visitors are told when nothing can stand in for who would have to answer."""
 
 log = logging.getLogger("demo")
 
@@ -31,54 +35,55 @@ class Stream(Protocol):
 
 
 class Core:
-    """`ports` are those of the services it calls."""
+    """Answers visitors by what `asking` finds out."""
 
-    def __init__(
-        self, gear: Switchgear, faults: Faults, ports: Mapping[str, int], stream: Stream
-    ) -> None:
+    def __init__(self, gear: Switchgear, faults: Faults, asking: Asking, stream: Stream) -> None:
         self._gear = gear
         self._faults = faults
-        self._ports = ports
+        self._asking = asking
         self._stream = stream
         self._availability = gear.sli("core-availability")
         self._errors = gear.sli("core-error-rate")
         self._quick = gear.sli("core-p95-latency")
         self._bearable = gear.sli("core-p99-latency")
+        self._whole = gear.sli("core-whole-answers")
 
     def ask(self, question: Body) -> Answer:
         """A visitor's question: `{"user", "segment", "intent"}`."""
         intent, user = str(question.get("intent")), str(question.get("user"))
-        if intent not in PATHS:
-            return Answer(400, {"error": f"intent must be one of {', '.join(PATHS)}"})
+        if intent not in AWAY:
+            return Answer(400, {"error": f"intent must be one of {', '.join(AWAY)}"})
         decision = self._gear.check(
             segment=str(question.get("segment")), feature=intent, targeting_key=user
         )
         if not decision:
             return refused(decision)
         try:
-            with (
-                self._availability.measure(),
-                self._errors.measure(),
-                self._quick.measure(within_seconds=3.0),
-                self._bearable.measure(within_seconds=8.0),
-            ):
-                self._faults.strike()
-                found = self._find(intent, question)
+            found = self._measured(intent, question)
         except Unreachable as error:
-            return Answer(502, {"error": str(error)})
+            return Answer(502, {"error": str(error), "code": AWAY[intent]})
+        except SwitchEngaged:
+            raise
+        except Refused as error:
+            return Answer(503, {"error": str(error), "code": AWAY[intent]})
         if random.random() < EVENT_SHARE:  # noqa: S311
             self._tell(question)
         return Answer(200, found)
 
-    def _find(self, intent: str, question: Body) -> dict[str, Any]:
-        service, path = PATHS[intent]
-        status, said = call(self._ports[service], path, question, seconds=CALL_SECONDS)
-        if status == 503 and "switch" in said:
-            # Theirs heard of it sooner. A call that a switch stops is nobody's failure.
-            raise SwitchEngaged(said["switch"], said.get("reason"))
-        if status != 200:
-            raise Broken(f"{service}: {said.get('error', status)}")
-        return said
+    def _measured(self, intent: str, question: Body) -> dict[str, Any]:
+        """The answer, which says so if it is partial. A visitor who is turned away by a breaker has
+        no answer, whoever is to blame: `Refused` is an event for core, unless a switch did it."""
+        with (
+            self._availability.measure(),
+            self._errors.measure(),
+            self._quick.measure(within_seconds=3.0),
+            self._bearable.measure(within_seconds=8.0),
+        ):
+            self._faults.strike()
+            answer = self._asking.ask(intent, question)
+        (self._whole.bad if answer.is_partial else self._whole.good)()
+        label = {"partial": True, "source": answer.source} if answer.is_partial else {}
+        return {**answer.value, **label}
 
     def _tell(self, question: Body) -> None:
         """Now and then somebody writes an amount as people do, and nobody can read it."""
@@ -103,8 +108,10 @@ def main() -> None:
     stream = redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=2)
     with world.join("core") as gear:
         gear.on_change(lambda change: log.info("%s is %s", change.switch, change.after))
-        core = Core(gear, faults, ports, stream)
-        pages = page.Pages(gear, ports, os.environ.get("SWITCHGEAR_URL", ""))
+        asking = Asking(gear, ports)
+        core = Core(gear, faults, asking, stream)
+        policies = tuple(asking.policies.values())
+        pages = page.Pages(gear, ports, os.environ.get("SWITCHGEAR_URL", ""), policies)
         routes = {
             ("POST", "/ask"): core.ask,
             ("GET", "/"): pages.show,

@@ -25,13 +25,15 @@ class Fault:
 
     `errors` is the share of calls that fail, and each takes `delay_ms` longer; with `only` that is
     so for the calls of this experiment alone. `garbled` is the share of events that are written
-    wrongly. `down` closes connections without an answer. It is over after `seconds`.
+    wrongly, `overloaded` that of questions for which oracle's first model has no time. `down`
+    closes connections without an answer. It is over after `seconds`.
     """
 
     errors: float = 0.0
     delay_ms: int = 0
     only: str = ""
     garbled: float = 0.0
+    overloaded: float = 0.0
     down: bool = False
     seconds: float = 600.0
 
@@ -49,8 +51,8 @@ def read(given: Mapping[str, Any]) -> Fault:
         if not _fits(value, known[name]):
             raise WrongFault(f"{name} must be like {asdict(WELL)[name]!r}")
     fault = Fault(**given)
-    if not (0 <= fault.errors <= 1 and 0 <= fault.garbled <= 1):
-        raise WrongFault("errors and garbled are shares from 0 to 1")
+    if not all(0 <= share <= 1 for share in (fault.errors, fault.garbled, fault.overloaded)):
+        raise WrongFault("errors, garbled and overloaded are shares from 0 to 1")
     if not 0 <= fault.delay_ms <= LONGEST_DELAY_MS:
         raise WrongFault(f"delay_ms is from 0 to {LONGEST_DELAY_MS}")
     if not 0 < fault.seconds <= LONGEST_SECONDS:
@@ -95,6 +97,10 @@ class Faults:
     def garbles(self) -> bool:
         """Whether this event is to be written wrongly."""
         return self._chance() < self.present.garbled
+
+    def overloads(self) -> bool:
+        """Whether the first model has no time for this question."""
+        return self._chance() < self.present.overloaded
 
 
 def _fits(value: object, kind: type) -> bool:

@@ -1,23 +1,24 @@
 """Core's own page: how the services are, and buttons that break and mend them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from demo.calling import Unreachable, call
 from demo.serving import Answer, Body
-from switchgear import Switchgear
+from switchgear import Policy, Switchgear
 
 ASK_SECONDS = 2.0
 BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "fail": ("Half of the calls fail", {"errors": 0.5}),
     "slow": ("800 ms slower", {"delay_ms": 800}),
     "down": ("Down", {"down": True}),
+    "overload": ("Its model is overloaded", {"overloaded": 1.0}),
     "garble": ("Write half of the events wrongly", {"garbled": 0.5}),
     "mend": ("Well again", {}),
 }
 """What a button asks of a service, by its value."""
-ONLY = {"garble": "core"}
+ONLY = {"garble": "core", "overload": "oracle"}
 """Buttons that one service alone has a use for."""
 
 _PAGE = """<!doctype html>
@@ -52,12 +53,15 @@ _PAGE = """<!doctype html>
     cursor: pointer }}
   button:hover {{ border-color: currentColor }}
   button[value=mend] {{ color: var(--well) }}
+  ul {{ list-style: none; margin: 0; padding: 0 }}
+  li.ill {{ color: var(--ill) }}
 </style>
 <h1>Three services, and faults for them</h1>
 <p>What they do is to be seen in <a href="{console}">the console</a>. A fault is over after ten
 minutes. Core applies version {version} of the console's switches, {stopped} of them not
 released.</p>
 {rows}
+<section class="{state}"><h2>What core calls</h2><ul>{calls}</ul></section>
 </html>
 """
 _ROW = (
@@ -65,24 +69,43 @@ _ROW = (
     '<form method="post" action="/"><input type="hidden" name="service" value="{name}">{buttons}'
     "</form></section>"
 )
+_CALL = (
+    '<li class="{state}">{name}: {mark}, {good:,} well, {bad:,} failed, {rejected:,} turned away,'
+    " {retries:,} retries, {fallbacks:,} answered by what stood in</li>"
+)
+_MARKS = {
+    "closed": "\N{HEAVY CHECK MARK} closed",
+    "half_open": "\N{WHITE RIGHT-POINTING TRIANGLE} half-open",
+    "open": "\N{HEAVY MULTIPLICATION X} open",
+}
 _BUTTON = '<button name="make" value="{value}">{words}</button>'
 _WELL = "\N{HEAVY CHECK MARK} well"
 
 
 class Pages:
-    """`ports` are those of the services; `console` the address of the console."""
+    """`ports` are those of the services; `console` the address of the console; `policies` those of
+    core's calls."""
 
-    def __init__(self, gear: Switchgear, ports: Mapping[str, int], console: str) -> None:
+    def __init__(
+        self, gear: Switchgear, ports: Mapping[str, int], console: str, policies: Sequence[Policy]
+    ) -> None:
         self._gear = gear
         self._ports = ports
         self._console = console
+        self._policies = policies
 
     def show(self, _: Body) -> Answer:
         status = self._gear.status()
         version = "no" if status.version is None else f"{status.version}"
         rows = "".join(_row(name, _now(port)) for name, port in self._ports.items())
+        all_closed = all(policy.breaker.state == "closed" for policy in self._policies)
         content = _PAGE.format(
-            console=escape(self._console), version=version, stopped=status.stopped, rows=rows
+            console=escape(self._console),
+            version=version,
+            stopped=status.stopped,
+            rows=rows,
+            state="well" if all_closed else "ill",
+            calls="".join(map(_call, self._policies)),
         )
         return Answer(200, content)
 
@@ -107,6 +130,20 @@ def _row(name: str, now: str) -> str:
     )
     state = "well" if now == _WELL else "ill"
     return _ROW.format(name=name, state=state, now=escape(now), buttons=buttons)
+
+
+def _call(policy: Policy) -> str:
+    counted, state = policy.counters.counted(), policy.breaker.state
+    return _CALL.format(
+        state="well" if state == "closed" else "ill",
+        name=escape(policy.name),
+        mark=_MARKS[state],
+        good=counted["success"],
+        bad=counted["failure"] + counted["timeout"],
+        rejected=counted["rejected"],
+        retries=counted["retry"],
+        fallbacks=counted["fallback"],
+    )
 
 
 def _now(port: int) -> str:

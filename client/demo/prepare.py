@@ -1,4 +1,4 @@
-"""Before all else: a token and SLOs for the services. `python -m demo.prepare TOKEN_FILE`.
+"""Before all else: a token, SLOs and policies for the services: `python -m demo.prepare FILE`.
 
 Does what somebody would do who sets up services of their own, by `manage.py`; again and again.
 """

@@ -73,10 +73,12 @@ CHAPTERS: Mapping[str, Chapter] = {
         fault={"down": True},
         seconds=150.0,
         tells=(
-            "oracle is down: what visitors ask of it fails, and core's own SLO burns. Engage"
-            f" feature:{world.NL2SQL}, and they are refused at once instead"
+            "oracle is down: core's breaker opens within a second. Visitors get what they were"
+            " answered before, labelled partial, or are told at once that oracle is away; the"
+            " platform is degraded and core's own SLO burns. A ramp whose gate is the breaker"
+            " core->oracle does not go on meanwhile"
         ),
-        look_at="/slos/core-availability/ and /alerts/",
+        look_at="/breakers/core/oracle/, /slos/core-availability/ and /slos/core-whole-answers/",
     ),
 }
 
@@ -132,7 +134,7 @@ class Player:
             status, said = call(self._ports["core"], "/ask", question, seconds=CALL_SECONDS)
         except Unreachable:
             return False
-        return status == 200 and said.get("retrieval") == "v1"
+        return status == 200 and said.get("retrieval") == "v1" and not said.get("partial")
 
     def _tell(self, chapter: Chapter, fault: Mapping[str, Any]) -> bool:
         """Whether the service heard of it, and said that it is so."""

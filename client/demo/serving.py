@@ -19,6 +19,8 @@ from demo import faults
 from demo.faults import Broken, Faults, WrongFault
 from demo.world import HOST
 from switchgear import Decision, SwitchEngaged
+from switchgear.llm.providers import ProviderUnavailable
+from switchgear.patterns.propagation import incoming
 
 MOST_BYTES = 64 * 1024
 IDLE_SECONDS = 30
@@ -47,7 +49,7 @@ def refused(decision: Decision) -> Answer:
 
 class Service:
     """`routes` are by method and path; a call that raises :class:`Broken` is answered with 500, one
-    that a switch stops with 503."""
+    that a switch stops with 503, one that no provider answers as the console says."""
 
     def __init__(self, routes: Mapping[tuple[str, str], Handler], broken: Faults) -> None:
         self.faults = broken
@@ -71,6 +73,8 @@ class Service:
             return refused(stopped.decision)
         except Broken as error:
             return Answer(500, {"error": str(error)})
+        except ProviderUnavailable as error:
+            return Answer(error.status, {"error": str(error), "code": error.code})
 
     def _told(self) -> Answer:
         return Answer(200, asdict(self.faults.present))
@@ -139,7 +143,11 @@ class _Handling(BaseHTTPRequestHandler):
         if not self._is_ours():
             self._send(Answer(403, {"error": "this is for people on this machine only"}))
             return
-        answer = self.answers.answer(self.command, urlsplit(self.path).path, body)
+        with incoming(self.headers.items()) as asked:
+            if asked.is_over:
+                answer: Answer | None = Answer(504, {"error": "nobody waits for it any more"})
+            else:
+                answer = self.answers.answer(self.command, urlsplit(self.path).path, body)
         if answer is None:
             self.close_connection = True
             return

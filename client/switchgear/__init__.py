@@ -5,6 +5,9 @@
     gear = Switchgear.from_env()
     if gear.allowed(feature="chat", targeting_key=user_id): ...
 
+    @gear.policy("core->oracle")
+    def ask(question: str) -> str: ...
+
 Nothing here raises into a service because the console is slow, wrong or gone. Dead letters of Redis
 streams are in :mod:`switchgear.dlq`, what tests need in :mod:`switchgear.testing`.
 """
@@ -13,10 +16,42 @@ from switchgear.client import Switchgear
 from switchgear.deciding.evaluate import Decision
 from switchgear.following.announcer import Change
 from switchgear.guards import SwitchEngaged
+from switchgear.patterns.answers import Answer
+from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.deadline import Deadline, DeadlineExceeded
+from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters, RetryParameters
+from switchgear.patterns.retry import Retry
+from switchgear.patterns.timeout import Timeout
+from switchgear.policies.policy import Policy
+from switchgear.refusals import BulkheadFull, CircuitOpen, Refused
 from switchgear.status import Status
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 from_env = Switchgear.from_env
 
-__all__ = ["Change", "Decision", "Status", "SwitchEngaged", "Switchgear", "from_env"]
+__all__ = [
+    "Answer",
+    "Breaker",
+    "BreakerParameters",
+    "Bulkhead",
+    "BulkheadFull",
+    "BulkheadParameters",
+    "Change",
+    "CircuitOpen",
+    "Deadline",
+    "DeadlineExceeded",
+    "Decision",
+    "Fallback",
+    "Policy",
+    "Refused",
+    "Retry",
+    "RetryParameters",
+    "Status",
+    "SwitchEngaged",
+    "Switchgear",
+    "Timeout",
+    "from_env",
+]

@@ -7,17 +7,25 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from switchgear import lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.deciding.evaluate import Decision
 from switchgear.deciding.memory import Memory
 from switchgear.following.announcer import Announcer, Callback
+from switchgear.following.configuring import Configurers
 from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk
 from switchgear.following.follower import Follower
 from switchgear.guards import Guard, KeyOf, Keys, Unknown
+from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.parameters import BulkheadParameters, Tier
+from switchgear.policies.arguments import BreakerArguments, PolicyArguments, parted
+from switchgear.policies.policy import Policy
+from switchgear.policies.registry import Registry
+from switchgear.policies.reporting import Reporting
 from switchgear.seed import Query, told
 from switchgear.settings import (
     Settings,
@@ -74,6 +82,8 @@ class Switchgear:
         self._memory = Memory(ConsoleClock(time or SystemTime()), self._settings.forced)
         self._indicators = Indicators()
         self._announcer = Announcer(self._memory)
+        is_real = url is not None or time is None or isinstance(time, SystemTime)
+        self._registry = Registry(self._memory.clock, ends_alone=is_real)
         self._closed = False
         if self._settings.is_plain:
             log.warning("switchgear: the token goes over the network unencrypted: url is http")
@@ -157,6 +167,24 @@ class Switchgear:
             unknown=unknown,
         )
 
+    def policy(self, name: str, **arguments: Unpack[PolicyArguments]) -> Policy:
+        """All patterns around the calls of `name`, such as `core->oracle`, with a guard around them
+        if one is asked for: a decorator and a context manager. What the console says of it goes
+        before the `arguments`, at once and without a restart."""
+        guarded, rest = parted(arguments)
+        guard = self.guard(**guarded) if guarded else None
+        dependency = self._registry.dependency(name)
+        return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
+
+    def breaker(self, name: str, **arguments: Unpack[BreakerArguments]) -> Breaker:
+        """The breaker of `name`, as all policies of that name have it. It follows the console for
+        as long as this client is there."""
+        return self._registry.dependency(name).breaker_of(**arguments)
+
+    def bulkhead(self, name: str, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
+        """The bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
+        return self._registry.dependency(name).bulkhead_of(parameters)
+
     def on_change(self, callback: Callback, *switches: str) -> Callable[[], None]:
         """Call `callback(change)` after each change of these switches, or of any; returns what ends
         that. On a thread of its own, or as a task of the event loop that runs now, for a coroutine
@@ -183,8 +211,6 @@ class Switchgear:
         memory, settings, follower = self._memory, self._settings, self._follower
         snapshot = memory.snapshot
         memory.counted()
-        now = memory.clock.now()
-        lapses = [entry.lapses_at for entry in memory.view.entries.values()]
         return Status(
             service=settings.service,
             instance=settings.instance,
@@ -192,9 +218,10 @@ class Switchgear:
             way=follower.way,
             epoch=None if snapshot is None else snapshot.epoch,
             version=None if snapshot is None else snapshot.version,
+            config_version=self._registry.version(settings.service),
             age_seconds=follower.age_seconds(),
             error=follower.error,
-            stopped=sum(at is None or at > now for at in lapses),
+            stopped=memory.view.stopped(memory.clock.now()),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
             dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,
@@ -208,9 +235,10 @@ class Switchgear:
         self._closed = True
         lifecycle.forget(self)
         until = monotonic() + seconds
-        self._follower.stop()
+        lifecycle.workers(self).stop_hearing()
         self._courier.stop(seconds)
         self._follower.join(until - monotonic())
+        self._configurers.join(until - monotonic())
         self._announcer.stop()
 
     async def aclose(self, seconds: float = 2.0) -> None:
@@ -244,13 +272,19 @@ class Switchgear:
 
     def _wire(self) -> None:
         self._disk = Disk(self._settings)
-        self._courier = Courier(self._settings, self._memory, self._indicators)
-        self._follower = Follower(self._settings, self._memory, self._disk, self._courier)
+        settings, memory, registry = self._settings, self._memory, self._registry
+        reporting = Reporting(registry, memory.clock, settings.service)
+        self._courier = Courier(settings, memory, self._indicators, resilience=reporting)
+        self._follower = Follower(settings, memory, self._disk, self._courier)
+        self._configurers = Configurers(settings, memory.clock, registry, self._courier.hurry)
+        registry.on_caller, registry.on_step = self._configurers.follow, self._courier.hurry
 
     def _start(self) -> None:
         if self._settings.url is not None and not self._closed:
             self._courier.start()
             self._follower.start()
+            for caller in self._registry.callers():
+                self._configurers.follow(caller)
 
     def _after_fork(self) -> None:
         """In a child: go on under a name of our own, with threads, counts and connections of our
@@ -258,6 +292,7 @@ class Switchgear:
         self._memory.after_fork()
         self._indicators.after_fork()
         self._announcer.after_fork()
+        self._registry.after_fork()
         if not self._closed:
             self._settings = self._settings.for_child()
             self._wire()

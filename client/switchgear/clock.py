@@ -46,6 +46,18 @@ def read_date(text: str | None) -> float | None:
         return None
 
 
+def read_retry_after(text: str | None, now: float) -> float | None:
+    """Seconds that a `Retry-After` header asks for, as a number or a date. None if it says nothing
+    that makes sense. `now` is UNIX seconds by the sender's clock."""
+    if text is None or len(text) > 100:
+        return None
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    date = read_date(text)
+    return None if date is None else max(date - now, 0.0)
+
+
 class ConsoleClock:
     """UNIX seconds by the console's clock; by the local one until the console has been heard."""
 

@@ -111,6 +111,11 @@ class Guard:
 
         return wrapped(function, around)
 
+    @property
+    def finds(self) -> bool:
+        """Whether it looks at the arguments of calls."""
+        return bool(self._found)
+
     def __enter__(self) -> Decision:
         return self._enter()
 

@@ -29,10 +29,17 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "dlq_message_added": logging.WARNING,
         "job_completed": logging.INFO,
         "job_failed": logging.ERROR,
+        "job_stuck": logging.WARNING,
+        "job_lost": logging.WARNING,
         "step_succeeded": logging.DEBUG,
         "step_failed": logging.WARNING,
+        "step_reused": logging.DEBUG,
+        "effect_repeated": logging.DEBUG,
+        "checkpoint_saved": logging.DEBUG,
+        "checkpoint_large": logging.WARNING,
         "step_compensated": logging.INFO,
         "compensation_failed": logging.ERROR,
+        "compensation_missing": logging.ERROR,
     }
 )
 """What happens with many calls at once is for hooks, metrics and reports, not for the log."""

@@ -7,12 +7,14 @@ import os
 import time
 import weakref
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from switchgear.deciding.memory import Memory
 from switchgear.following.announcer import Announcer
+from switchgear.following.configuring import Configurers
 from switchgear.following.courier import Courier
 from switchgear.following.follower import Follower
+from switchgear.policies.registry import Registry
 from switchgear.settings import Settings
 
 EXIT_SECONDS = 1.0
@@ -25,9 +27,11 @@ class Client(Protocol):
     """As much of a client as is seen to here."""
 
     _announcer: Announcer
+    _configurers: Configurers
     _courier: Courier
     _follower: Follower
     _memory: Memory
+    _registry: Registry
     _settings: Settings
 
     def _after_fork(self) -> None: ...
@@ -38,8 +42,25 @@ class Client(Protocol):
 newcomers: list[Callable[[Client], None]] = []
 """Are called with each client that is made, before it starts."""
 
+
+class Workers(NamedTuple):
+    """What works for a client, and does not know it."""
+
+    courier: Courier
+    follower: Follower
+    configurers: Configurers
+    registry: Registry
+    announcer: Announcer
+
+    def stop_hearing(self) -> None:
+        """End all but what tells the console; returns at once."""
+        self.follower.stop()
+        self.configurers.stop()
+        self.registry.stop()
+
+
 _Ref = weakref.ReferenceType[Client]
-_open: dict[_Ref, tuple[Courier, Follower, Announcer]] = {}
+_open: dict[_Ref, Workers] = {}
 """The clients that are not closed, with what works for them. Each change of it is one step, so it
 takes no lock: a finalizer may come at any moment, in any thread."""
 _closed: dict[_Ref, None] = {}
@@ -62,7 +83,7 @@ def everyone() -> list[Client]:
 
 def register(client: Client) -> None:
     """See to `client` until it is closed."""
-    _open[weakref.ref(client, _collected)] = _workers(client)
+    _open[weakref.ref(client, _collected)] = workers(client)
     for newcomer in list(newcomers):
         newcomer(client)
 
@@ -75,33 +96,41 @@ def forget(client: Client) -> None:
 
 def _collected(ref: _Ref) -> None:
     """Nobody can ask it any more, and nobody has closed it: its threads are to end."""
-    parts = _open.pop(ref, None)
-    if parts is not None:
-        courier, follower, announcer = parts
-        announcer.abandon()
-        courier.abandon(follower.stop)
+    workers = _open.pop(ref, None)
+    if workers is not None:
+        workers.announcer.abandon()
+        workers.registry.abandon()
+        workers.courier.abandon(workers.stop_hearing)
 
 
 def _closed_collected(ref: _Ref) -> None:
     _closed.pop(ref, None)
 
 
-def _workers(client: Client) -> tuple[Courier, Follower, Announcer]:
-    return client._courier, client._follower, client._announcer
+def workers(client: Client) -> Workers:
+    """Those of the present process."""
+    return Workers(
+        client._courier,
+        client._follower,
+        client._configurers,
+        client._registry,
+        client._announcer,
+    )
 
 
 def _after_fork_in_child() -> None:
     for client in everyone():
-        courier, follower, _ = parents = _workers(client)
+        parents = workers(client)
         _forsaken.append(parents)
         try:
             client._after_fork()
-            courier.forsake()
-            follower.forsake()
+            parents.courier.forsake()
+            parents.follower.forsake()
+            parents.configurers.forsake()
         except Exception:  # Whoever forked must not pay for it, nor the other clients.
             log.exception("switchgear: a client does not go on after a fork")
         if weakref.ref(client) in _open:
-            _open[weakref.ref(client)] = _workers(client)
+            _open[weakref.ref(client)] = workers(client)
 
 
 def _at_exit() -> None:
@@ -109,7 +138,7 @@ def _at_exit() -> None:
     until = time.monotonic() + EXIT_SECONDS
     still_open = clients()
     for client in still_open:
-        client._follower.stop()
+        workers(client).stop_hearing()
         client._courier.finish(EXIT_SECONDS)
     for client in still_open:
         client.close(max(0.0, until - time.monotonic()))

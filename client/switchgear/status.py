@@ -13,7 +13,8 @@ class Status:
 
     `age_seconds`: since the console last confirmed that snapshot, None if it never did here.
     `error`: why the last try failed, None if it did not. `stopped`: how many switches are engaged
-    or ramping now. `unknown` counts the calls of which nothing was known, `dropped` those not
+    or ramping now. `config_version`: that of the policies in force, None if there are none.
+    `unknown` counts the calls of which nothing was known, `dropped` those not
     counted for want of room, `unreported` the reports that failed.
     """
 
@@ -23,6 +24,7 @@ class Status:
     way: Way
     epoch: str | None
     version: int | None
+    config_version: int | None
     age_seconds: float | None
     error: str | None
     stopped: int

@@ -6,14 +6,15 @@ Frameworks look at the kind (FastAPI at generators, Celery at signatures), type 
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
 from typing import Any, TypeVar, cast
 
 Make = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives what is called in the place of a function."""
 
 Around = Callable[[tuple[Any, ...], Mapping[str, Any]], AbstractContextManager[object]]
-"""Gives, for the arguments of a call, what is entered before its body runs and left after it."""
+"""Gives, for the arguments of a call, what is entered before its body runs and left after it. If it
+can be entered by `async with` as well, an asynchronous generator does that."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -97,7 +98,12 @@ def _generator(function: Callable[..., Any], around: Around) -> Callable[..., An
 def _async_generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
     @functools.wraps(function)
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        with around(args, kwargs):
+        async with AsyncExitStack() as stack:
+            entered = around(args, kwargs)
+            if isinstance(entered, AbstractAsyncContextManager):
+                await stack.enter_async_context(entered)
+            else:
+                stack.enter_context(entered)
             inner = function(*args, **kwargs)
             step = inner.__anext__()
             while True:

@@ -4,9 +4,12 @@
         there.engage("feature:chat")
         there.lie = garbage
 
+        there.configure("core->oracle", timeout_ms=500)
+        there.override("core->oracle", "forced_open")
+
 `lie` takes the place of all that is said about the snapshot, `stream_lie` and `held_lie` only of
-the stream and of polls that are held. Each is called with an :class:`Exchange`, for who asks from
-then on; `cut()` ends what goes on.
+the stream and of polls that are held; `report_lie` and `config_lie` are for reports and policies.
+Each is called with an :class:`Exchange`, for who asks from then on; `cut()` ends what goes on.
 """
 
 import contextlib
@@ -19,11 +22,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 TOKEN = "sg_test_0123456789abcdef"
 SNAPSHOT, STREAM, REPORT = "/api/v1/snapshot", "/api/v1/snapshot/stream", "/api/v1/report"
+CONFIG = "/api/v1/config"
 
 
 @dataclass(frozen=True)
@@ -83,16 +88,20 @@ Lie = Callable[[Exchange], None]
 
 @dataclass
 class Console:
-    """What it says: `entries` by switch id, in `version` of `epoch`."""
+    """What it says: `entries` by switch id, in `version` of `epoch`; `dependencies` by name, in
+    `config_version`."""
 
     epoch: str = field(default_factory=lambda: str(uuid.uuid4()))
     version: int = 1
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    dependencies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    config_version: int = 1
     poll_seconds: float = 1
     lie: Lie | None = None
     stream_lie: Lie | None = None
     held_lie: Lie | None = None
     report_lie: Lie | None = None
+    config_lie: Lie | None = None
     dates: bool = True
     ahead_seconds: float = 0.0
     """How far its clock is ahead."""
@@ -115,6 +124,10 @@ class Console:
         return f'"{self.epoch}.{self.version}"'
 
     @property
+    def config_etag(self) -> str:
+        return f'"{self.epoch}.c{self.config_version}"'
+
+    @property
     def reports(self) -> list[dict[str, Any]]:
         """The bodies of the reports so far."""
         return [json.loads(one.body) for one in list(self.asked) if one.path == REPORT]
@@ -125,6 +138,26 @@ class Console:
 
     def release(self, switch: str) -> None:
         self._publish({k: v for k, v in self.entries.items() if k != switch})
+
+    def configure(self, dependency: str, **fields: Any) -> None:
+        """`fields` are the policy's: `timeout_ms`, `breaker`, `override` and so on."""
+        before = self.dependencies.get(dependency, {"override": None})
+        with self.changed:
+            self.dependencies = {**self.dependencies, dependency: {**before, **fields}}
+            self.config_version += 1
+            self.changed.notify_all()
+
+    def override(
+        self, dependency: str, mode: str, *, seconds: float = 3600.0, reason: str = "a test"
+    ) -> None:
+        """It ends by itself after so many seconds of this console's clock."""
+        ends_at = datetime.fromtimestamp(time.time() + self.ahead_seconds + seconds, UTC)
+        said = {"mode": mode, "reason": reason, "expires_at": ends_at.isoformat()}
+        self.configure(dependency, override={**said, "version": self.config_version + 1})
+
+    def lift(self, dependency: str) -> None:
+        """No override any more."""
+        self.configure(dependency, override=None)
 
     def restart(self) -> None:
         """A new epoch, as after a backup was restored."""
@@ -159,6 +192,8 @@ class Console:
             (self.held_lie or self.lie or honest_held)(exchange)
         elif asked.path == SNAPSHOT:
             (self.lie or honest)(exchange)
+        elif asked.path == CONFIG:
+            (self.config_lie or honest_config)(exchange)
         else:
             exchange.reply(404)
 
@@ -236,12 +271,33 @@ def honest_stream(exchange: Exchange) -> None:
     raise Gone
 
 
+def honest_config(exchange: Exchange) -> None:
+    there, cuts = exchange.console, exchange.console.cuts
+    until = time.monotonic() + float(exchange.asked.query.get("wait", "0"))
+    with there.changed:
+        while exchange.asked.headers.get("if-none-match") == there.config_etag:
+            if there.cuts != cuts:
+                raise Gone
+            if time.monotonic() > until:
+                exchange.head(304, etag=there.config_etag)
+                return
+            there.changed.wait(0.1)
+        caller, etag = exchange.asked.query["service"], there.config_etag
+        body = policies(caller, there.config_version, there.dependencies)
+    exchange.reply(200, body, etag=etag, content_type="application/json")
+
+
+def policies(caller: str, version: int, dependencies: dict[str, dict[str, Any]]) -> bytes:
+    own = {name: one for name, one in dependencies.items() if name.startswith(f"{caller}->")}
+    return json.dumps({"service": caller, "version": version, "dependencies": own}).encode()
+
+
 def honest_report(exchange: Exchange) -> None:
     if exchange.asked.headers.get("authorization") != f"Bearer {TOKEN}":
         exchange.reply(401)
         return
     said = {"accepted": True, "duplicate": False, "snapshot_version": exchange.console.version}
-    body = json.dumps({**said, "config_version": 1}).encode()
+    body = json.dumps({**said, "config_version": exchange.console.config_version}).encode()
     exchange.reply(200, body, content_type="application/json")
 
 

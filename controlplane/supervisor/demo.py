@@ -88,6 +88,7 @@ def _welcome(console: str, faults: str) -> str:
         f"  Break a service           {faults}/\n"
         f"  See a budget burn         {console}/slos/oracle-answers/\n"
         f"  Mend dead letters         {console}/dead-letters/ (an amount 12,50 should be 12.50)\n"
+        f"  Take oracle down          {console}/breakers/core/oracle/ opens within a second\n"
         f"  See who calls whom        {console}/breakers/map/\n"
         f"  {_story(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
     )

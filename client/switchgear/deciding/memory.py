@@ -50,6 +50,11 @@ class View:
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
 
+    def stopped(self, now: float) -> int:
+        """How many are engaged or ramping at this moment, in UNIX seconds."""
+        lapses = [entry.lapses_at for entry in self.entries.values()]
+        return sum(at is None or at > now for at in lapses)
+
     @cached_property
     def flows(self) -> Decision:
         """What most calls are told."""

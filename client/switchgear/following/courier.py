@@ -16,14 +16,14 @@ from queue import Empty, SimpleQueue
 
 from switchgear.deciding.memory import Memory
 from switchgear.following import pacing
-from switchgear.following.reports import Reports, of_indicators, of_memory
+from switchgear.following.reports import Reports, Resilience, of_indicators, of_memory
 from switchgear.following.transport import Address, Connection, Failed, Response
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 
 EVERY_SECONDS = 10.0
 GAP_SECONDS = 0.25
-"""Between two acknowledgements, if versions come in quick succession."""
+"""Between two acknowledgements, or reports, if there is much to tell in quick succession."""
 REQUEST_SECONDS = 5.0
 REFUSED_SECONDS = 300.0
 """Until it is tried again what the token may not do."""
@@ -76,14 +76,14 @@ class Courier:
         memory: Memory,
         indicators: Indicators,
         every_seconds: float = EVERY_SECONDS,
+        resilience: Resilience | None = None,
     ) -> None:
         self.unreported = 0
         """Reports that failed."""
         self._settings = settings
         self._memory = memory
-        self._reports = Reports(
-            settings, memory.clock, (of_memory(memory), of_indicators(indicators))
-        )
+        sources = (of_memory(memory), of_indicators(indicators))
+        self._reports = Reports(settings, memory.clock, sources, resilience)
         # Not at once: many may start together, and there is little to tell yet.
         now = time.monotonic()
         first_at = now + every_seconds * random.random()  # noqa: S311
@@ -91,7 +91,8 @@ class Courier:
         self._acknowledgement = Round(
             "acknowledgements", "switches:read", every_seconds, now + every_seconds
         )
-        self._acknowledged_at = -math.inf
+        self._acknowledged_at = self._reported_at = -math.inf
+        self._is_urgent = False
         self._is_streaming = False
         self._has_applied = False
         self._until: float | None = None
@@ -128,6 +129,11 @@ class Courier:
         """The follower has put a version in force that came by the stream."""
         self._has_applied = True
         self._acknowledgement.failures = 0  # The console is there: this came from it.
+        self._wake()
+
+    def hurry(self) -> None:
+        """There is something that the console should hear of at once. From any thread."""
+        self._is_urgent = True
         self._wake()
 
     def finish(self, seconds: float) -> None:
@@ -218,7 +224,12 @@ class Courier:
         return self._acknowledgement.at
 
     def _report_at(self) -> float:
-        return self._report.at if self._settings.reports else math.inf
+        if not self._settings.reports:
+            return math.inf
+        # A console that is away, or busy, is not to be urged.
+        if self._is_urgent and not self._report.failures:
+            return min(self._report.at, self._reported_at + GAP_SECONDS)
+        return self._report.at
 
     def _acknowledge(self, seconds: float) -> None:
         """A plain GET, for what its headers say. `*` is for an answer without the document."""
@@ -245,6 +256,7 @@ class Courier:
 
     def _send_report(self, seconds: float) -> bool:
         headers = {"Content-Type": "application/json"}
+        self._is_urgent, self._reported_at = False, time.monotonic()
         try:
             answer = self._connection.request(
                 *("POST", "/api/v1/report", headers, self._reports.next()),
@@ -258,6 +270,8 @@ class Courier:
             return False
         self._heard(answer)
         self._report.told()
+        if self._reports.accepted():
+            self.hurry()
         return True
 
     def _failed(self, what: Round, failed: Failed) -> None:

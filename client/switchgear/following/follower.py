@@ -15,6 +15,7 @@ from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk
 from switchgear.following.failures import Failed
 from switchgear.following.pacing import Draw, Ladder, after_failure, poll_pause, retry_after
+from switchgear.following.resting import Rest
 from switchgear.settings import Settings
 from switchgear.status import Source, Way
 
@@ -22,9 +23,6 @@ CARRIED_SECONDS = 30.0
 """A stream that lived that long was a good one."""
 FIRST_JITTER_SECONDS = 1.0
 HELD_PAUSE_SECONDS = 0.2
-BUSY_SECONDS, REST_FACTOR, MOST_REST_SECONDS = 0.01, 4, 2.0
-"""Who was busy that long rests so many times longer: the service goes first.
-But news has not to wait for long."""
 WARNING_SECONDS = 30.0
 """Outages that follow each other sooner are one, as far as the log is concerned."""
 
@@ -62,7 +60,7 @@ class Follower:
         self._failures = 0
         self._is_warned = False
         self._warned_at = float("-inf")
-        self._rested_at = 0.0
+        self._rest = Rest()
 
     @property
     def source(self) -> Source:
@@ -184,7 +182,8 @@ class Follower:
             self._disk.keep(self._memory)
         else:
             self._disk.see_to(self._memory)
-        self._rest()
+        if seconds := self._rest.due():
+            self._pause(seconds)
 
     def _stumbled(self, failed: Failed, hint_seconds: float | None) -> None:
         """The present way broke off; the console may well be there."""
@@ -221,13 +220,6 @@ class Follower:
     ) -> None:
         told = retry_after(failed.retry_after, self._memory.clock.now())
         self._pause(after_failure(failures, self._draw, failed.status, told, hint_seconds))
-
-    def _rest(self) -> None:
-        """A console that says too much must not take the processor from the service."""
-        busy = time.thread_time() - self._rested_at
-        if busy > BUSY_SECONDS:
-            self._pause(min(busy * REST_FACTOR, MOST_REST_SECONDS))
-            self._rested_at = time.thread_time()
 
     def _pause(self, seconds: float) -> bool:
         """False if it was cut short because we are stopped."""

@@ -7,7 +7,7 @@ from a whole range, and none is a fixed time after what everybody saw.
 from collections.abc import Callable
 from typing import Literal
 
-from switchgear.clock import read_date
+from switchgear.clock import read_retry_after
 
 Draw = Callable[[], float]
 """Gives a number, uniform in [0, 1), fresh at every call."""
@@ -54,15 +54,9 @@ def after_failure(
 
 
 def retry_after(text: str | None, now: float) -> float | None:
-    """Seconds that a `Retry-After` header asks for, as a number or a date, at most 60. None if it
-    says nothing that makes sense. `now` is UNIX seconds by the sender's clock."""
-    if text is None or len(text) > 100:
-        return None
-    text = text.strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text), MOST_RETRY_AFTER_SECONDS)
-    date = read_date(text)
-    return None if date is None else min(max(date - now, 0.0), MOST_RETRY_AFTER_SECONDS)
+    """What :func:`switchgear.clock.read_retry_after` makes of it, at most 60."""
+    seconds = read_retry_after(text, now)
+    return None if seconds is None else min(seconds, MOST_RETRY_AFTER_SECONDS)
 
 
 def poll_pause(seconds: float, draw: Draw) -> float:

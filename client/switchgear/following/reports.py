@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from switchgear.clock import ConsoleClock
 from switchgear.deciding.memory import Memory
@@ -18,13 +18,30 @@ Source = Callable[[], Mapping[str, Any]]
 a report that is lost costs nothing, and one that comes twice adds nothing."""
 
 
+class Resilience(Protocol):
+    """A source that has to know what was heard."""
+
+    def __call__(self) -> Mapping[str, Any]: ...
+
+    def accepted(self) -> bool:
+        """The console has taken in the latest report; whether there is more to be told."""
+        ...
+
+
 class Reports:
     """The reports of one boot, in order. Times are by the console's clock."""
 
-    def __init__(self, settings: Settings, clock: ConsoleClock, sources: Sequence[Source]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: ConsoleClock,
+        sources: Sequence[Source],
+        resilience: Resilience | None = None,
+    ) -> None:
         self._settings = settings
         self._clock = clock
-        self._sources = sources
+        self._sources: list[Source] = [*sources] if resilience is None else [*sources, resilience]
+        self._resilience = resilience
         self._boot = str(uuid.uuid4())
         self._began = clock.time.monotonic()
         self._seq = 0
@@ -37,13 +54,17 @@ class Reports:
             "service": self._settings.service,
             "instance": self._settings.instance,
             "boot": self._boot,
-            "started_at": _moment(now - uptime),
+            "started_at": moment(now - uptime),
             "seq": self._seq,
-            "sent_at": _moment(now),
+            "sent_at": moment(now),
         }
         for source in self._sources:
             body.update(source())
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def accepted(self) -> bool:
+        """The console has taken in the latest one; whether there is more to be told at once."""
+        return self._resilience is not None and self._resilience.accepted()
 
 
 def of_memory(memory: Memory) -> Source:
@@ -75,7 +96,7 @@ def of_indicators(indicators: Indicators) -> Source:
     return found
 
 
-def _moment(seconds: float) -> str:
+def moment(seconds: float) -> str:
     """In RFC 3339, which ends with the year 9999; a console's clock may be anywhere."""
     seconds = min(max(seconds, 0.0), LATEST)
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

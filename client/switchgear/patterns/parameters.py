@@ -125,14 +125,6 @@ class BulkheadParameters:
         _whole("per_key_limit", self.per_key_limit, 1, MOST_CALLS, optional=True)
 
 
-TIERS: Mapping[Tier, BulkheadParameters] = {
-    "critical": BulkheadParameters(limit=5, queue=10, queue_seconds=300),
-    "standard": BulkheadParameters(limit=3, queue=5, queue_seconds=120),
-    "optional": BulkheadParameters(limit=2, queue=3, queue_seconds=60),
-}
-"""Synthesis and quality gates; content analysis; enrichment and caching."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class HttpTimeouts:
     """Seconds for each part of an HTTP call: to connect, to read, to write, and for a connection of
@@ -179,3 +171,11 @@ def _number(name: str, value: object, least: float, most: float, *, optional: bo
 def _one_of(name: str, value: object, allowed: object) -> None:
     if value not in allowed:  # type: ignore[operator]
         raise ValueError(f"{name} can't be {value!r:.50}")
+
+
+TIERS: Mapping[Tier, BulkheadParameters] = {
+    "critical": BulkheadParameters(limit=5, queue=10, queue_seconds=300),
+    "standard": BulkheadParameters(limit=3, queue=5, queue_seconds=120),
+    "optional": BulkheadParameters(limit=2, queue=3, queue_seconds=60),
+}
+"""Synthesis and quality gates; content analysis; enrichment and caching."""

@@ -1,1 +1,72 @@
-"""Long work in steps: each is done once, and a crash goes on where it was."""
+"""Long work in steps: each is done once, and a crash goes on where it was.
+
+    def charge(context):
+        order = context.input["order"]
+        return context.once("payment", "gateway", f"charge:{order}", lambda: pay(order))
+
+    job = Job("order", (Step(name="charge", run=charge, compensate=refund), …))
+    runner = Runner(SQLiteStore("jobs.db"), [job])
+    runner.run(runner.add("order", {"order": 17}))
+
+What a step does to the outside is written down before and after, so that a worker that dies between
+leaves an intent without an outcome, and none that is done is done again.
+"""
+
+from switchgear.steps.context import Context
+from switchgear.steps.effects import Effect
+from switchgear.steps.errors import (
+    EffectRepeated,
+    JobTaken,
+    LeaseLost,
+    NotApproved,
+    NotKept,
+    Paused,
+    PlanChanged,
+)
+from switchgear.steps.jobs import Job, Step
+from switchgear.steps.records import (
+    ApprovalRecord,
+    ApprovalState,
+    EffectRecord,
+    EffectState,
+    JobRecord,
+    JobStatus,
+    Lease,
+    Progress,
+    StepRecord,
+    StepStatus,
+)
+from switchgear.steps.risks import Estimate, Risk, risk_of
+from switchgear.steps.runner import Runner
+from switchgear.steps.sqlite import SQLiteStore
+from switchgear.steps.store import Store
+
+__all__ = [
+    "ApprovalRecord",
+    "ApprovalState",
+    "Context",
+    "Effect",
+    "EffectRecord",
+    "EffectRepeated",
+    "EffectState",
+    "Estimate",
+    "Job",
+    "JobRecord",
+    "JobStatus",
+    "JobTaken",
+    "Lease",
+    "LeaseLost",
+    "NotApproved",
+    "NotKept",
+    "Paused",
+    "PlanChanged",
+    "Progress",
+    "Risk",
+    "Runner",
+    "SQLiteStore",
+    "Step",
+    "StepRecord",
+    "StepStatus",
+    "Store",
+    "risk_of",
+]

@@ -4,6 +4,7 @@ import json
 import threading
 import uuid
 import weakref
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -12,6 +13,10 @@ from switchgear.client import Switchgear
 from switchgear.clock import SystemTime, Time
 from switchgear.deciding import snapshot
 from switchgear.deciding.snapshot import switch_id
+from switchgear.policies import documents
+from switchgear.policies.documents import Mode
+from switchgear.policies.registry import caller_of
+from switchgear.testing.clock import FakeClock
 
 OnExpiry = Literal["hold", "ramp", "release"]
 
@@ -24,7 +29,8 @@ class Console:
     :class:`FakeClock`; the machine's by default.
 
     Nothing happens by itself but what clients do: an engagement whose `on_expiry` is `release` ends
-    for them five seconds after its expiry, every other one goes on until this console is told.
+    for them five seconds after its expiry, every other one goes on until this console is told. What
+    is forced on a breaker ends at its expiry.
     """
 
     def __init__(self, time: Time | None = None) -> None:
@@ -32,8 +38,12 @@ class Console:
         self._epoch = str(uuid.uuid4())
         self._version = 0
         self._rows: dict[str, dict[str, Any]] = {}
+        self._policies: dict[str, dict[str, Any]] = {}
+        self._config_version = 0
         self._clients: weakref.WeakSet[Switchgear] = weakref.WeakSet()
         self._lock = threading.Lock()
+        if isinstance(self.time, FakeClock):
+            self.time.watchers.add(self)
 
     def client(self, **arguments: Any) -> Switchgear:
         """A client of this console, by the `arguments` of :class:`Switchgear` but `url` and
@@ -42,6 +52,7 @@ class Console:
         with self._lock:
             self._clients.add(client)
             self._tell(client)
+            self._tell_policies(client)
         return client
 
     def engage(
@@ -78,10 +89,63 @@ class Console:
             if self._rows.pop(switch_id(switch), None) is not None:
                 self._tell_all()
 
+    def configure(self, dependency: str, policy: Mapping[str, Any] | None) -> None:
+        """What the console says of `core->oracle`, as its document has it: `timeout_ms`, `breaker`,
+        `retry`, `bulkhead` and so on; None for nothing. What is forced stays. Raises
+        :class:`ValueError` for what can't be."""
+        before = self._policies.get(dependency, {})
+        self._say(dependency, {**(policy or {}), "override": before.get("override")})
+
+    def force(
+        self,
+        dependency: str,
+        mode: Mode,
+        *,
+        reason: str = "forced in a test",
+        expires_in: timedelta | float = DAY,
+    ) -> None:
+        """Force the breakers of a dependency into a mode until it expires, or :meth:`unforce`."""
+        self._override(dependency, mode, reason, expires_in)
+
+    def unforce(self, dependency: str) -> None:
+        """Its breakers begin anew, closed."""
+        self._say(dependency, {**self._policies.get(dependency, {}), "override": None})
+
+    def reset(self, dependency: str) -> None:
+        """Let its breakers begin anew, closed, without forcing anything."""
+        self._override(dependency, "reset", "reset in a test", DAY)
+
+    def time_passed(self) -> None:
+        """By the clock, which stands still else."""
+        for client in list(self._clients):
+            client._registry.expire()
+
     @property
     def version(self) -> int:
         """Of the snapshot in force; it grows by one with each change."""
         return self._version
+
+    def _override(
+        self, dependency: str, mode: str, reason: str, expires_in: timedelta | float
+    ) -> None:
+        if not isinstance(expires_in, timedelta):
+            expires_in = timedelta(seconds=expires_in)
+        override = {"mode": mode, "reason": reason, "expires_at": self._moment(expires_in)}
+        version = self._config_version + 1
+        before = self._policies.get(dependency, {})
+        self._say(dependency, {**before, "override": {**override, "version": version}})
+
+    def _say(self, dependency: str, policy: dict[str, Any]) -> None:
+        if caller_of(dependency) is None:
+            raise ValueError(f"{dependency!r:.200} is no caller->callee, such as core->oracle")
+        with self._lock:
+            policies = {**self._policies, dependency: policy}
+            told = {"version": self._config_version + 1, "dependencies": {dependency: policy}}
+            if complaints := documents.read(json.dumps(told).encode(), {}).complaints:
+                raise ValueError("; ".join(complaints))
+            self._policies, self._config_version = policies, self._config_version + 1
+            for client in list(self._clients):
+                self._tell_policies(client)
 
     def _row(self, switch: str) -> dict[str, Any]:
         """A copy of what is known of this switch, or the beginning of an episode of it."""
@@ -123,6 +187,16 @@ class Console:
         }
         client._memory.accept(snapshot.read(json.dumps(document).encode()))
         client._follower.confirmed()
+
+    def _tell_policies(self, client: Switchgear) -> None:
+        """Those of each service are a document of its own."""
+        of_caller: dict[str, dict[str, Any]] = {}
+        for name, policy in self._policies.items():
+            of_caller.setdefault(caller_of(name) or "", {})[name] = policy
+        for caller, policies in of_caller.items():
+            if not client._closed:
+                told = {"version": self._config_version, "dependencies": policies}
+                client._registry.accept(caller, self._epoch, json.dumps(told).encode())
 
     def _moment(self, later: timedelta) -> str:
         return (datetime.fromtimestamp(self.time.wall(), UTC) + later).isoformat()

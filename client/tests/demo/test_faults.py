@@ -86,6 +86,7 @@ def test_what_is_asked_for_is_read() -> None:
         {"errors": True},
         {"errors": float("nan")},
         {"garbled": -0.1},
+        {"overloaded": 1.1},
         {"delay_ms": 1e4},
         {"delay_ms": 10_001},
         {"down": 1},

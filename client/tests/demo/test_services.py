@@ -9,12 +9,15 @@ from urllib.parse import urlencode
 
 import pytest
 
+from breakers.policies.configuration import FILES, read
 from demo import world
+from demo.asking import Asking
 from demo.calling import call
 from demo.core import Core
 from demo.faults import Fault, Faults
 from demo.oracle import Oracle
 from demo.page import Pages
+from demo.prepare import CONFIG
 from demo.serving import Service, running
 from demo.synapse import Synapse, UnreadableAmount
 from switchgear import Switchgear
@@ -51,8 +54,10 @@ class World:
             "oracle": self._serve(stack, "oracle", {("POST", "/answer"): oracle.answer}),
             "synapse": self._serve(stack, "synapse", {("POST", "/lookup"): self.synapse.lookup}),
         }
-        core = Core(self.gears["core"], self.faults["core"], self.ports, self.stream)
-        pages = Pages(self.gears["core"], self.ports, "http://console.example/")
+        self.asking = Asking(self.gears["core"], self.ports)
+        core = Core(self.gears["core"], self.faults["core"], self.asking, self.stream)
+        policies = tuple(self.asking.policies.values())
+        pages = Pages(self.gears["core"], self.ports, "http://console.example/", policies)
         routes = {("POST", "/ask"): core.ask, ("GET", "/"): pages.show, ("POST", "/"): pages.change}
         self.ports["core"] = self._serve(stack, "core", routes)
 
@@ -102,12 +107,13 @@ def test_an_engaged_segment_refuses_its_visitors_alone(three: World) -> None:
 def test_a_stopped_experiment_answers_its_members_as_before(three: World) -> None:
     three.console.engage("experiment:rag-v2", reason="The new retrieval fails")
 
-    assert three.ask() == (200, {"sql": "SELECT count(*) FROM cases", "retrieval": "v1"})
+    sql = "SELECT count(*) FROM cases"
+    assert three.ask() == (200, {"sql": sql, "model": "gpt-4o", "retrieval": "v1"})
 
 
 def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: World) -> None:
     with Console().client(service="core") as unaware:
-        core = Core(unaware, Faults(), three.ports, three.stream)
+        core = Core(unaware, Faults(), Asking(unaware, three.ports), three.stream)
         three.console.engage("feature:nl2sql", reason="Wrong totals in the answers")
         with running(Service({("POST", "/ask"): core.ask}, Faults())) as port:
             asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
@@ -124,6 +130,70 @@ def test_a_fault_of_the_experiment_fails_its_members_alone(three: World) -> None
     assert three.ask(user=OTHER)[0] == 200
     assert three.counted("oracle", "oracle-answers") == (1, 2)
     assert three.counted("core", "core-availability") == (1, 2)
+
+
+def test_who_was_answered_before_is_told_the_same_while_oracle_is_down_and_that_it_is_partial(
+    three: World,
+) -> None:
+    _, before = three.ask()
+    three.faults["oracle"].put(Fault(down=True))
+
+    assert three.ask() == (200, {**before, "partial": True, "source": "cache"})
+    assert three.ask(segment="sales")[0] == 502
+    assert three.counted("core", "core-whole-answers") == (1, 2)
+    assert three.asking.policies[world.NL2SQL].counters.counted()["fallback"] == 1
+
+
+def test_an_open_breaker_turns_visitors_away_at_once_and_says_who_is_away(three: World) -> None:
+    three.console.force("core->oracle", "forced_open", expires_in=60)
+
+    status, said = three.ask()
+
+    assert (status, said["code"]) == (503, "ORACLE_UNAVAILABLE")
+    assert three.ask(intent=world.ONTOLOGY)[0] == 200
+    assert three.counted("core", "core-availability") == (1, 2)
+    assert "core-&gt;oracle: \N{HEAVY MULTIPLICATION X} open" in page_of(three.ports["core"])
+    assert "core-&gt;synapse: \N{HEAVY CHECK MARK} closed" in page_of(three.ports["core"])
+
+
+def test_an_outage_opens_the_breaker_by_the_demo_s_own_configuration(three: World) -> None:
+    three.console.configure("core->oracle", configured("core->oracle"))
+    for _ in range(20):
+        assert three.ask(user="u100")[0] == 200
+    three.faults["oracle"].put(Fault(down=True))
+
+    statuses = [three.ask(user=f"u{number:03}")[0] for number in range(8)]
+
+    assert statuses == [502] * 5 + [503] * 3
+    counted = three.asking.policies[world.NL2SQL].counters.counted()
+    assert (counted["failure"], counted["retry"]) == (15, 10)
+
+
+def test_half_failures_of_oracle_do_not_open_it(three: World) -> None:
+    three.console.configure("core->oracle", configured("core->oracle"))
+    for number in range(60):
+        three.faults["oracle"].put(Fault(errors=float(number % 2)))
+        three.ask(user=f"u{number:03}")
+
+    assert three.asking.policies[world.NL2SQL].breaker.state == "closed"
+
+
+def test_an_overloaded_model_is_stood_in_for_by_the_smaller_one(three: World) -> None:
+    three.console.configure("oracle->openai", configured("oracle->openai"))
+    three.faults["oracle"].put(Fault(overloaded=1.0))
+
+    assert {three.ask(user=f"u{number:03}")[1]["model"] for number in range(8)} == {"gpt-4o-mini"}
+    assert three.counted("oracle", "oracle-answers") == (8, 8)
+
+
+def test_a_slow_answer_is_waited_for_as_long_as_the_console_says(three: World) -> None:
+    three.console.configure("core->oracle", {"timeout_ms": 200})
+    three.faults["oracle"].put(Fault(delay_ms=2_000))
+
+    status, said = three.ask()
+
+    assert (status, said["code"]) == (502, "ORACLE_UNAVAILABLE")
+    assert three.asking.policies[world.NL2SQL].counters.counted()["timeout"] == 1
 
 
 def test_a_service_that_is_down_is_core_s_failure(three: World) -> None:
@@ -175,6 +245,12 @@ def test_a_button_breaks_a_service_and_the_page_says_so(three: World) -> None:
 @pytest.mark.parametrize("form", [{"service": "core"}, {"service": "x", "make": "slow"}, {}])
 def test_a_form_without_a_known_button_is_refused(three: World, form: dict[str, str]) -> None:
     assert call_form(three.ports["core"], form) == 400
+
+
+def configured(name: str) -> dict[str, Any]:
+    """What the demo's own files say of a dependency."""
+    texts = {file: (CONFIG / file).read_text() for file in FILES if (CONFIG / file).is_file()}
+    return dict(read(texts).dependencies[name])
 
 
 def call_form(port: int, form: dict[str, str]) -> int:

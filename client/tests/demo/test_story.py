@@ -29,6 +29,7 @@ class Stage:
         self.clock = FakeClock()
         self.faults = {name: Faults(self.clock.monotonic) for name in world.SERVICES}
         self.retrieval = "v2"
+        self.label: dict[str, object] = {}
         self.stopped_after: float | None = None
         self.waited = 0.0
 
@@ -40,7 +41,7 @@ class Stage:
         return False
 
     def answer(self, _: object) -> Answer:
-        return Answer(200, {"retrieval": self.retrieval})
+        return Answer(200, {"retrieval": self.retrieval, **self.label})
 
 
 @pytest.fixture
@@ -90,6 +91,17 @@ def test_a_stopped_experiment_ends_its_chapter(player: Player, stage: Stage) -> 
 
     assert stage.waited == pytest.approx(60.0 + scenario.AFTERWARDS_SECONDS)
     assert stage.faults["oracle"].present == WELL
+
+
+def test_an_answer_of_before_is_no_proof_that_the_experiment_is_stopped(
+    player: Player, stage: Stage
+) -> None:
+    stage.stopped_after = 60.0
+    stage.label = {"partial": True, "source": "cache"}
+
+    player.play(CHAPTERS["experiment"])
+
+    assert stage.waited == pytest.approx(CHAPTERS["experiment"].seconds)
 
 
 def test_an_end_in_the_middle_leaves_no_fault(player: Player, stage: Stage) -> None:

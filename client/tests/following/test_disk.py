@@ -12,7 +12,8 @@ import pytest
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.deciding.memory import Memory
 from switchgear.deciding.snapshot import read
-from switchgear.following.disk import Disk, _checksum
+from switchgear.following.copies import checksum
+from switchgear.following.disk import Disk
 from switchgear.settings import Settings
 from tests.consoles import document, entry
 
@@ -271,7 +272,7 @@ def test_a_sound_checksum_over_something_else_is_damage(folder, caplog, left):
     told = {"format": 1, "epoch": EPOCH, "version": 1, **left}
     keep(folder, knowing(1))
     body = knowing(1).snapshot.document
-    first = json.dumps({**told, "sha256": _checksum(told, body)}).encode()
+    first = json.dumps({**told, "sha256": checksum(told, body)}).encode()
     the_file(folder).write_bytes(first + b"\n" + body)
     assert restored(folder).snapshot is None
     assert "it is damaged" in caplog.text

@@ -4,7 +4,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import assert_type
 
-from switchgear import Decision, Status, SwitchEngaged, Switchgear, from_env
+from switchgear import (
+    Answer,
+    Breaker,
+    BreakerParameters,
+    Bulkhead,
+    Decision,
+    Fallback,
+    Policy,
+    Retry,
+    RetryParameters,
+    Status,
+    SwitchEngaged,
+    Switchgear,
+    Timeout,
+    from_env,
+)
 from switchgear.testing import Console, FakeClock, engaged
 
 gear = Switchgear("https://switchgear.example", "sg_token", service="core")
@@ -126,3 +141,71 @@ console = Console(clock)
 console.engage("feature:chat", reason="a rehearsal", expires_in=60, on_expiry="release")
 console.ramp("feature:chat", 12.5)
 assert_type(console.client(service="core"), Switchgear)
+console.configure("core->oracle", {"timeout_ms": 500})
+console.force("core->oracle", "forced_open", reason="a rehearsal", expires_in=60)
+console.unforce("core->oracle")
+
+policy = gear.policy(
+    "core->oracle",
+    segment="finance",
+    targeting_key=lambda user: user.id,
+    timeout_seconds=1,
+    deadline_seconds=5.5,
+    breaker=BreakerParameters(failure_count=5),
+    retry=RetryParameters(attempts=2),
+    bulkhead="critical",
+    fallback=Fallback("cached", default=None),
+    key=lambda user: user.id,
+    ignore=(KeyError,),
+)
+assert_type(policy, Policy)
+
+
+@policy
+def ask(user: User, question: str) -> list[str]:
+    return [question]
+
+
+@policy
+async def ask_later(user: User, *, question: str) -> int:
+    return len(question)
+
+
+class Client:
+    @policy
+    def method(self, user: User) -> bytes:
+        return b""
+
+    @Policy("core->synapse")
+    @Breaker("b")
+    @Retry()
+    @Timeout(1)
+    async def later(self, user: User) -> float:
+        return 1.5
+
+
+assert_type(ask(User(1, "finance"), question="hello"), list[str])
+assert_type(Client().method(User(1, "finance")), bytes)
+assert_type(policy.run(ask, User(1, "finance"), "hello"), Answer[list[str]])
+assert_type(policy.timeout_seconds, float | None)
+assert_type(gear.breaker("core->oracle", parameters=BreakerParameters()), Breaker)
+assert_type(gear.bulkhead("core->oracle", "optional"), Bulkhead)
+
+
+async def ask_all() -> int:
+    assert_type(await Client().later(User(1, "finance")), float)
+    answered = await policy.arun(ask_later, User(1, "finance"), question="hello")
+    assert_type(answered, Answer[int])
+    async for attempt in policy:
+        async with attempt:
+            assert_type(attempt.number, int)
+    async with policy:
+        return answered.value
+
+
+def blocks() -> None:
+    for attempt in policy:
+        with attempt:
+            assert_type(attempt.number, int)
+    with policy as entered_policy:
+        assert_type(entered_policy, Policy)

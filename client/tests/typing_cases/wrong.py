@@ -1,6 +1,6 @@
 """What a service must not write. Each line marked so is refused, by both type checkers."""
 
-from switchgear import Switchgear
+from switchgear import Policy, Switchgear
 from switchgear.testing import Console, engaged
 
 gear = Switchgear("https://switchgear.example", "sg_token")
@@ -49,3 +49,20 @@ gear.allowed(feature=7)  # refused
 gear.check_allowed(NoQuery())  # refused
 engaged(7)  # refused
 Console().engage("feature:chat", on_expiry="never")  # refused
+
+
+@gear.policy("core->oracle", retry=None)
+def ask(question: str) -> int:
+    return len(question)
+
+
+ask(1)  # refused
+text_of: str = ask("hello")  # refused
+gear.policy()  # refused
+gear.policy("core->oracle", retries=3)  # refused
+gear.policy("core->oracle", timeout_seconds="1 s")  # refused
+gear.policy("core->oracle", bulkhead="gold")  # refused
+gear.policy("core->oracle", unknown="blok")  # refused
+gear.breaker("core->oracle", failure_rate=0.5)  # refused
+Policy("core->oracle", segment="finance")  # refused
+Console().force("core->oracle", "reset")  # refused

@@ -108,7 +108,7 @@ def test_the_welcome_names_the_page_for_faults_in_few_lines(
     app = built(tmp_path, monkeypatch)
 
     lines = [line for line in app.says.splitlines() if line]
-    assert len(lines) == 8
+    assert len(lines) == 9
     assert f"http://127.0.0.1:{app.later[0].environment['DEMO_CORE_PORT']}/" in app.says
 
 

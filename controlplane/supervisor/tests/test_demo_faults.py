@@ -5,6 +5,7 @@ The services are asked as visitors ask them, the console over its API.
 
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from controlplane.supervisor.tests.harness import (
     ROOT,
     Run,
     assert_nothing_left,
+    command_lines,
+    processes_of,
     services,
     start,
     wait_until,
@@ -51,7 +54,7 @@ def console(demo: Run) -> Iterator[httpx.Client]:
     made = subprocess.run(
         [
             *(sys.executable, "manage.py", "token", "create", "watcher"),
-            *("--scopes", "switches:read,switches:write,dlq:read"),
+            *("--scopes", "switches:read,switches:write,dlq:read,breakers:read,slo:read"),
         ],
         cwd=ROOT,
         env={**os.environ, "SWITCHGEAR_DATA_DIR": str(demo.data), **addresses(demo)},
@@ -145,10 +148,11 @@ def test_a_switch_stops_the_services_and_a_fault_burns_a_budget(
     released = {"justification": "The totals are right again", "mode": "immediate"}
     assert console.post("/switches/feature/nl2sql/release", json=released).status_code == 200
     wait_until(lambda: answers(core), 10, demo)
-    fault = {"errors": 1.0, "seconds": 120}
+    fault = {"errors": 0.6, "seconds": 120}
     assert httpx.post(f"{oracle_of(demo, core)}/faults", json=fault, timeout=30).status_code == 200
 
-    assert ask(core)[0] == 500
+    # By users who were never answered: for others stands what they were told before.
+    wait_until(lambda: ask(core, user=f"v{time.monotonic_ns()}")[0] == 500, 30, demo)
     wait_until(lambda: counted(demo, "oracle-answers")[0] > 0, 60, demo)
     good, total = counted(demo, "oracle-answers")
     wait_until(lambda: bad(demo) > total - good + 20, 60, demo)
@@ -157,6 +161,65 @@ def test_a_switch_stops_the_services_and_a_fault_burns_a_budget(
     assert code == 0
     assert seconds < 10
     assert_nothing_left(demo)
+
+
+def process_of(run: Run, service: str) -> int:
+    (line,) = [line for line in command_lines(processes_of(run.data)) if f"demo.{service}" in line]
+    return int(line.split()[0])
+
+
+def test_a_killed_dependency_shows_in_the_console_and_stops_a_ramp(
+    demo: Run, console: httpx.Client
+) -> None:
+    core, oracle = core_of(demo), process_of(demo, "oracle")
+    experiment = "/switches/experiment/rag-v2"
+
+    def breaker() -> dict[str, Any]:
+        rows = console.get("/breakers/").json()["results"]
+        return next(row for row in rows if row["name"] == "core->oracle")
+
+    def ramp() -> dict[str, Any]:
+        found: dict[str, Any] = console.get(f"/ramps/{number}/").json()
+        return found
+
+    wait_until(lambda: breaker()["state"] == "closed", 60, demo)
+    asked = {"reason": "To see a ramp on a breaker", "expires_in": "1h"}
+    assert console.post(f"{experiment}/engage", json=asked).status_code == 200
+    gates = [{"type": "breaker", "dependency": "core->oracle"}]
+    plan = [{"percent": 5, "dwell_seconds": 3600, "gates": gates}, {"percent": 100}]
+    released = {"justification": "To see a ramp on a breaker", "mode": "ramp", "plan": plan}
+    started = console.post(f"{experiment}/release", json=released)
+    assert started.status_code == 202
+    number = started.json()["ramp"]["id"]
+    time.sleep(20)  # Visitors fill the breaker's window, and the cache of core.
+
+    os.kill(oracle, signal.SIGKILL)
+    began = time.monotonic()
+    wait_until(lambda: breaker()["state"] == "open", 10, demo)
+    shown = time.monotonic() - began
+    port = oracle_of(demo, core)
+    wait_until(lambda: is_put(port, {"down": True}), 30, demo)  # It is being started again.
+    wait_until(lambda: console.get("/degradation").json()["level"] == 1, 10, demo)
+
+    assert shown < 1
+    wait_until(lambda: ramp()["compensated_at"] is not None, 20, demo)
+    assert console.get(f"{experiment}/").json()["allow_percent"] == 0
+    wait_until(lambda: counted(demo, "core-whole-answers")[1] > 0, 60, demo)
+    wait_until(lambda: partial_answers(demo) > 20, 60, demo)
+    assert ask(core, user="nobody knows")[0] == 503
+    assert "circuit_breaker_opened about=core->oracle" in demo.output
+
+
+def is_put(service: str, fault: dict[str, Any]) -> bool:
+    try:
+        return httpx.post(f"{service}/faults", json=fault, timeout=30).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def partial_answers(run: Run) -> float:
+    good, total = counted(run, "core-whole-answers")
+    return total - good
 
 
 def bad(run: Run) -> float:

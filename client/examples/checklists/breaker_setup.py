@@ -1,0 +1,79 @@
+"""When breakers are set up: does each open when it must, and only then, and close again gently?
+
+python breaker_setup.py shop:policies
+"""
+
+import re
+import sys
+
+from findings import Item, check
+
+from switchgear import Policy
+
+LEAST_FAILURES = 5
+LEAST_CALLS = 10
+MOST_PROBES = 20
+OPEN_SECONDS = (5.0, 120.0)
+
+
+def _is_insensitive(policy: Policy) -> bool:
+    """Whether a handful of failures, as on any good day, leave it closed."""
+    parameters = policy.breaker.parameters
+    in_a_row = parameters.consecutive_failures
+    if in_a_row is not None and in_a_row < LEAST_FAILURES:
+        return False
+    if parameters.failure_count is not None:
+        return parameters.failure_count >= LEAST_FAILURES
+    return parameters.needed_calls >= LEAST_CALLS
+
+
+def _notices_slowness(policy: Policy) -> bool:
+    slow, timeout = policy.breaker.parameters.slow_call_seconds, policy.timeout_seconds
+    return timeout is not None or slow is not None
+
+
+def _probes_can_end(policy: Policy) -> bool:
+    timeout = policy.timeout_seconds
+    return timeout is None or policy.breaker.parameters.half_open_max_seconds >= timeout
+
+
+ITEMS = (
+    Item(
+        "a name such as caller->callee",
+        "The console could neither show nor force it.",
+        lambda policy: bool(re.fullmatch(r"[a-z0-9-]+->[a-z0-9-]+", policy.name)),
+    ),
+    Item(
+        f"a share of at least {LEAST_CALLS} calls, or at least {LEAST_FAILURES} failures",
+        "It would open at what is usual, and keep a healthy callee away.",
+        _is_insensitive,
+    ),
+    Item(
+        "a timeout, or slow_call_seconds",
+        "A callee that hangs would never be counted as failing.",
+        _notices_slowness,
+    ),
+    Item(
+        "jitter in how long it stays open (open_jitter)",
+        "All instances would probe at the same moment.",
+        lambda policy: policy.breaker.parameters.open_jitter > 0,
+    ),
+    Item(
+        "open for {:g} to {:g} seconds at first".format(*OPEN_SECONDS),
+        "Shorter gives no rest, longer keeps users waiting after it is well.",
+        lambda policy: OPEN_SECONDS[0] <= policy.breaker.parameters.open_seconds <= OPEN_SECONDS[1],
+    ),
+    Item(
+        f"few probes (half_open_calls up to {MOST_PROBES})",
+        "Whoever recovers would be down again at once.",
+        lambda policy: policy.breaker.parameters.half_open_calls <= MOST_PROBES,
+    ),
+    Item(
+        "time for a probe to end (half_open_max_seconds)",
+        "It would open again before a slow probe is answered.",
+        _probes_can_end,
+    ),
+)
+
+if __name__ == "__main__":
+    sys.exit(check(ITEMS))

@@ -1,0 +1,36 @@
+"""What both checklists share: to find a service's policies, and to say what is missing.
+
+python pre_deployment.py MODULE:NAME, where NAME is a list of policies of that module.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from switchgear import Policy
+
+
+@dataclass(frozen=True)
+class Item:
+    """A line of a checklist. `is_met` is asked for each policy; `why` says what happens without."""
+
+    wanted: str
+    why: str
+    is_met: Callable[[Policy], bool]
+
+
+def check(items: Iterable[Item]) -> int:
+    """Print what is missing of the policies that the command line names; the exit code: 0 nothing,
+    1 something, 2 used wrongly."""
+    if len(sys.argv) != 2 or ":" not in sys.argv[1]:
+        print(f"usage: python {sys.argv[0]} MODULE:NAME", file=sys.stderr)
+        return 2
+    module, _, name = sys.argv[1].partition(":")
+    policies: list[Policy] = list(getattr(importlib.import_module(module), name))
+    rows = [(policy, item) for policy in policies for item in items]
+    missing = [(policy, item) for policy, item in rows if not item.is_met(policy)]
+    for policy, item in missing:
+        print(f"MISSING {policy.name}: {item.wanted}. {item.why}")
+    print(f"{len(rows) - len(missing)} of {len(rows)} met, for {len(policies)} dependencies")
+    return 1 if missing or not policies else 0

@@ -1,0 +1,66 @@
+"""Before a service is deployed: may each of its dependencies fail without taking it along?
+
+python pre_deployment.py shop:policies
+"""
+
+import sys
+
+from findings import Item, check
+
+from switchgear import Policy
+
+MOST_ATTEMPTS = 5
+MOST_BUDGET_RATE = 0.5
+
+
+def _tries_fit(policy: Policy) -> bool:
+    """Whether there is time for a second try at all."""
+    deadline, timeout = policy.deadline, policy.timeout_seconds
+    if policy.retry is None or deadline is None or deadline.seconds is None or timeout is None:
+        return True
+    return deadline.seconds > timeout
+
+
+def _has_few_retries(policy: Policy) -> bool:
+    if policy.retry is None:
+        return True
+    parameters = policy.retry.parameters
+    return parameters.attempts <= MOST_ATTEMPTS and parameters.budget_rate <= MOST_BUDGET_RATE
+
+
+ITEMS = (
+    Item(
+        "a time limit for each try (timeout_seconds)",
+        "A callee that hangs would hold the caller for ever.",
+        lambda policy: policy.timeout_seconds is not None,
+    ),
+    Item(
+        "a deadline for the whole call (deadline_seconds)",
+        "Users would wait for all tries and pauses together.",
+        lambda policy: policy.deadline is not None,
+    ),
+    Item("a deadline longer than one try", "No second try would ever begin.", _tries_fit),
+    Item(
+        f"at most {MOST_ATTEMPTS} attempts, and a retry budget of at most {MOST_BUDGET_RATE:.0%}",
+        "Retries would multiply the load on who is failing already.",
+        _has_few_retries,
+    ),
+    Item(
+        "a limit of calls at once (bulkhead)",
+        "One slow dependency would take every thread and connection.",
+        lambda policy: policy.bulkhead is not None,
+    ),
+    Item(
+        "a kill switch around it (feature, segment or experiments)",
+        "Nobody could stop it without a deployment.",
+        lambda policy: policy.guard is not None,
+    ),
+    Item(
+        "a breaker that nobody has forced",
+        "An override that was forgotten protects nothing.",
+        lambda policy: policy.breaker.mode == "normal",
+    ),
+)
+
+if __name__ == "__main__":
+    sys.exit(check(ITEMS))

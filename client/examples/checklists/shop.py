@@ -1,0 +1,22 @@
+"""A service's policies, as its own module has them: complete, as the checklists want it."""
+
+from switchgear import BulkheadParameters, RetryParameters, Switchgear
+
+gear = Switchgear(None, service="shop")  # A service says Switchgear.from_env().
+
+stock = gear.policy(
+    "shop->stock",
+    feature="stock",
+    timeout_seconds=2,
+    deadline_seconds=5,
+    retry=RetryParameters(attempts=3),
+    bulkhead=BulkheadParameters(limit=20, queue=20, queue_seconds=1),
+)
+payments = gear.policy(
+    "shop->payments",
+    feature="payments",
+    timeout_seconds=10,
+    deadline_seconds=10,
+    bulkhead=BulkheadParameters(limit=10),
+)
+policies = [stock, payments]

@@ -1,0 +1,44 @@
+"""A credential has expired: nobody tries again, and somebody is told at once.
+
+No retry mends a 401. It is a persistent failure: once a minute for each dependency it is said as
+`failure_persistent`, to the log and to whoever listens, for people to act on.
+"""
+
+from switchgear import RetryParameters, Switchgear, journal
+from switchgear.failing.classes import classify
+from switchgear.failing.responses import respond
+from switchgear.journal import Entry
+
+
+class Unauthorised(Exception):
+    status_code = 401
+
+
+calls = 0
+
+
+def fetch(case: str) -> str:
+    global calls
+    calls += 1
+    raise Unauthorised("the token expired yesterday")
+
+
+def call_people(entry: Entry) -> None:
+    """A real one opens a ticket, or writes to a channel."""
+    if entry.name == "failure_persistent":
+        print(f"told people: {entry.about}: {entry.fields['error']}")
+
+
+gear = Switchgear(
+    None
+)  # A service says Switchgear.from_env(), and the console may change all this.
+guarded = gear.policy("core->registry", retry=RetryParameters(attempts=3))(fetch)
+journal.add_hook(call_people)
+
+for case in ("C-1", "C-2", "C-3"):
+    try:
+        guarded(case)
+    except Unauthorised as error:
+        response = respond(error, "core->registry")
+        print(f"{case}: {classify(error)}, tried again: {response.retry}")
+print(f"{calls} calls, advice: {response.advice}")

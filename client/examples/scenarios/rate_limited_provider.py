@@ -1,0 +1,57 @@
+"""A provider of language models limits its rate: pauses that grow, then another provider.
+
+It is asked again after the pause that it names. When it goes on refusing, the breaker opens, and
+nobody waits for it any more: the other provider answers at once, until the first one is well.
+"""
+
+from switchgear import BreakerParameters, Fallback, RetryParameters, Switchgear
+from switchgear.patterns.hops import Hop
+
+
+class RateLimited(Exception):
+    """What clients of providers raise: they carry the status and headers of the answer."""
+
+    status_code = 429
+    headers = {"Retry-After": "0"}
+
+
+class Provider:
+    def __init__(self, name: str, refusals: int = 0) -> None:
+        self.name = name
+        self.refusals = refusals
+        self.asked = 0
+
+    def complete(self, prompt: str) -> str:
+        self.asked += 1
+        if self.refusals:
+            self.refusals -= 1
+            raise RateLimited
+        return f"{self.name}: {len(prompt)} letters"
+
+
+first, second = Provider("first", refusals=2), Provider("second")
+gear = Switchgear(
+    None
+)  # A service says Switchgear.from_env(), and the console may change all this.
+policy = gear.policy(
+    "chat->first",
+    deadline_seconds=20,
+    retry=RetryParameters(attempts=3, base_seconds=0.01),
+    breaker=BreakerParameters(failure_count=5),
+    fallback=Fallback("chat", Hop(name="second", call=second.complete)),
+)
+
+
+def ask(prompt: str) -> None:
+    answer = policy.run(first.complete, prompt)
+    counted = policy.counters.counted()
+    print(
+        f"{answer.value!r} by {answer.source}; {first.asked} tries of the first so far,"
+        f" {counted['retry']} of them retries; breaker {policy.breaker.state}"
+    )
+
+
+ask("a short limit")
+first.refusals = 1000
+for number in range(3):
+    ask(f"a long limit, {number}")

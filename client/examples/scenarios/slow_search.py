@@ -1,0 +1,47 @@
+"""A search index is being rebuilt and takes seconds: searches end in time, in places of their own.
+
+Each search has 0.2 s. Four at once at most: the others are turned away at once instead of
+waiting, and answers that need no search are as quick as ever.
+"""
+
+import asyncio
+import time
+from collections import Counter
+
+from switchgear import BulkheadFull, BulkheadParameters, Switchgear
+
+gear = Switchgear(
+    None
+)  # A service says Switchgear.from_env(), and the console may change all this.
+search_policy = gear.policy(
+    "chat->search", timeout_seconds=0.2, bulkhead=BulkheadParameters(limit=4)
+)
+
+
+@search_policy
+async def search(words: str) -> list[str]:
+    await asyncio.sleep(5)  # It is being rebuilt.
+    return [words]
+
+
+async def visit(number: int) -> str:
+    if number % 2:
+        return "answered without a search"
+    try:
+        await search(f"words {number}")
+    except TimeoutError:
+        return "ended after 0.2 s"
+    except BulkheadFull:
+        return "turned away at once"
+    return "answered"
+
+
+async def main() -> None:
+    began = time.monotonic()
+    outcomes = Counter(await asyncio.gather(*map(visit, range(20))))
+    for outcome, count in sorted(outcomes.items()):
+        print(f"{count} {outcome}")
+    print("all within two seconds:", time.monotonic() - began < 2)
+
+
+asyncio.run(main())

@@ -1,0 +1,258 @@
+"""Transports for httpx: every request of a client gets the patterns around it.
+
+    client = httpx.Client(transport=Transport(gear.policy("core->oracle")))
+
+Around each request: kill switch, deadline, retries, breaker, bulkhead, timeouts within what is
+left, and the headers of `propagation`. A breaker counts errors, 5xx, 408 and 429 as failures, when
+the head of the answer has come. Retries are for what may be sent again, see :func:`prepare`; in the
+end the caller gets the last answer as it is. A place in a bulkhead is held until the answer is
+closed, and one try's time is for its body too: give streams a route with more of it.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from typing import cast
+
+import httpx
+
+from switchgear.adapters.requesting import (
+    Admission,
+    Parts,
+    Patterns,
+    is_worth_draining,
+    may_repeat,
+    prepare,
+    timeouts_of,
+)
+from switchgear.patterns.limits import Limit, current
+from switchgear.patterns.propagation import outgoing
+from switchgear.patterns.timeout import CallTimeout, Timeout
+
+__all__ = ["AsyncTransport", "Patterns", "Transport"]
+
+
+class Transport(httpx.BaseTransport):
+    """Puts `parts`, a policy or :class:`Patterns`, around `inner`, by default a new
+    :class:`httpx.HTTPTransport`. Raises what the patterns raise, and httpx's errors."""
+
+    def __init__(
+        self, parts: Parts | None = None, inner: httpx.BaseTransport | None = None
+    ) -> None:
+        self._parts = parts or Patterns()
+        self._inner = inner or httpx.HTTPTransport()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        with ExitStack() as around:
+            if self._parts.guard is not None:
+                around.enter_context(self._parts.guard)
+            if self._parts.deadline is not None:
+                around.enter_context(self._parts.deadline)
+            return self._tried(request)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _tried(self, request: httpx.Request) -> httpx.Response:
+        is_repeatable = prepare(request)
+        retry = self._parts.retry
+        round_ = None if retry is None else retry.begin()
+        if retry is None or round_ is None:
+            return self._once(request)
+        round_.enter()
+        try:
+            while True:
+                try:
+                    response = self._once(request)
+                except Exception as error:
+                    wait = round_.after_error(error) if may_repeat(is_repeatable, error) else None
+                    if wait is None:
+                        raise
+                else:
+                    wait = round_.after_answer(response) if is_repeatable else None
+                    if wait is None:
+                        return response
+                    _drain(response)
+                retry.wait(wait)
+        finally:
+            round_.leave()
+
+    def _once(self, request: httpx.Request) -> httpx.Response:
+        bulkhead = self._parts.bulkhead
+        admitted = Admission(self._parts.breaker)
+        held = ExitStack()
+        try:
+            if bulkhead is not None:
+                held.enter_context(bulkhead.of())
+            response = self._sent(request, held)
+        except BaseException as error:
+            held.close()
+            admitted.failed(error)
+            raise
+        admitted.answered(response.status_code)
+        return response
+
+    def _sent(self, request: httpx.Request, held: ExitStack) -> httpx.Response:
+        with Timeout(self._parts.route_timeout(request.url.path)):
+            limit = _dress(request, self._parts)
+            response = self._inner.handle_request(request)
+        stream = cast(httpx.SyncByteStream, response.stream)
+        response.stream = _Stream(stream, request, limit, held)
+        return response
+
+
+class AsyncTransport(httpx.AsyncBaseTransport):
+    """As :class:`Transport`, for :class:`httpx.AsyncClient`: timeouts cut off."""
+
+    def __init__(
+        self, parts: Parts | None = None, inner: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._parts = parts or Patterns()
+        self._inner = inner or httpx.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        async with AsyncExitStack() as around:
+            if self._parts.guard is not None:
+                await around.enter_async_context(self._parts.guard)
+            if self._parts.deadline is not None:
+                await around.enter_async_context(self._parts.deadline)
+            return await self._tried(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def _tried(self, request: httpx.Request) -> httpx.Response:
+        is_repeatable = prepare(request)
+        retry = self._parts.retry
+        round_ = None if retry is None else retry.begin()
+        if retry is None or round_ is None:
+            return await self._once(request)
+        round_.enter()
+        try:
+            while True:
+                try:
+                    response = await self._once(request)
+                except Exception as error:
+                    wait = round_.after_error(error) if may_repeat(is_repeatable, error) else None
+                    if wait is None:
+                        raise
+                else:
+                    wait = round_.after_answer(response) if is_repeatable else None
+                    if wait is None:
+                        return response
+                    await _adrain(response)
+                await retry.await_(wait)
+        finally:
+            round_.leave()
+
+    async def _once(self, request: httpx.Request) -> httpx.Response:
+        bulkhead = self._parts.bulkhead
+        admitted = Admission(self._parts.breaker)
+        held = AsyncExitStack()
+        try:
+            if bulkhead is not None:
+                await held.enter_async_context(bulkhead.of())
+            response = await self._sent(request, held)
+        except BaseException as error:
+            await held.aclose()
+            admitted.failed(error)
+            raise
+        admitted.answered(response.status_code)
+        return response
+
+    async def _sent(self, request: httpx.Request, held: AsyncExitStack) -> httpx.Response:
+        try:
+            async with Timeout(self._parts.route_timeout(request.url.path)):
+                limit = _dress(request, self._parts)
+                response = await self._inner.handle_async_request(request)
+        except CallTimeout as late:  # Users of httpx look for its own.
+            raise httpx.ReadTimeout(str(late), request=request) from late
+        stream = cast(httpx.AsyncByteStream, response.stream)
+        response.stream = _AsyncStream(stream, request, limit, held)
+        return response
+
+
+class _Stream(httpx.SyncByteStream):
+    """The body of an answer, which is late when the try is."""
+
+    def __init__(
+        self,
+        inner: httpx.SyncByteStream,
+        request: httpx.Request,
+        limit: Limit | None,
+        held: ExitStack,
+    ) -> None:
+        self._inner = inner
+        self._request = request
+        self._limit = limit
+        self._held = held
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._inner:
+            yield chunk
+            if _seconds_left(self._limit) <= 0:
+                raise _late(self._request)
+
+    def close(self) -> None:
+        with self._held:
+            self._inner.close()
+
+
+class _AsyncStream(httpx.AsyncByteStream):
+    def __init__(
+        self,
+        inner: httpx.AsyncByteStream,
+        request: httpx.Request,
+        limit: Limit | None,
+        held: AsyncExitStack,
+    ) -> None:
+        self._inner = inner
+        self._request = request
+        self._limit = limit
+        self._held = held
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            yield chunk
+            if _seconds_left(self._limit) <= 0:
+                raise _late(self._request)
+
+    async def aclose(self) -> None:
+        async with self._held:
+            await self._inner.aclose()
+
+
+def _dress(request: httpx.Request, parts: Parts) -> Limit | None:
+    """Give it what this try may take, and what the other side should know; gives the limit."""
+    timeout = timeouts_of(request, parts.http)
+    request.extensions = {**request.extensions, "timeout": timeout}
+    request.headers.update(outgoing())
+    return current()
+
+
+def _seconds_left(limit: Limit | None) -> float:
+    return 1.0 if limit is None else limit.until - limit.clock()
+
+
+def _late(request: httpx.Request) -> httpx.ReadTimeout:
+    return httpx.ReadTimeout("the answer did not end in time", request=request)
+
+
+def _drain(response: httpx.Response) -> None:
+    """Nobody wants it: let its connection go back to the pool if that costs little."""
+    try:
+        if is_worth_draining(response):
+            response.read()
+    except httpx.TransportError:
+        pass
+    finally:
+        response.close()
+
+
+async def _adrain(response: httpx.Response) -> None:
+    try:
+        if is_worth_draining(response):
+            await response.aread()
+    except httpx.TransportError:
+        pass
+    finally:
+        await response.aclose()

@@ -1,0 +1,173 @@
+"""Metrics of one client for `prometheus_client`: what this process knows of its dependencies.
+
+The console's own are `switchgear_circuit_breaker_state` and so on, of all instances; those of a
+process are called `switchgear_client_…`, so that no sum counts both.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from switchgear import journal
+from switchgear.client import Switchgear
+from switchgear.patterns import forks
+from switchgear.patterns.places import Occupancy
+from switchgear.policies.dependency import Dependency
+from switchgear.policies.registry import MOST_BREAKERS
+
+STATES = {"closed": 0, "open": 1, "half_open": 2}
+PAIR = ("caller", "callee")
+RESULTS = ("success", "failure", "timeout")
+BESIDE = {
+    "slow": "Calls that took longer than they should, of any result.",
+    "rejected": "Calls that an open breaker turned away.",
+    "retry": "Calls tried again.",
+    "fallback": "Calls that something else answered.",
+}
+
+
+def expose(client: Switchgear, registry: CollectorRegistry = REGISTRY) -> "Metrics":
+    """Register the metrics of `client`; `close()` of what is given takes them off again."""
+    metrics = Metrics(client, registry)
+    registry.register(metrics)
+    return metrics
+
+
+class Metrics(Collector):
+    """Reads when it is scraped, and costs calls nothing. Its labels are names that the console can
+    have: at most 500 pairs."""
+
+    def __init__(self, client: Switchgear, registry: CollectorRegistry) -> None:
+        self._client = client
+        self._registry = registry
+        self._trips = Trips()
+        self._end = journal.add_hook(self._trips)
+
+    def close(self) -> None:
+        """Take them off."""
+        self._end()
+        self._registry.unregister(self)
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registering asks for no values."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them, as they stand now."""
+        found = self._client._registry.dependencies()[:MOST_BREAKERS]
+        yield from self._breakers([each for each in found if each.breaker is not None])
+        yield from _calls(found)
+        yield from _bulkheads(found)
+        yield from self._following()
+
+    def _breakers(self, found: list[Dependency]) -> Iterator[Metric]:
+        state = GaugeMetricFamily(
+            "switchgear_client_circuit_breaker_state",
+            "0 closed, 1 open, 2 half-open.",
+            labels=PAIR,
+        )
+        rate = GaugeMetricFamily(
+            "switchgear_client_circuit_breaker_failure_ratio",
+            "Of the calls in its window; absent while they are too few.",
+            labels=PAIR,
+        )
+        trips = CounterMetricFamily(
+            "switchgear_client_circuit_breaker_trips", "How often it opened.", labels=PAIR
+        )
+        for each in found:
+            if each.breaker is None:
+                continue
+            standing = each.breaker.look()
+            state.add_metric(_pair(each), STATES[standing.state])
+            trips.add_metric(_pair(each), self._trips.of(each.name))
+            if standing.failure_rate is not None:
+                rate.add_metric(_pair(each), standing.failure_rate)
+        yield from (state, rate, trips)
+
+    def _following(self) -> Iterator[Metric]:
+        status = self._client.status()
+        yield GaugeMetricFamily(
+            "switchgear_client_switches_stopped",
+            "Switches that are engaged or ramping.",
+            value=status.stopped,
+        )
+        for name, text, value in (
+            ("snapshot_version", "Version of the snapshot in force.", status.version),
+            ("snapshot_age_seconds", "Since the console confirmed it.", status.age_seconds),
+            ("config_version", "Version of the policies in force.", status.config_version),
+        ):
+            if value is not None:
+                yield GaugeMetricFamily(f"switchgear_client_{name}", text, value=value)
+
+
+class Trips:
+    """How often each breaker opened since the process began. Bounded."""
+
+    def __init__(self) -> None:
+        self.after_fork()
+        forks.register(self)
+
+    def __call__(self, entry: journal.Entry) -> None:
+        if entry.name == "circuit_breaker_opened":
+            with self._lock:
+                if entry.about in self._counts or len(self._counts) < MOST_BREAKERS:
+                    self._counts[entry.about] = self._counts.get(entry.about, 0) + 1
+
+    def of(self, name: str) -> int:
+        return self._counts.get(name, 0)
+
+    def after_fork(self) -> None:
+        """In a child, count from nought."""
+        self._lock = threading.RLock()
+        self._counts: dict[str, int] = {}
+
+
+def _calls(found: list[Dependency]) -> Iterator[Metric]:
+    calls = CounterMetricFamily(
+        "switchgear_client_calls", "Calls that ended, by result.", labels=(*PAIR, "result")
+    )
+    beside = {
+        name: CounterMetricFamily(f"switchgear_client_calls_{name}", text, labels=PAIR)
+        for name, text in BESIDE.items()
+    }
+    for each in found:
+        counted = each.counters.counted()
+        for result in RESULTS:
+            calls.add_metric([*_pair(each), result], counted[result])
+        for name, family in beside.items():
+            family.add_metric(_pair(each), counted[name])
+    yield calls
+    yield from beside.values()
+
+
+def _bulkheads(found: list[Dependency]) -> Iterator[Metric]:
+    gauges = {
+        "in_flight": "Calls that have a place.",
+        "limit": "Places.",
+        "queued": "Calls that wait for a place.",
+        "queue_limit": "Places in the queue.",
+    }
+    families = {
+        name: GaugeMetricFamily(f"switchgear_client_bulkhead_{name}", text, labels=PAIR)
+        for name, text in gauges.items()
+    }
+    rejected = CounterMetricFamily(
+        "switchgear_client_bulkhead_rejected", "Calls that got no place.", labels=PAIR
+    )
+    for each in found:
+        bulkhead = each.bulkhead
+        look: Occupancy | None = None if bulkhead is None else bulkhead.look()
+        if look is None or look.limit is None:
+            continue
+        for name, family in families.items():
+            family.add_metric(_pair(each), getattr(look, name))
+        rejected.add_metric(_pair(each), look.rejected)
+    yield from families.values()
+    yield rejected
+
+
+def _pair(dependency: Dependency) -> list[str]:
+    return dependency.name.split("->", 1)

@@ -1,0 +1,64 @@
+"""A middleware for WSGI applications, such as Django's and Flask's: what is done for a request has
+no more time than its caller waits, and is not tried again if the caller does that.
+
+    application = Incoming(get_wsgi_application())
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from switchgear.adapters.late import BODY, CONTENT_TYPE, LINE
+from switchgear.patterns import propagation
+
+Environ = dict[str, Any]
+StartResponse = Callable[..., Any]
+App = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+
+class Incoming:
+    """Around `app`. Answers 504 to what has no time left before it begins; nothing is cut off. An
+    answer that is made while it is sent has the same time."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        brought = propagation.incoming(_headers(environ))
+        if brought.is_over:
+            headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(BODY)))]
+            start_response(LINE, headers)
+            return [BODY]
+        with brought:
+            body = self.app(environ, start_response)
+        return body if isinstance(body, list | tuple) else _Body(body, brought)
+
+
+class _Body:
+    """An answer that is made bit by bit, each within what the request brought along."""
+
+    def __init__(self, body: Iterable[bytes], brought: propagation.Incoming) -> None:
+        self._body = body
+        self._brought = brought
+        self._bits: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        with self._brought:
+            if self._bits is None:
+                self._bits = iter(self._body)
+            return next(self._bits)
+
+    def close(self) -> None:
+        """Servers call it at the end, whatever happened."""
+        close = getattr(self._body, "close", None)
+        if close is not None:
+            with self._brought:
+                close()
+
+
+def _headers(environ: Environ) -> Iterator[tuple[str, str]]:
+    for name, value in environ.items():
+        if name.startswith("HTTP_"):
+            yield name[5:].replace("_", "-"), value

@@ -1,0 +1,268 @@
+"""Follows what the console says of a service's calls: policies and overrides, by held polls.
+
+A daemon thread for each service whose policies are wanted, which is one as a rule. Whatever the
+console does, what it said last stays in force, on disk too.
+"""
+
+import logging
+import random
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+from urllib.parse import quote
+
+from switchgear.clock import ConsoleClock
+from switchgear.following.asking import TELLING_SECONDS, Patience
+from switchgear.following.copies import Copy, Found, Unusable, file_name
+from switchgear.following.failures import Failed
+from switchgear.following.pacing import Draw, after_failure, poll_pause, retry_after
+from switchgear.following.resting import Rest
+from switchgear.following.transport import Address, Connection, Response
+from switchgear.settings import Settings
+
+CONFIG = "/api/v1/config"
+MOST_BYTES = 2**22
+POLL_SECONDS = 5.0
+"""Between two polls of a console that does not hold them."""
+PAUSE_JITTER_SECONDS = 0.2
+"""All who were waiting are answered at one moment."""
+WARNING_SECONDS = 30.0
+_ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})"', re.ASCII)
+
+log = logging.getLogger("switchgear")
+
+
+class Known(Protocol):
+    """What is in force of a service; `epoch` is None before anything is."""
+
+    epoch: str | None
+    left_epochs: tuple[str, ...]
+    body: bytes
+
+    @property
+    def version(self) -> int | None: ...
+
+
+class Held(Protocol):
+    """Where it is put in force. `accept` gives whether that is news, and raises
+    :class:`ValueError` for what can't be, and for what is from the past."""
+
+    def accept(
+        self, caller: str, epoch: str, body: bytes, left_epochs: tuple[str, ...] = ()
+    ) -> bool: ...
+
+    def known(self, caller: str) -> Known: ...
+
+
+class Configurer:
+    """Keeps `held` at what the console says of the calls of `caller`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        caller: str,
+        clock: ConsoleClock,
+        held: Held,
+        applied: Callable[[], object],
+        *,
+        patience: Patience | None = None,
+        draw: Draw = random.random,
+    ) -> None:
+        self.error: str | None = None
+        """Why the last try failed; None if it did not."""
+        self._settings, self._caller, self._clock = settings, caller, clock
+        self._held, self._applied = held, applied
+        self._patience = patience or Patience()
+        self._draw = draw
+        url = settings.url or "http://localhost"
+        self._connection = Connection(Address.of(url), settings.token)
+        self._copy = Copy(settings.state_dir, file_name(url, caller, "policies"))
+        self._etag: str | None = None
+        self._rest = Rest()
+        self._failures = 0
+        self._is_warned = False
+        self._warned_at = float("-inf")
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="switchgear-policies", daemon=True)
+
+    def restore(self) -> None:
+        """Put the copy on disk in force, if there is a sound one, and nothing yet is. Never
+        raises."""
+        if self._held.known(self._caller).epoch is None:
+            self._copy.restore(self._use)
+
+    def start(self) -> None:
+        """Begin. Where there is no room for a thread that is logged, and nothing is followed."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self.error = "no thread can be started"
+            log.error("switchgear: policies are not followed: %s", error)
+
+    def stop(self) -> None:
+        """End what goes on; returns at once."""
+        self._stopped.set()
+        self._connection.abort()
+
+    def join(self, seconds: float) -> None:
+        """Wait at most that long until the thread has ended."""
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join(max(0.0, seconds))
+
+    def forsake(self) -> None:
+        """In the child of a fork: the connection is the parent's."""
+        self._connection.forsake()
+
+    def _use(self, found: Found) -> None:
+        self._held.accept(self._caller, _epoch(found), found.document, _left_epochs(found))
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._turn()
+            except Failed as failed:
+                self._failed(failed)
+            except Exception as error:  # The loop that everything else relies on.
+                log.debug("switchgear: an error of the client itself", exc_info=True)
+                self._failed(Failed(f"an error of the client itself: {type(error).__name__}"))
+        self._connection.close()
+
+    def _turn(self) -> None:
+        began = time.monotonic()
+        was_held = self._etag is not None
+        has_news = self._ask(self._patience.hold if was_held else 0)
+        if self.error is not None and self._is_warned:
+            log.info("switchgear: policies come from the console again")
+        self._failures, self.error, self._is_warned = 0, None, False
+        if has_news:
+            self._applied()
+        if has_news or self._copy.is_missing():
+            self._keep()
+        if has_news or not was_held or time.monotonic() - began > self._patience.hold / 2:
+            self._pause(self._draw() * PAUSE_JITTER_SECONDS + self._rest.due())
+        else:
+            self._pause(poll_pause(POLL_SECONDS, self._draw))
+
+    def _ask(self, hold_seconds: int) -> bool:
+        """Whether something else holds now. Raises :class:`Failed`."""
+        path = f"{CONFIG}?service={quote(self._caller, safe='')}"
+        headers = {"Switchgear-Instance": self._settings.name}
+        etag = self._etag
+        if etag is not None:
+            headers["If-None-Match"] = etag
+            path += f"&wait={hold_seconds}"
+        answer = self._connection.request(
+            *("GET", path, headers),
+            seconds=self._patience.answer + hold_seconds,
+            most_bytes=MOST_BYTES,
+        )
+        if answer.status == 304 and etag is None:
+            raise Failed("it answers 304, unasked", status=304)
+        answer.expect(200, 304)
+        has_news = answer.status == 200 and self._take(answer)
+        if answer.answered - answer.asked <= TELLING_SECONDS:
+            ago = time.monotonic() - answer.answered
+            self._clock.heard(answer.headers.get("date"), answer.answered - answer.asked, ago)
+        return has_news
+
+    def _take(self, answer: Response) -> bool:
+        found = _ETAG.fullmatch(answer.headers.get("etag", ""))
+        if found is None:
+            raise Failed("its policies have no version in their ETag")
+        try:
+            has_news = self._held.accept(self._caller, found[1], answer.body)
+        except ValueError as error:
+            self._etag = None
+            raise Failed(f"its policies are refused: {error}") from None
+        self._etag = found[0]
+        return has_news
+
+    def _keep(self) -> None:
+        known = self._held.known(self._caller)
+        version = known.version
+        if version is None:
+            return
+        told = {
+            "epoch": known.epoch,
+            "version": version,
+            "left_epochs": list(known.left_epochs),
+        }
+
+        def is_there(found: Found) -> bool:
+            if _epoch(found) != known.epoch:
+                return known.epoch in _left_epochs(found)
+            return found.document == known.body or found.told.get("version", 0) > version
+
+        self._copy.keep(told, known.body, is_there)
+
+    def _failed(self, failed: Failed) -> None:
+        if self._stopped.is_set():
+            return
+        self._failures += 1
+        self.error = failed.why
+        now = time.monotonic()
+        if not self._is_warned and now - self._warned_at >= WARNING_SECONDS:
+            self._is_warned, self._warned_at = True, now
+            log.warning(
+                "switchgear: no policies of the console for %s: %s; those of before hold",
+                *(self._caller, failed),
+            )
+        told = retry_after(failed.retry_after, self._clock.now())
+        self._pause(after_failure(self._failures, self._draw, failed.status, told))
+
+    def _pause(self, seconds: float) -> None:
+        self._stopped.wait(seconds)
+
+
+def _epoch(found: Found) -> str:
+    epoch = found.told.get("epoch")
+    if not isinstance(epoch, str):
+        raise Unusable("it is damaged")
+    return epoch
+
+
+def _left_epochs(found: Found) -> tuple[str, ...]:
+    given = found.told.get("left_epochs")
+    if not isinstance(given, list):
+        raise Unusable("it is damaged")
+    return tuple(str(one) for one in given)
+
+
+class Configurers:
+    """Those of one client. Without a console there are none."""
+
+    def __init__(
+        self, settings: Settings, clock: ConsoleClock, held: Held, applied: Callable[[], object]
+    ) -> None:
+        self._settings, self._clock, self._held = settings, clock, held
+        self._applied = applied
+        self._all: list[Configurer] = []
+        self._is_stopped = settings.url is None
+
+    def follow(self, caller: str) -> None:
+        """From now on; what is on disk holds when this returns."""
+        if self._is_stopped:
+            return
+        made = Configurer(self._settings, caller, self._clock, self._held, self._applied)
+        made.restore()
+        self._all.append(made)
+        made.start()
+
+    def stop(self) -> None:
+        """End what goes on; returns at once."""
+        self._is_stopped = True
+        for each in list(self._all):
+            each.stop()
+
+    def join(self, seconds: float) -> None:
+        """Wait at most that long until all have ended."""
+        until = time.monotonic() + seconds
+        for each in list(self._all):
+            each.join(until - time.monotonic())
+
+    def forsake(self) -> None:
+        """In the child of a fork."""
+        for each in list(self._all):
+            each.forsake()

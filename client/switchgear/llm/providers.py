@@ -1,0 +1,217 @@
+"""The chain of LLM providers that the console has for a dependency, with what calls them here."""
+
+import functools
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from switchgear.failing.words import is_timeout, status_of, words_of
+from switchgear.journal import note
+from switchgear.patterns.caches import Cache
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.hops import Hop
+
+Provider = Callable[..., Any]
+"""Is called with the arguments of the call, and with `model` if it takes that."""
+
+Conditions = Mapping[str, Callable[[], bool]]
+"""What an `only_if` of the console means here, by its text."""
+
+IS_SET = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,99}) is set")
+OWN_FAULT: frozenset[str | int] = frozenset({400, 413, 422, "content_policy_violation"})
+DEVELOPMENT = ("development only", "development")
+DEVELOPMENT_NAMES = ("development", "dev", "local")
+
+log = logging.getLogger("switchgear")
+
+_warned: set[tuple[str, str]] = set()
+MOST_WARNINGS = 100
+
+
+class ProviderUnavailable(Exception):
+    """No provider of a chain has answered. `code`, `status` (of HTTP) and `message` are what the
+    console says that callers are told. Its cause is the first provider's error."""
+
+    def __init__(self, code: str, status: int = 502, message: str | None = None) -> None:
+        super().__init__(code, status, message)
+        self.code = code
+        self.status = status
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message or self.code
+
+
+def chain(
+    document: Mapping[str, Any] | Iterable[Any],
+    providers: Mapping[str, Provider],
+    *,
+    name: str = "llm",
+    cache: Cache | None = None,
+    conditions: Conditions | None = None,
+    environment: Mapping[str, str] = os.environ,
+    counters: Counters | None = None,
+    **options: Any,
+) -> Fallback:
+    """A fallback for a call of the first provider of the chain; the others are its hops.
+
+    `document` is the `fallback` of a dependency, or only its `chain`: entries of `provider` and
+    `model`, perhaps with `only_if`, then `cache` and `error`. `providers` are called by
+    "provider/model", or by "provider". An `only_if` of "X is set" asks the `environment`,
+    "development only" its `ENVIRONMENT`, others the `conditions`. An entry that nothing here
+    answers to is left out, which is logged once. `options` are those of `Fallback`; without an `on`
+    among them no other provider is asked what the first refused as such: see `is_worth_asking`.
+
+    Each move to another provider is noted as `llm_call_fallback`, and at its end the chain raises
+    :class:`ProviderUnavailable` if it has an `error`, or the call's own.
+    """
+    about = document if isinstance(document, Mapping) else {}
+    entries = about.get("chain") if isinstance(document, Mapping) else document
+    known = _known_entries(entries, name)
+    asked = [each for each in known if isinstance(each.get("provider"), str)]
+    first = asked[0] if asked else {}
+    meaning = _Meaning(name, conditions or {}, environment)
+    hops = [
+        hop
+        for each in asked[1:]
+        if (hop := _hop(each, providers, meaning, first.get("provider"))) is not None
+    ]
+    wants_cache = any("cache" in each for each in known)
+    if wants_cache and cache is None:
+        _warn(name, "its cache is not known here")
+    return Fallback(
+        name,
+        *hops,
+        cache=cache if wants_cache else None,
+        counters=counters,
+        on_hop=functools.partial(_moved, name, first),
+        exhausted=_last_word(known, about),
+        **{"on": is_worth_asking, **options},
+    )
+
+
+class _Meaning:
+    """What an `only_if` means here."""
+
+    def __init__(self, name: str, conditions: Conditions, environment: Mapping[str, str]) -> None:
+        self.name = name
+        self._conditions = conditions
+        self._environment = environment
+
+    def of(self, text: object) -> Callable[[], bool] | None:
+        """None if nobody knows."""
+        if not isinstance(text, str):
+            return None
+        if text in self._conditions:
+            return self._conditions[text]
+        found = IS_SET.fullmatch(text.strip())
+        if found is not None:
+            return lambda: bool(self._environment.get(found[1]))
+        if text.strip().lower() in DEVELOPMENT:
+            return lambda: self._environment.get("ENVIRONMENT", "").lower() in DEVELOPMENT_NAMES
+        return None
+
+
+def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
+    """Those that are no bare text, which is for people."""
+    if entries is None:
+        return []
+    if not isinstance(entries, Iterable) or isinstance(entries, str | bytes | Mapping):
+        _warn(name, "it is no list")
+        return []
+    known = []
+    for each in entries:
+        if isinstance(each, Mapping) and {"provider", "cache", "error"} & each.keys():
+            known.append(each)
+        else:
+            _warn(name, f"{each!r:.60} can't be followed")
+    return known
+
+
+def _hop(
+    entry: Mapping[str, Any],
+    providers: Mapping[str, Provider],
+    meaning: _Meaning,
+    first: object,
+) -> Hop | None:
+    provider, model = entry["provider"], entry.get("model")
+    model = model if isinstance(model, str) else None
+    own = providers.get(f"{provider}/{model}")
+    call = own or providers.get(provider)
+    if call is None:
+        _warn(meaning.name, f"{provider:.60} is not known here")
+        return None
+    only_if = None
+    if entry.get("only_if") is not None:
+        only_if = meaning.of(entry["only_if"])
+        if only_if is None:
+            _warn(meaning.name, f"only_if {entry['only_if']!r:.60} is not known here")
+            return None
+    name = f"{provider}/{model}" if model else provider
+    hop = Hop(name=name, call=call, provider=provider, model=model, only_if=only_if)
+    if own is None and provider == first and not hop.takes_model:
+        # The same as has failed just now: a retry that nobody asked for.
+        _warn(meaning.name, f"{name:.60}: what calls {provider:.60} takes no model")
+        return None
+    return hop
+
+
+def _moved(
+    name: str,
+    first: Mapping[str, Any],
+    before: Hop | None,
+    after: Hop,
+    error: BaseException,
+) -> None:
+    """Told with the class of the error only: what it says may quote a prompt."""
+    note(
+        "llm_call_fallback",
+        name,
+        provider=after.provider,
+        from_model=first.get("model") if before is None else before.model,
+        to_model=after.model,
+        reason=reason_of(error),
+    )
+
+
+def is_worth_asking(error: BaseException) -> bool:
+    """Whether another provider may do what this one did not: not if the request itself was at
+    fault, unless it was only too long for this model."""
+    words = words_of(error)
+    return "context_length_exceeded" in words or not words & OWN_FAULT
+
+
+def reason_of(error: BaseException) -> str:
+    """Why another is asked, in a word: "timeout", "rate_limit", "HTTP 503" or the error's class."""
+    status = status_of(error)
+    if is_timeout(error):
+        return "timeout"
+    if status == 429:
+        return "rate_limit"
+    return type(error).__name__ if status is None else f"HTTP {status}"
+
+
+def _last_word(
+    known: list[Mapping[str, Any]], about: Mapping[str, Any]
+) -> Callable[[BaseException], BaseException] | None:
+    for each in known:
+        code = each.get("error")
+        if isinstance(code, str):
+            status = each.get("status", about.get("status"))
+            message = each.get("message", about.get("message"))
+            return lambda _first: ProviderUnavailable(
+                code,
+                status if isinstance(status, int) else 502,
+                message if isinstance(message, str) else None,
+            )
+    return None
+
+
+def _warn(name: str, why: str) -> None:
+    """Once in this process: the chain is made anew with each change at the console."""
+    if (name, why) not in _warned and len(_warned) < MOST_WARNINGS:
+        _warned.add((name, why))
+        log.warning("switchgear: of the fallback chain of %s something is left out: %s", name, why)

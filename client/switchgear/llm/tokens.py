@@ -1,0 +1,230 @@
+"""Keeps what is sent to a model within its context: what doesn't fit is made to, or refused before
+it costs anything."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from switchgear.refusals import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a prompt. `is_earlier` is context from before, which may be summarised;
+    `is_optional` may be left out, of the lowest `priority` first."""
+
+    text: str = field(repr=False)
+    is_optional: bool = False
+    priority: int = 0
+    is_earlier: bool = False
+
+
+Request = tuple[Part, ...]
+"""What is sent at once, in this order."""
+
+Strategy = Callable[[tuple[Request, ...], "TokenBudget"], tuple[Request, ...] | None]
+"""Makes requests smaller, or more of them; None if it can do nothing. It needn't suffice: the next
+one goes on with what it left. May raise :class:`ContentTooLarge`."""
+
+
+class ContentTooLarge(Refused):
+    """What was to be sent has `tokens`, and only `room` are allowed: nothing was sent. Leave
+    something out, or take a model with a longer context."""
+
+    def __init__(self, tokens: int, room: int) -> None:
+        super().__init__(tokens, room)
+        self.tokens = tokens
+        self.room = room
+
+    def __str__(self) -> str:
+        return f"content too large: {self.tokens} tokens, and {self.room} are allowed"
+
+
+def estimate(text: str) -> int:
+    """Tokens of `text`, rather too many than too few: a token for every three bytes of UTF-8 begun.
+
+    English has about four bytes to a token, Korean three or more; code and digits may have fewer:
+    give a tokenizer as `count` where it must be exact.
+    """
+    return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
+
+
+def split_text(text: str, room: int, count: Callable[[str], int]) -> list[str]:
+    """`text` in pieces of at most `room` tokens, at the end of a paragraph, a line, a sentence or
+    a word if there is one in the last half. Raises :class:`ContentTooLarge` if a single character
+    has more."""
+    pieces = []
+    while text:
+        size = _longest(text, room, count)
+        if size < len(text):
+            size = _good_end(text, size)
+        pieces.append(text[:size])
+        text = text[size:]
+    return pieces
+
+
+@dataclass(frozen=True)
+class Summarise:
+    """Replaces what is earlier by what `call` makes of it, which is told how many tokens it may
+    have: one for `ratio`. What comes out longer than that is cut off."""
+
+    call: Callable[[str, int], str]
+    ratio: int = 4
+
+    def __call__(
+        self, requests: tuple[Request, ...], budget: "TokenBudget"
+    ) -> tuple[Request, ...] | None:
+        done = tuple(
+            request if budget.fits(request) else self._shorter(request, budget)
+            for request in requests
+        )
+        return None if done == requests else done
+
+    def _shorter(self, request: Request, budget: "TokenBudget") -> Request:
+        earlier = [part for part in request if part.is_earlier]
+        if not earlier:
+            return request
+        text = "\n".join(part.text for part in earlier)
+        most = budget.count(text) // self.ratio
+        if not most:
+            return tuple(part for part in request if not part.is_earlier)
+        summary = self.call(text, most)
+        if budget.count(summary) > most:
+            summary = summary[: _longest(summary, most, budget.count)]
+        at = request.index(earlier[0])
+        rest = [part for part in request[at:] if not part.is_earlier]
+        # It was summarised: nobody does that again.
+        return (*request[:at], replace(earlier[0], text=summary, is_earlier=False), *rest)
+
+
+@dataclass(frozen=True)
+class DropOptional:
+    """Leaves out what is optional, of the lowest priority first, and of those the longest, until
+    it fits."""
+
+    def __call__(
+        self, requests: tuple[Request, ...], budget: "TokenBudget"
+    ) -> tuple[Request, ...] | None:
+        done = tuple(self._less(request, budget) for request in requests)
+        return None if done == requests else tuple(request for request in done if request)
+
+    def _less(self, request: Request, budget: "TokenBudget") -> Request:
+        kept = list(request)
+        optional = sorted(
+            (part for part in request if part.is_optional),
+            key=lambda part: (part.priority, -budget.count(part.text)),
+        )
+        for part in optional:
+            if budget.fits(kept):
+                break
+            del kept[next(at for at, each in enumerate(kept) if each is part)]
+        return tuple(kept)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Makes several requests of one: parts together as long as they fit, in their order, and a part
+    that is too long alone in pieces. `head` parts go into each: the first so many, as a system
+    prompt does."""
+
+    head: int = 0
+
+    def __call__(
+        self, requests: tuple[Request, ...], budget: "TokenBudget"
+    ) -> tuple[Request, ...] | None:
+        done: list[Request] = []
+        for request in requests:
+            done += [request] if budget.fits(request) else self._pieces(request, budget)
+        return None if tuple(done) == requests else tuple(done)
+
+    def _pieces(self, request: Request, budget: "TokenBudget") -> list[Request]:
+        head, rest = request[: self.head], request[self.head :]
+        room = budget.room - budget.tokens(head)
+        if room <= 0:
+            return [request]
+        done: list[list[Part]] = [[]]
+        left = room
+        for part in rest:
+            for text in split_text(part.text, room, budget.count):
+                tokens = budget.count(text)
+                if tokens > left and done[-1]:
+                    done.append([])
+                    left = room
+                done[-1].append(replace(part, text=text))
+                left -= tokens
+        return [(*head, *parts) for parts in done if parts]
+
+
+def fail_fast(requests: tuple[Request, ...], budget: "TokenBudget") -> tuple[Request, ...] | None:
+    """Says that it is too large, and sends nothing. Without it the same happens in the end."""
+    largest = max(map(budget.tokens, requests))
+    raise ContentTooLarge(largest, budget.room)
+
+
+class TokenBudget:
+    """At most `limit` tokens in each request, less the `reserve` for its answer.
+
+    `fit` sends what doesn't fit through the `strategies`, in order, until it does. `count` gives
+    the tokens of a text, `overhead` is what each part has beside, such as the marks of a message.
+    """
+
+    def __init__(
+        self,
+        limit: int = 16_000,
+        *,
+        reserve: int = 0,
+        overhead: int = 0,
+        count: Callable[[str], int] = estimate,
+        strategies: Sequence[Strategy] = (DropOptional(), fail_fast),
+    ) -> None:
+        if not 0 <= reserve < limit or overhead < 0:
+            raise ValueError(f"{reserve} tokens in reserve of {limit} leave no room")
+        self.room = limit - reserve
+        self._overhead = overhead
+        self._count = count
+        self._strategies = tuple(strategies)
+
+    def count(self, text: str) -> int:
+        """Tokens of one part."""
+        return self._count(text) + self._overhead
+
+    def tokens(self, parts: Sequence[Part]) -> int:
+        """Tokens of a request."""
+        return sum(self.count(part.text) for part in parts)
+
+    def fits(self, parts: Sequence[Part]) -> bool:
+        return self.tokens(parts) <= self.room
+
+    def fit(self, parts: Sequence[Part | str]) -> tuple[Request, ...]:
+        """The requests to send: one, or several. Raises :class:`ContentTooLarge` if no strategy
+        helps."""
+        whole = tuple(part if isinstance(part, Part) else Part(part) for part in parts)
+        requests: tuple[Request, ...] = (whole,) if whole else ()
+        for strategy in self._strategies:
+            if all(map(self.fits, requests)):
+                break
+            changed = strategy(requests, self)
+            requests = requests if changed is None else changed
+        if not all(map(self.fits, requests)):
+            raise ContentTooLarge(max(map(self.tokens, requests)), self.room)
+        return requests
+
+
+def _longest(text: str, room: int, count: Callable[[str], int]) -> int:
+    """How many characters from the beginning have at most `room` tokens."""
+    if count(text) <= room:
+        return len(text)
+    low, high = 0, len(text)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if count(text[:middle]) <= room else (low, middle)
+    if not low:
+        raise ContentTooLarge(count(text[:1]), room)
+    return low
+
+
+def _good_end(text: str, size: int) -> int:
+    for mark in ("\n\n", "\n", ". ", " "):
+        end = text.rfind(mark, size // 2, size)
+        if end >= 0:
+            return end + len(mark)
+    return size

@@ -1,0 +1,36 @@
+"""How long to wait before the next attempt. Pure: time and chance are given."""
+
+import re
+from collections.abc import Callable
+
+from switchgear.clock import read_retry_after
+from switchgear.patterns.parameters import RetryParameters
+
+MOST_DOUBLINGS = 64
+RETRY_AFTER_SPREAD = 0.1
+"""Up to so much of it is added, or `base_seconds` if that is more."""
+
+
+def pause_seconds(retries: int, parameters: RetryParameters, draw: Callable[[], float]) -> float:
+    """Full jitter after so many retries, from 0: U(0, min(cap, base·2ⁿ)), or of base·(n+1)."""
+    base = parameters.base_seconds
+    if parameters.backoff == "linear":
+        ceiling = base * (retries + 1)
+    else:
+        ceiling = base * 2.0 ** min(retries, MOST_DOUBLINGS)
+    return draw() * min(parameters.cap_seconds, ceiling)
+
+
+def told_seconds(text: str | None, now: float) -> float | None:
+    """What a `Retry-After` asks for; None if it makes no sense. `now` is UNIX seconds by the clock
+    of whoever said it."""
+    # Parts of a second are not HTTP's, but some send them.
+    if text is not None and re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text):
+        return float(text)
+    return read_retry_after(text, now)
+
+
+def spread_seconds(told: float, parameters: RetryParameters, draw: Callable[[], float]) -> float:
+    """A little more than we were told to wait, never less: everybody was told the same moment."""
+    least = min(parameters.base_seconds, parameters.cap_seconds)
+    return told + draw() * max(told * RETRY_AFTER_SPREAD, least)

@@ -1,0 +1,300 @@
+"""The circuit breaker: stops calling what fails, and asks now and then whether it is well again."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from switchgear import journal
+from switchgear.failing.words import is_timeout, said_by
+from switchgear.patterns import forks
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.entries import Passage, entered, left
+from switchgear.patterns.machine import Machine
+from switchgear.patterns.parameters import BreakerParameters
+from switchgear.patterns.terms import MODES, Mode, Permit, Standing, State
+from switchgear.patterns.verdicts import Verdicts
+from switchgear.patterns.watchers import Watcher, Watchers
+from switchgear.refusals import CircuitOpen
+from switchgear.wrapping import by_kind
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+FAILED_RESULT = "a result that counts as a failure"
+
+
+class Breaker:
+    """Lets calls through while they do well, rejects them with :class:`CircuitOpen` while they do
+    not, and probes then (see :class:`BreakerParameters`).
+
+    As a decorator it suits functions, coroutine functions, methods and generators, as a context
+    manager `with` and `async with`; one serves any number of threads and tasks, and may be entered
+    again within itself. A generator's call lasts from its first step to its end.
+
+    A failure is every :class:`Exception` for which `is_failure` says so (without one: every one),
+    and a result for which `is_failed_result` does, of decorated functions alone. If one of the two
+    raises, that is logged, and it was a failure.
+    Neither good nor bad are calls that were cancelled or refused by something inside, and those
+    that end with something of `ignore`. An outcome counts only in the generation in which its call
+    began: from one change of state to the next, and from one window to the next.
+
+    `counters` may be shared with other patterns of the same dependency. `clock` is in seconds and
+    never goes back; it is not read while calls do well, unless a window of time or
+    `slow_call_seconds` wants it. `draw` gives numbers from 0 to 1 for the jitter. No lock is held
+    while a call, a watcher or a hook runs.
+    """
+
+    def __init__(
+        self,
+        name: str = "unnamed",
+        parameters: BreakerParameters | None = None,
+        *,
+        ignore: tuple[type[BaseException], ...] = (),
+        is_failure: Callable[[BaseException], bool] | None = None,
+        is_failed_result: Callable[[Any], bool] | None = None,
+        counters: Counters | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.name: Final = name
+        self.counters: Final = counters if counters is not None else Counters()
+        self._verdicts = Verdicts(ignore, is_failure, is_failed_result)
+        self._clock, self._draw = clock, draw
+        self._watchers = Watchers(name)
+        self._last_failure: str | None = None
+        self._begin_anew(parameters or BreakerParameters(), "normal")
+        forks.register(self)
+
+    def __call__(self, function: F) -> F:
+        """`function`, whose calls go through this."""
+        return by_kind(
+            function,
+            plain=self._plain,
+            coroutine=self._coroutine,
+            stream=lambda args, kwargs: Passage(self._begin, self._end),
+            what="a breaker",
+        )
+
+    def __enter__(self) -> "Breaker":
+        entered(self, *self._begin())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        permit, began = left(self) or (self._locked(self._machine.some_permit), None)
+        if permit is not None:
+            self._end(permit, began, error)
+
+    async def __aenter__(self) -> "Breaker":
+        return self.__enter__()
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
+
+    @property
+    def parameters(self) -> BreakerParameters:
+        return self._machine.parameters
+
+    @property
+    def state(self) -> State:
+        """As it is shown: a forced breaker's is what it is forced to."""
+        return self.look().state
+
+    @property
+    def mode(self) -> Mode:
+        return self._machine.mode
+
+    def admit(self) -> Permit:
+        """Leave to make one call, which must be followed by `settle`, or one of the three that it
+        chooses from. Raises :class:`CircuitOpen`."""
+        permit = self._shared
+        if permit is not None:
+            return permit
+        permit, retry_after = self._locked(self._machine.admit)
+        if permit is None:
+            self.counters.rejected()
+            journal.note("call_rejected", self.name, retry_after=retry_after)
+            raise CircuitOpen(self.name, retry_after, self._last_failure)
+        return permit
+
+    def succeed(self, permit: Permit, seconds: float | None = None) -> None:
+        """The call went well, and took so long, if that is known."""
+        term = permit.term
+        if not term.is_counted:
+            return
+        slow = seconds is not None and self._is_slow(seconds)
+        if slow or term.state == "half_open":
+            self.counters.success()
+            self._locked(self._machine.record, permit, False, slow)
+        else:
+            self._did_well(permit)
+
+    def fail(
+        self, permit: Permit, error: BaseException | None, seconds: float | None = None
+    ) -> None:
+        """The call failed; without an `error`, by its result."""
+        if not permit.term.is_counted:
+            return
+        self._last_failure = FAILED_RESULT if error is None else said_by(error)
+        timed_out = error is not None and is_timeout(error)
+        count = self.counters.timeout if timed_out else self.counters.failure
+        count()
+        slow = seconds is not None and self._is_slow(seconds)
+        self._locked(self._machine.record, permit, True, slow)
+
+    def give_back(self, permit: Permit) -> None:
+        """The call says nothing of whom it was for."""
+        if permit.term.state == "half_open":
+            self._locked(self._machine.give_back, permit)
+
+    def settle(
+        self, permit: Permit, error: BaseException | None, seconds: float | None = None
+    ) -> None:
+        """The call ended, with `error` or without."""
+        verdict = "good" if error is None else self._verdicts.of_error(error)
+        if verdict == "good":
+            self.succeed(permit, seconds)
+        elif verdict == "bad":
+            self.fail(permit, error, seconds)
+        else:
+            self.give_back(permit)
+
+    def force(self, mode: Mode) -> None:
+        """Go into that mode, or out of it with `normal`, and begin there with an empty window. The
+        same one again changes nothing. Raises :class:`ValueError` for one that there is not."""
+        if mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
+        self._locked(self._machine.force, mode)
+
+    def unforce(self) -> None:
+        """Out of its mode: CLOSED, with an empty window. Without a mode it changes nothing."""
+        self.force("normal")
+
+    def reset(self) -> None:
+        """CLOSED, with an empty window, and out of its mode."""
+        self._locked(self._machine.reset)
+
+    def configure(self, parameters: BreakerParameters) -> None:
+        """Take these from now on. OPEN stays as long as it was to stay. What was counted is kept,
+        and is judged anew after the next call; but another type or size of window begins empty, and
+        without the calls that are on their way."""
+        self._locked(self._machine.configure, parameters)
+
+    def look(self) -> Standing:
+        """How it is with this breaker now."""
+        return self._locked(self._machine.look)
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tell `watcher` of each transition from now on, in the thread of the call that caused it:
+        it must not wait. What it raises is logged. Two threads may tell of theirs at once, or in
+        the wrong order: `n` says the right one. Returns what ends that."""
+        return self._watchers.add(watcher)
+
+    def after_fork(self) -> None:
+        """In a child: CLOSED, or in the mode that the parent's is in, and with nothing counted."""
+        forks.forsake(self._lock)
+        self.counters.after_fork()
+        self._begin_anew(self._machine.parameters, self._machine.mode)
+
+    def _begin_anew(self, parameters: BreakerParameters, mode: Mode) -> None:
+        self._lock = threading.RLock()
+        self._machine = Machine(parameters, self._clock, self._draw, mode)
+        self._last_failure = None
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """What calls look at without the lock."""
+        term, parameters = self._machine.term, self._machine.parameters
+        self._slow_seconds = parameters.slow_call_seconds
+        self._shared = term.permit if term.state == "closed" else None
+        """The permit of every call, while it is closed."""
+        needs_more = self._slow_seconds is not None or not term.is_counted
+        self._calm = None if needs_more else self._shared
+        """The same, if all that can be said of a call is whether it failed."""
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        is_judged = self._verdicts.judge_results
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            calm = self._calm
+            permit, began = (calm, None) if calm is not None else self._begin()
+            try:
+                value = function(*args, **kwargs)
+            except BaseException as error:
+                self._end(permit, began, error)
+                raise
+            if calm is None or is_judged:
+                return self._returned(permit, value, began)
+            self._did_well(calm)
+            return value
+
+        return call
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        is_judged = self._verdicts.judge_results
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            calm = self._calm
+            permit, began = (calm, None) if calm is not None else self._begin()
+            try:
+                value = await function(*args, **kwargs)
+            except BaseException as error:
+                self._end(permit, began, error)
+                raise
+            if calm is None or is_judged:
+                return self._returned(permit, value, began)
+            self._did_well(calm)
+            return value
+
+        return call
+
+    def _begin(self) -> tuple[Permit, float | None]:
+        permit = self.admit()
+        return permit, None if self._slow_seconds is None else self._clock()
+
+    def _end(self, permit: Permit, began: float | None, error: BaseException | None) -> None:
+        self.settle(permit, error, self._seconds(began))
+
+    def _seconds(self, began: float | None) -> float | None:
+        return None if began is None else self._clock() - began
+
+    def _returned(self, permit: Permit, value: Any, began: float | None) -> Any:
+        seconds = self._seconds(began)
+        if self._verdicts.is_bad_result(value):
+            self.fail(permit, None, seconds)
+        else:
+            self.succeed(permit, seconds)
+        return value
+
+    def _did_well(self, permit: Permit) -> None:
+        """And was not slow, nor a probe."""
+        self.counters.success()
+        if permit.slides and self._clock() >= permit.term.window.ends:
+            self._locked(permit.term.window.tally)
+        permit.succeed()
+        if permit.wary:
+            self._locked(self._machine.succeeded, permit)
+
+    def _is_slow(self, seconds: float) -> bool:
+        if self._slow_seconds is None or seconds <= self._slow_seconds:
+            return False
+        self.counters.slow()
+        return True
+
+    def _locked(self, act: Callable[..., T], *args: Any) -> T:
+        """Have the machine do that, and tell what came of it."""
+        machine = self._machine
+        with self._lock:
+            permit, parameters = machine.term.permit, machine.parameters
+            done = act(*args)
+            if machine.term.permit is not permit or machine.parameters is not parameters:
+                self._refresh()
+        if machine.news:
+            self._watchers.tell(machine.news)
+        return done

@@ -1,0 +1,273 @@
+"""What happens to a call that has a fallback: whom to ask next, and what came of it. Calls nothing
+itself: it gives what is to be called, so that threads and event loops share it."""
+
+import asyncio
+import concurrent.futures
+import functools
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from inspect import isawaitable, iscoroutine
+from typing import Any
+
+from switchgear.failing.responses import respond
+from switchgear.failing.words import said_by
+from switchgear.finding import Finder
+from switchgear.guards import SwitchEngaged
+from switchgear.journal import note
+from switchgear.patterns import deadline, forks
+from switchgear.patterns.answers import Answer, told
+from switchgear.patterns.caches import MISSING, Cache, key_finder
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.hops import Asking, Hop
+
+CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
+
+On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+
+Turns = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
+"""Gives what is to be called next, is sent what came of it or thrown what it raised, and returns
+the answer, or the error that is to be raised."""
+
+log = logging.getLogger("switchgear")
+
+
+class NotGood(Exception):
+    """Something answered, and `is_good` did not take it."""
+
+
+@dataclass(kw_only=True)
+class Course:
+    """See :class:`~switchgear.patterns.fallback.Fallback`, whose parameters these are."""
+
+    name: str
+    hops: tuple[Hop, ...]
+    cache: Cache | None
+    cache_key: Callable[..., Any] | None
+    default: Any
+    on: On
+    on_switch: bool
+    is_good: Callable[[Any], bool] | None
+    counters: Counters
+    on_hop: Callable[[Hop | None, Hop, BaseException], object] | None
+    exhausted: Callable[[BaseException], BaseException] | None
+    tally: "Tally" = field(default_factory=lambda: Tally())
+    has_complained: bool = False
+
+    def answers(self, error: BaseException) -> bool:
+        """Whether something may stand in for the call that raised `error`."""
+        return (_is_one_of(self.on, error) or self._is_switch(error)) and self.goes_on(error)
+
+    def goes_on(self, error: BaseException) -> bool:
+        """Whether anything may be asked after `error`, whoever raised it; says in the journal what
+        people should know of it."""
+        if isinstance(error, BaseExceptionGroup):
+            return all(self.goes_on(each) for each in error.exceptions)
+        if not isinstance(error, Exception) or isinstance(error, CANCELLED):
+            return False
+        if isinstance(error, SwitchEngaged):
+            return self.on_switch
+        return isinstance(error, NotGood) or respond(error, self.name).fallback
+
+    def _is_switch(self, error: BaseException) -> bool:
+        return self.on_switch and isinstance(error, SwitchEngaged)
+
+    def stand_in(
+        self,
+        value: Any,
+        source: str,
+        is_partial: bool,
+        causes: tuple[str, ...],
+        first: BaseException,
+    ) -> Answer[Any]:
+        """The answer, counted and told."""
+        self.tally.one_more(source)
+        self.counters.fallback()
+        note("call_fallback", self.name, source=source, error=type(first).__name__)
+        return told(Answer(value, source, is_partial, causes))
+
+    def check(self, value: Any) -> None:
+        """Raises :class:`NotGood`."""
+        if self.is_good is not None and not self.is_good(value):
+            raise NotGood(f"{self.name}: an answer that is not good")
+
+    def complain(self, error: Exception) -> None:
+        """The cache fails: nobody's call does for that. Once, until it works again."""
+        if not self.has_complained:
+            self.has_complained = True
+            log.warning(
+                "switchgear: the cache of fallback %s fails: %s", self.name, type(error).__name__
+            )
+
+
+class Tally:
+    """How many calls were answered by what. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self.after_fork()
+        forks.register(self)
+
+    def one_more(self, source: str) -> None:
+        with self._lock:
+            self._answered[source] += 1
+
+    def counted(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._answered)
+
+    def after_fork(self) -> None:
+        """In a child, count from nought."""
+        self._lock = threading.RLock()
+        self._answered: Counter[str] = Counter()
+
+
+class Calls:
+    """The calls of one function."""
+
+    def __init__(self, course: Course, function: Callable[..., Any]) -> None:
+        self._course = course
+        self._function = function
+        self._made: tuple[list[Asking], Finder] | None = None
+
+    def came(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
+    ) -> Turns:
+        """The call gave `value`, and met a partial answer on its way if it `is_partial`."""
+        course = self._course
+        try:
+            course.check(value)
+        except Exception as error:
+            return (yield from self.failed(args, kwargs, error))
+        if is_partial:
+            return told(Answer(value, is_partial=True))
+        if course.cache is not None:
+            try:
+                key = self._find()[1](args, kwargs)
+                yield functools.partial(course.cache.put, key, value)
+                course.has_complained = False
+            except Exception as error:
+                course.complain(error)
+        return told(Answer(value))
+
+    def failed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception) -> Turns:
+        """The call raised `first`."""
+        course = self._course
+        if not course.answers(first):
+            return first
+        said = [("call", said_by(first))]
+        last, before = first, None
+        for asking in self._find()[0]:
+            hop = asking.hop
+            if deadline.left() == 0:
+                break
+            try:
+                if hop.only_if is not None and not hop.only_if():
+                    continue
+                if course.on_hop is not None:
+                    course.on_hop(before, hop, last)
+                value = yield functools.partial(asking, args, kwargs, last)
+                course.check(value)
+            except Exception as error:
+                said.append((hop.name, said_by(error)))
+                if not course.goes_on(error):
+                    return error
+                last, before = error, hop
+                continue
+            return course.stand_in(value, hop.name, hop.is_partial, _texts(said), first)
+        value = yield from self._remembered(args, kwargs)
+        if value is not MISSING:
+            return course.stand_in(value, "cache", True, _texts(said), first)
+        if course.default is not MISSING:
+            return course.stand_in(course.default, "default", True, _texts(said), first)
+        return _exhausted(course, first, said)
+
+    def _remembered(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Generator[Callable[[], Any], Any, Any]:
+        course = self._course
+        if course.cache is None:
+            return MISSING
+        try:
+            key = self._find()[1](args, kwargs)
+            value = yield functools.partial(course.cache.get, key)
+            course.has_complained = False
+        except Exception as error:
+            course.complain(error)
+            return MISSING
+        return value
+
+    def _find(self) -> tuple[list[Asking], Finder]:
+        if self._made is None:
+            course = self._course
+            self._made = (
+                [Asking(hop, self._function) for hop in course.hops],
+                key_finder(self._function, course.cache_key),
+            )
+        return self._made
+
+
+def drive(turns: Turns) -> Answer[Any] | BaseException:
+    """Calls what it gives."""
+    try:
+        call = next(turns)
+        while True:
+            try:
+                value = _not_awaitable(call())
+            except Exception as error:
+                call = turns.throw(error)
+            else:
+                call = turns.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def adrive(turns: Turns) -> Answer[Any] | BaseException:
+    """Calls what it gives, and awaits what is to be awaited."""
+    try:
+        call = next(turns)
+        while True:
+            try:
+                value = call()
+                if isawaitable(value):
+                    value = await value
+            except Exception as error:
+                call = turns.throw(error)
+            else:
+                call = turns.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def _is_one_of(on: On, error: BaseException) -> bool:
+    if isinstance(error, NotGood):
+        return True
+    if not isinstance(on, type | tuple):
+        return on(error)
+    if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):
+        return all(_is_one_of(on, each) for each in error.exceptions)
+    return isinstance(error, on)
+
+
+def _not_awaitable(value: Any) -> Any:
+    if iscoroutine(value):
+        value.close()
+        raise TypeError("a coroutine, which only a coroutine function could await")
+    return value
+
+
+def _exhausted(course: Course, first: Exception, said: list[tuple[str, str]]) -> BaseException:
+    """The first error; with notes, unless it is one that is raised again and again."""
+    if not hasattr(first, "__notes__"):
+        for who, text in said[1:]:
+            first.add_note(f"fallback {who} of {course.name}: {text}")
+    if course.exhausted is None:
+        return first
+    made = course.exhausted(first)
+    made.__cause__ = first
+    return made
+
+
+def _texts(said: list[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(text for _, text in said)

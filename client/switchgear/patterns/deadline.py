@@ -1,0 +1,122 @@
+"""How long all of it may take: the attempts, and the pauses between them."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from switchgear.failing.words import is_timeout
+from switchgear.patterns.limits import (
+    Clock,
+    DeadlineExceeded,
+    Limit,
+    NoTimeLeft,
+    begin,
+    checked_seconds,
+    cut_off,
+    end,
+    held_by,
+    left,
+    was_cut_off,
+)
+from switchgear.wrapping import by_kind
+
+__all__ = ["Deadline", "DeadlineExceeded", "NoTimeLeft", "left"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Deadline:
+    """All that is done inside is to be done within `seconds`; None for what an outer one leaves.
+
+    In coroutines it cuts off: raises :class:`DeadlineExceeded` at that moment. Plain functions it
+    can't interrupt: there it works together with what asks :func:`left`, as all patterns and the
+    transports of this library do: no call or attempt begins after it, none waits longer, and what
+    comes late is given as it is.
+    """
+
+    def __init__(self, seconds: float | None, *, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self.configure(seconds)
+
+    def configure(self, seconds: float | None) -> None:
+        """For what begins from now on. Raises :class:`ValueError`."""
+        self.seconds = checked_seconds(seconds)
+
+    def __call__(self, function: F) -> F:
+        """`function`, limited. A generator can't be: :class:`TypeError`."""
+        return by_kind(
+            function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a deadline"
+        )
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            limit = begin(self, self.seconds, self._clock)
+            if limit is None:
+                return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                _raise_if_late(limit, error)
+                raise
+            finally:
+                end(limit)
+
+        return call
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            limit = begin(self, self.seconds, self._clock)
+            if limit is None:
+                return await function(*args, **kwargs)
+            cut_off(limit)
+            try:
+                result = await function(*args, **kwargs)
+            except BaseException as error:
+                _leave(limit, error)
+                raise
+            _leave(limit, None)
+            return result
+
+        return call
+
+    def __enter__(self) -> None:
+        begin(self, self.seconds, self._clock)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        limit = held_by(self)
+        if limit is not None:
+            _leave(limit, error)
+
+    async def __aenter__(self) -> None:
+        limit = begin(self, self.seconds, self._clock)
+        if limit is not None:
+            cut_off(limit)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+def _leave(limit: Limit, error: BaseException | None) -> None:
+    end(limit)
+    if was_cut_off(limit, error):
+        raise limit.source.exceeded() from error
+    if error is not None:
+        _raise_if_late(limit, error)
+
+
+def _raise_if_late(limit: Limit, error: BaseException) -> None:
+    """A timeout of whatever kind, when the time is over, is this one."""
+    if isinstance(error, DeadlineExceeded) or limit.until > limit.clock() or not is_timeout(error):
+        return
+    raise limit.source.exceeded() from error

@@ -1,0 +1,206 @@
+"""What answers a call when it fails: other providers in order, then a cache, then a default."""
+
+import copy
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from switchgear.failing.words import said_by
+from switchgear.patterns.answers import Answer, answered, latest_answer, partials, told, unanswered
+from switchgear.patterns.caches import MISSING, Cache
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.course import Calls, Course, On, adrive, drive
+from switchgear.patterns.hops import Hop, hop_of
+from switchgear.wrapping import by_kind
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Fallback:
+    """Answers a call that fails: asks the `hops` in order, then the `cache` of earlier good
+    answers, then gives the `default`. If none has an answer, the call's own error is raised, with a
+    note of what became of each.
+
+    `on` says which errors are answered so: all but those of a cancelled call, and but catastrophic
+    ones; the `SwitchEngaged` of a switch only with `on_switch`, for it may be there to stop a leak.
+    An answer that `is_good` does not take counts as failed, a hop's too. Only what the call itself
+    gave is kept in the cache, by what `cache_key` makes of the arguments (see `key_finder`): if an
+    answer depends on anything else, as on who is signed in, it must say so. The default is the same
+    object each time; to make one anew, give a hop.
+
+    `on_hop` is told the hop that failed before (None for the call), the one that is next, and the
+    error. `exhausted` makes another error of the first, once nothing has answered.
+
+    Decorates functions, coroutine functions and methods, whose calls give a value as before; how
+    it came about is told by `latest_answer()`, or by `run` and `arun`. Hops and caches that are
+    coroutine functions suit only coroutine functions. For a block: `with fallback.catching(…)`.
+    """
+
+    def __init__(
+        self,
+        name: str = "unnamed",
+        *hops: Hop | Callable[..., Any],
+        cache: Cache | None = None,
+        cache_key: Callable[..., Any] | None = None,
+        default: Any = MISSING,
+        on: On = Exception,
+        on_switch: bool = False,
+        is_good: Callable[[Any], bool] | None = None,
+        counters: Counters | None = None,
+        on_hop: Callable[[Hop | None, Hop, BaseException], object] | None = None,
+        exhausted: Callable[[BaseException], BaseException] | None = None,
+    ) -> None:
+        self._course = Course(
+            name=name,
+            hops=tuple(map(hop_of, hops)),
+            cache=cache,
+            cache_key=cache_key,
+            default=default,
+            on=on,
+            on_switch=on_switch,
+            is_good=is_good,
+            counters=Counters() if counters is None else counters,
+            on_hop=on_hop,
+            exhausted=exhausted,
+        )
+        self._is_simple = cache is None and is_good is None
+
+    @property
+    def name(self) -> str:
+        return self._course.name
+
+    @property
+    def counters(self) -> Counters:
+        return self._course.counters
+
+    def __call__(self, function: F) -> F:
+        """`function`, answered for when it fails. Raises :class:`TypeError` for a generator, and
+        for a function that can't await what a hop gives."""
+        return by_kind(
+            function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a fallback"
+        )
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
+        """How `function` is answered with these arguments."""
+        self._plain(function)(*args, **kwargs)
+        return _latest()
+
+    async def arun(
+        self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> Answer[T]:
+        """The same, of a coroutine function."""
+        await self._coroutine(function)(*args, **kwargs)
+        return _latest()
+
+    def counted_as(self, name: str, counters: Counters) -> "Fallback":
+        """The same one, told of as `name` and counted in `counters`: a policy's."""
+        same = copy.copy(self)
+        same._course = replace(self._course, name=name, counters=counters)
+        return same
+
+    def catching(self, default: Any = MISSING) -> "Held":
+        """For a block: `with fallback.catching(default) as held: held.value = …`. Then `held.value`
+        is what the block said, or the default if it failed. Hops and caches take no part."""
+        return Held(self._course, self._course.default if default is MISSING else default)
+
+    def hops(self) -> dict[str, int]:
+        """How many calls each hop, "cache" and "default" answered."""
+        return self._course.tally.counted()
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        slow = [hop.name for hop in self._course.hops if hop.is_coroutine]
+        if slow:
+            raise TypeError(f"{', '.join(slow)} can only be awaited: decorate a coroutine function")
+        calls, is_simple = Calls(self._course, function), self._is_simple
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before = partials()
+            try:
+                value = function(*args, **kwargs)
+            except Exception as error:
+                turns = calls.failed(args, kwargs, error)
+            else:
+                is_partial = partials() != before
+                if is_simple and not is_partial:
+                    answered(value)
+                    return value
+                turns = calls.came(args, kwargs, value, is_partial)
+            return _given(drive(turns))
+
+        return call
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        calls, is_simple = Calls(self._course, function), self._is_simple
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            before = partials()
+            try:
+                value = await function(*args, **kwargs)
+            except Exception as error:
+                turns = calls.failed(args, kwargs, error)
+            else:
+                is_partial = partials() != before
+                if is_simple and not is_partial:
+                    answered(value)
+                    return value
+                turns = calls.came(args, kwargs, value, is_partial)
+            return _given(await adrive(turns))
+
+        return call
+
+
+class Held:
+    """What a block gives: set `value` in it. `answer` says afterwards how it came about."""
+
+    def __init__(self, course: Course, default: Any) -> None:
+        self._course = course
+        self._default = default
+        self.value: Any = None
+        self.answer: Answer[Any] | None = None
+
+    def __enter__(self) -> "Held":
+        self._before = partials()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if error is None:
+            self.answer = told(Answer(self.value, is_partial=partials() != self._before))
+            return False
+        course, default = self._course, self._default
+        if default is MISSING or not course.answers(error):
+            return False
+        self.value = default
+        self.answer = course.stand_in(default, "default", True, (said_by(error),), error)
+        return True
+
+    async def __aenter__(self) -> "Held":
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        return self.__exit__(kind, error, traceback)
+
+
+def _given(outcome: Answer[Any] | BaseException) -> Any:
+    if isinstance(outcome, BaseException):
+        unanswered()
+        raise outcome
+    return outcome.value
+
+
+def _latest() -> Answer[Any]:
+    answer = latest_answer()
+    assert answer is not None  # noqa: S101 - for the types: the call that ended just now left it.
+    return answer

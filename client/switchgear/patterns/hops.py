@@ -1,0 +1,88 @@
+"""What is asked instead, and what it is asked with."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from switchgear.finding import Finder, finder
+from switchgear.wrapping import is_coroutine_function
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """One that is asked when those before it failed.
+
+    `call` gets those arguments of the original call that its own parameters name, or all of them if
+    it names others; besides, where it names them, `cause`, what failed last, and `model`. It is
+    passed by while `only_if` gives False. `is_partial` says that its answers are less than what was
+    asked for.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    provider: str | None = None
+    model: str | None = None
+    only_if: Callable[[], bool] | None = None
+    is_partial: bool = False
+
+    @property
+    def is_coroutine(self) -> bool:
+        return is_coroutine_function(self.call)
+
+    @property
+    def takes_model(self) -> bool:
+        parameters = _parameters(self.call)
+        return "model" in parameters or any(
+            each.kind is each.VAR_KEYWORD for each in parameters.values()
+        )
+
+
+class Asking:
+    """Asks a hop in the place of one function."""
+
+    def __init__(self, hop: Hop, function: Callable[..., Any]) -> None:
+        self.hop = hop
+        parameters = _parameters(hop.call)
+        self._wants_cause = "cause" in parameters
+        self._wants_model = hop.model is not None and hop.takes_model
+        self._find = _arguments(parameters, function)
+
+    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: object) -> Any:
+        given, named = self._find(args, kwargs)
+        if self._wants_cause:
+            named["cause"] = cause
+        if self._wants_model:
+            named["model"] = self.hop.model
+        return self.hop.call(*given, **named)
+
+
+def hop_of(given: Hop | Callable[..., Any]) -> Hop:
+    """A bare function is a hop under its own name, whose answers are partial. Raises
+    :class:`TypeError` for what can't be called."""
+    if isinstance(given, Hop):
+        return given
+    if not callable(given):
+        raise TypeError(f"only what can be called can stand in, not {given!r:.100}")
+    return Hop(name=getattr(given, "__name__", type(given).__name__), call=given, is_partial=True)
+
+
+def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]) -> Finder:
+    """Finds `(args, kwargs)` for what has these parameters, but for those that are given beside."""
+
+    def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return args, kwargs
+
+    own = [each for name, each in parameters.items() if name not in ("cause", "model")]
+    collect.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    return finder(collect, function)
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """All that may be, if nobody knows them."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        kinds = inspect.Parameter
+        anything = (kinds("args", kinds.VAR_POSITIONAL), kinds("kwargs", kinds.VAR_KEYWORD))
+        return {each.name: each for each in anything}

@@ -1,0 +1,71 @@
+"""One key for all attempts of one logical call, so that its receiver can tell a repetition from a
+second wish."""
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from switchgear.patterns import attempts
+
+LONGEST_KEY = 255
+
+_given: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", default=None)
+
+
+def idempotency_key() -> str | None:
+    """The same in all attempts of one logical call: the one that was given, else a random one for
+    the retry that is active in this process. None outside of both."""
+    given = _given.get()
+    if given is not None:
+        return given
+    active = attempts.active()
+    if active is None or active.owner is None:
+        return None
+    if active.key is None:
+        active.key = str(uuid.uuid4())
+    return active.key
+
+
+@contextmanager
+def idempotency_key_of(key: str) -> Iterator[str]:
+    """Everything inside has this key: put it around one request. 1 to 255 visible ASCII characters,
+    :class:`ValueError` else."""
+    if not 0 < len(key) <= LONGEST_KEY or not all("!" <= each <= "~" for each in key):
+        raise ValueError(f"an idempotency key has 1 to {LONGEST_KEY} visible ASCII characters")
+    before = _given.get()
+    _given.set(key)
+    try:
+        yield key
+    finally:
+        _given.set(before)
+
+
+def given_key() -> str | None:
+    """The one of :func:`idempotency_key_of`, None outside."""
+    return _given.get()
+
+
+def key_of_request(*parts: bytes) -> str:
+    """A key for one of the requests that a logical call makes; the same in all of its attempts.
+
+    Made of the call's own key, of what the request consists of, and of how many equal ones this
+    attempt has made before: two that are meant to be two stay two. Random outside of a retry.
+    """
+    given = _given.get()
+    if given is not None:
+        return given
+    key, active = idempotency_key(), attempts.active()
+    if key is None or active is None:
+        return str(uuid.uuid4())
+    digest = hashlib.sha256(key.encode())
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    asked = active.asked = Counter() if active.asked is None else active.asked
+    what = digest.hexdigest()
+    asked[what] += 1
+    digest.update(asked[what].to_bytes(8, "big"))
+    return str(uuid.UUID(bytes=digest.digest()[:16], version=4))

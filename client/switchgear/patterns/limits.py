@@ -1,0 +1,208 @@
+"""How much time is left for all that is going on here, and what ends it when there is none.
+
+The moment until which everything is to be done goes along in a context variable: into what is
+called, into tasks that are begun inside, and over the wire by `propagation`. An inner limit never
+ends later than the outer one.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from switchgear.patterns.cutoffs import Cutoff
+from switchgear.patterns.parameters import MOST_SECONDS
+from switchgear.refusals import Refused
+
+Clock = Callable[[], float]
+
+
+class DeadlineExceeded(TimeoutError):
+    """All of it was to be done within `seconds`, and is not. `attempts` says how often it was tried
+    meanwhile, if something was; `caused_by_retrying` that the first attempt failed in time, and
+    only the later ones did not fit."""
+
+    def __init__(self, seconds: float, attempts: int = 1, caused_by_retrying: bool = False) -> None:
+        super().__init__(f"not done within {seconds:.3g} s")
+        self.seconds = seconds
+        self.attempts = attempts
+        self.caused_by_retrying = caused_by_retrying
+
+    def __str__(self) -> str:
+        why = f", after {self.attempts} attempts" if self.caused_by_retrying else ""
+        return f"not done within {self.seconds:.3g} s{why}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.seconds, self.attempts, self.caused_by_retrying)
+
+
+class NoTimeLeft(DeadlineExceeded, Refused):
+    """A call that was not begun, because the time was over already: no failure of whoever was to
+    be called, and never tried again."""
+
+
+class Limit:
+    """One that holds here: until `until` on `clock`.
+
+    What is seldom so is left to the class, as one is made for every call; nor does it refer to
+    itself, which would leave it to the garbage collector.
+    """
+
+    is_over = False
+    """Left behind: a task that outlives it is no longer bound by it."""
+    retries = 0
+    """How often something inside was tried again."""
+    cutoff: Cutoff | None = None
+    lent_by: "Limit | None" = None
+    """The outer one that ends no later, and that it stems from."""
+    outer: "Limit | None" = None
+    before: "Limit | None" = None
+    """What held where it began: `outer`, if that is not left aside."""
+
+    def __init__(self, owner: object, seconds: float, until: float, clock: Clock) -> None:
+        self.owner = owner
+        self.seconds = seconds
+        self.until = until
+        self.clock = clock
+
+    @property
+    def source(self) -> "Limit":
+        """The one that it stems from, perhaps itself."""
+        return self.lent_by or self
+
+    def exceeded(self, kind: type[DeadlineExceeded] = DeadlineExceeded) -> DeadlineExceeded:
+        """The error that says so."""
+        return kind(self.seconds, self.retries + 1, self.retries > 0)
+
+
+_limit: ContextVar[Limit | None] = ContextVar("switchgear_limit", default=None)
+
+
+def left() -> float | None:
+    """Seconds that are left for what is going on here, 0.0 if none are, None without a limit."""
+    limit = current()
+    return None if limit is None else max(limit.until - limit.clock(), 0.0)
+
+
+def current() -> Limit | None:
+    """The limit that holds here."""
+    limit = _innermost()
+    return None if limit is None or limit.until == math.inf else limit
+
+
+def _innermost() -> Limit | None:
+    limit = _limit.get()
+    while limit is not None and limit.is_over:
+        limit = limit.before
+    return limit
+
+
+def begin(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
+    """From here on there are `seconds`, or what an outer limit leaves; None if nothing limits.
+
+    Raises :class:`NoTimeLeft` if that is nothing.
+    """
+    before = _limit.get()
+    if before is None:
+        if seconds is None:
+            return None
+        limit = Limit(owner, seconds, clock() + seconds, clock)
+    else:
+        inner = _begin_inside(owner, seconds, clock)
+        if inner is None:
+            return None
+        limit = inner
+    _limit.set(limit)
+    return limit
+
+
+def _begin_inside(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
+    outer = before = _innermost()
+    if outer is None or outer.until == math.inf:
+        if seconds is None:
+            return None
+        limit = Limit(owner, seconds, clock() + seconds, clock)
+    else:
+        now = outer.clock()
+        most = outer.until - now
+        if most <= 0:
+            raise outer.source.exceeded(NoTimeLeft)
+        if seconds is None or most <= seconds:
+            limit = Limit(owner, outer.seconds, outer.until, outer.clock)
+            limit.lent_by = outer.lent_by or outer
+        else:
+            began = now if clock is outer.clock else clock()
+            limit = Limit(owner, seconds, began + seconds, clock)
+        limit.outer = outer
+    limit.before = before
+    return limit
+
+
+def begin_anew(owner: object, seconds: float, until: float, clock: Clock) -> Limit:
+    """From here on `until` holds, which may be :data:`math.inf`, and nothing of what is around."""
+    limit = Limit(owner, seconds, until, clock)
+    limit.before = _innermost()
+    _limit.set(limit)
+    return limit
+
+
+def cut_off(limit: Limit) -> None:
+    """From here on the running task is cancelled when `limit` is over, unless the one that it stems
+    from sees to that. Outside of asyncio nothing is."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return
+    if task is None:
+        return
+    lent = None if limit.lent_by is None else limit.lent_by.cutoff
+    if lent is not None and lent.task is task:
+        limit.cutoff = lent
+    else:
+        limit.cutoff = Cutoff(task, limit.until - limit.clock())
+
+
+def was_cut_off(limit: Limit, error: BaseException | None) -> bool:
+    """Whether `error` is the cancellation by this limit, and no other; takes that back."""
+    cutoff = limit.cutoff
+    if cutoff is None or not cutoff.has_fired:
+        return False
+    return cutoff.settle() and isinstance(error, asyncio.CancelledError)
+
+
+def end(limit: Limit) -> None:
+    """It no longer holds. Done where it began; elsewhere, it is only marked."""
+    limit.is_over = True
+    cutoff = limit.cutoff
+    if cutoff is not None and (limit.lent_by is None or limit.lent_by.cutoff is not cutoff):
+        cutoff.stop()
+    if _limit.get() is limit:
+        _limit.set(limit.before)
+
+
+def held_by(owner: object) -> Limit | None:
+    """The innermost one that `owner` began here."""
+    limit = _limit.get()
+    while limit is not None and (limit.owner is not owner or limit.is_over):
+        limit = limit.before
+    return limit
+
+
+def count_retry() -> None:
+    """Something is tried again: every limit that holds here knows."""
+    limit = current()
+    while limit is not None:
+        limit.retries += 1
+        limit = limit.outer
+
+
+def checked_seconds(seconds: float | None) -> float | None:
+    """As they are; :class:`ValueError` for what can't be a time to wait."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise ValueError(f"seconds must be a number, not {seconds!r:.50}")
+    if not 0 < seconds <= MOST_SECONDS:
+        raise ValueError(f"seconds must be above 0 and at most {MOST_SECONDS:g}, not {seconds:g}")
+    return seconds

@@ -1,0 +1,95 @@
+"""How many retries all calls of one dependency may make together: a part of the calls, and a few.
+
+When everything fails, three attempts each would be three times the load, just when there should be
+less of it.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+from switchgear.patterns import forks
+
+OVER_SECONDS = 10
+
+
+class RetryBudget:
+    """Over the last ten seconds, at most `rate` retries for each call and `per_second` beside.
+
+    Safe to use from any thread; may be shared among many retries.
+    """
+
+    _second: int | None
+    _count: Callable[[], int]
+    _looks: int
+    _began: dict[int, int]
+
+    def __init__(
+        self,
+        rate: float = 0.2,
+        per_second: float = 10.0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self.configure(rate, per_second)
+        self.after_fork()
+        forks.register(self)
+
+    def configure(self, rate: float, per_second: float) -> None:
+        """From now on."""
+        self.rate = rate
+        self.per_second = per_second
+
+    def called(self) -> None:
+        """One logical call begins."""
+        second = int(self._clock())
+        if second != self._second:
+            self._turn(second)
+        self._count()
+
+    def take(self) -> bool:
+        """Whether one of them may be tried again now; if so, that is counted."""
+        second = int(self._clock())
+        with self._lock:
+            spent = sum(n for at, n in self._retries.items() if at > second - OVER_SECONDS)
+            earned = self.rate * self._calls(second) + self.per_second * OVER_SECONDS
+            # What 5 calls at 0.2 earn is 1.0 and not 0.9999…
+            if spent + 1 > earned + 1e-9 * max(earned, 1.0):
+                return False
+            self._turn(second)
+            self._retries[second] = self._retries.get(second, 0) + 1
+            return True
+
+    def _calls(self, second: int) -> int:
+        """In the last ten seconds. Reading is counting, which is taken off again."""
+        looks, self._looks = self._looks, self._looks + 1
+        total = self._count() - looks
+        first = min(
+            (at for s, at in self._began.items() if s > second - OVER_SECONDS), default=total
+        )
+        return total - first
+
+    def _turn(self, second: int) -> None:
+        """A new second begins: note how many calls there have been before, forget what is old."""
+        with self._lock:
+            if second == self._second:
+                return
+            looks, self._looks = self._looks, self._looks + 1
+            self._began[second] = self._count() - looks
+            self._second = second
+            for counts in (self._began, self._retries):
+                for old in [each for each in counts if each <= second - OVER_SECONDS]:
+                    del counts[old]
+
+    def after_fork(self) -> None:
+        """In a child, begin anew."""
+        self._lock = threading.RLock()
+        # Counts without a lock.
+        self._count = itertools.count().__next__
+        self._looks = 0
+        self._second = None
+        self._began = {}
+        """How many calls there had been when a second began."""
+        self._retries: dict[int, int] = {}

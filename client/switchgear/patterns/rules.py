@@ -1,0 +1,56 @@
+"""When a breaker opens, when it opens again, and for how long. Pure."""
+
+from switchgear.patterns.parameters import BreakerParameters
+from switchgear.patterns.window import Tally
+
+
+def why_open(parameters: BreakerParameters, tally: Tally, consecutive: int) -> str | None:
+    """Why it opens with these calls behind it, or None. `consecutive` are the failures since the
+    last success."""
+    count = parameters.failure_count
+    if count is not None:
+        return f"failure_count {tally.failures} >= {count}" if tally.failures >= count else None
+    if tally.calls < parameters.needed_calls:
+        return None
+    row = parameters.consecutive_failures
+    if tally.failure_rate() >= parameters.failure_rate:
+        return f"failure_rate {tally.failure_rate():.2f} >= {parameters.failure_rate:.2f}"
+    if row is not None and consecutive >= row:
+        return f"consecutive_failures {consecutive} >= {row}"
+    if _is_too_slow(parameters, tally):
+        return f"slow_call_rate {tally.slow_rate():.2f} >= {parameters.slow_call_rate:.2f}"
+    return None
+
+
+def why_reopen(parameters: BreakerParameters, probes: Tally) -> str | None:
+    """Why it opens again with these probes done, or None if it closes."""
+    rate = probes.failure_rate()
+    if rate >= parameters.failure_rate:
+        return f"probes: failure_rate {rate:.2f} >= {parameters.failure_rate:.2f}"
+    if _is_too_slow(parameters, probes):
+        slow = probes.slow_rate()
+        return f"probes: slow_call_rate {slow:.2f} >= {parameters.slow_call_rate:.2f}"
+    return None
+
+
+def why_close(parameters: BreakerParameters, probes: Tally) -> str:
+    return f"probes: failure_rate {probes.failure_rate():.2f} < {parameters.failure_rate:.2f}"
+
+
+def open_length(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
+    """Seconds to stay open, after it has opened again `reopened` times in a row. `drawn` is uniform
+    in [0, 1). What is capped is spread, too: a fleet shall not probe at once for that."""
+    most, jitter = parameters.open_max_seconds, parameters.open_jitter
+    try:
+        grown = parameters.open_seconds * float(parameters.open_multiplier) ** reopened
+    except OverflowError:
+        grown = most
+    capped = min(grown, most)
+    low, high = capped * (1 - jitter), min(capped * (1 + jitter), most)
+    return low + (high - low) * drawn
+
+
+def _is_too_slow(parameters: BreakerParameters, tally: Tally) -> bool:
+    if parameters.slow_call_seconds is None:
+        return False
+    return tally.slow_rate() >= parameters.slow_call_rate

@@ -1,0 +1,104 @@
+"""What a breaker is in, from one change of its state to the next, and what is told of it."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from switchgear.patterns.window import Tally, Window
+
+State = Literal["closed", "open", "half_open"]
+Mode = Literal["normal", "forced_open", "forced_closed", "disabled", "metrics_only"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+class IllegalTransition(RuntimeError):
+    """A breaker never goes from this state to that one by itself: a defect of this library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The `n`-th one of this process. `at` is monotonic; `failure_rate`, None if it is unknown, and
+    `calls` are what was seen when it came about."""
+
+    n: int
+    before: State
+    after: State
+    at: float
+    cause: str
+    failure_rate: float | None = None
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WouldOpen:
+    """A breaker that only measures would have opened now."""
+
+    cause: str
+    failure_rate: float | None
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How it is with a breaker. `since` and `open_until` are monotonic; the rates are None below
+    the calls that are needed; of one that is not closed they say what it was judged by."""
+
+    state: State
+    mode: Mode
+    since: float
+    failure_rate: float | None
+    slow_rate: float | None
+    calls: int
+    open_until: float | None
+    would_open: bool = False
+
+
+class Term:
+    """A generation: from one change of state to the next. What began in another one is no more
+    of its business."""
+
+    __slots__ = (
+        "consecutive",
+        "done",
+        "is_counted",
+        "permit",
+        "probes",
+        "since",
+        "state",
+        "window",
+    )
+
+    def __init__(self, state: State, since: float, window: Window, is_counted: bool) -> None:
+        self.state = state
+        self.since = since
+        self.window = window
+        self.is_counted = is_counted
+        self.consecutive = 0
+        """Failures without a success between."""
+        self.probes: set[Permit] = set()
+        """Those on their way."""
+        self.done = Tally()
+        """Of the other ones."""
+        self.permit = Permit(self)
+        """That of all its calls, while it is closed."""
+
+
+class Permit:
+    """The right to make a call, which says in which generation it began.
+
+    All calls of a closed generation share one, each probe has its own. `succeed` counts a call that
+    was good and not slow, without a lock; if `wary` is true after it, the breaker must be asked
+    what follows from that.
+    """
+
+    __slots__ = ("slides", "succeed", "term", "wary")
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+        self.succeed = term.window.succeed
+        self.slides = term.window.slides_by_itself
+        self.wary = False
+
+
+def shown(mode: Mode) -> State:
+    """The state in which a breaker begins, normally or overruled."""
+    return "open" if mode == "forced_open" else "closed"

@@ -1,0 +1,117 @@
+"""How long one attempt may take."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from switchgear.patterns.limits import (
+    Clock,
+    Limit,
+    begin,
+    checked_seconds,
+    cut_off,
+    end,
+    held_by,
+    was_cut_off,
+)
+from switchgear.wrapping import by_kind
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class CallTimeout(TimeoutError):
+    """One call took longer than `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:.3g} s")
+        self.seconds = seconds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.seconds,)
+
+
+class Timeout:
+    """One call may take `seconds`, and no longer than an outer limit leaves; None: only that.
+
+    A coroutine is cut off: :class:`CallTimeout`, or `DeadlineExceeded` if an outer deadline was the
+    shorter one. A plain function can't be interrupted: it is not begun when no time is left, what
+    it calls may ask `deadline.left()`, and what comes late is given as it is. Innermost of a stack,
+    so that what is around it sees an error of the call, and no cancellation.
+    """
+
+    def __init__(self, seconds: float | None, *, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self.configure(seconds)
+
+    def configure(self, seconds: float | None) -> None:
+        """For calls from now on. Raises :class:`ValueError`."""
+        self.seconds = checked_seconds(seconds)
+
+    def __call__(self, function: F) -> F:
+        """`function`, limited. A generator can't be: :class:`TypeError`."""
+        return by_kind(
+            function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a timeout"
+        )
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            limit = begin(self, self.seconds, self._clock)
+            if limit is None:
+                return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                end(limit)
+
+        return call
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            limit = begin(self, self.seconds, self._clock)
+            if limit is None:
+                return await function(*args, **kwargs)
+            cut_off(limit)
+            try:
+                result = await function(*args, **kwargs)
+            except BaseException as error:
+                self._leave(limit, error)
+                raise
+            self._leave(limit, None)
+            return result
+
+        return call
+
+    def __enter__(self) -> None:
+        begin(self, self.seconds, self._clock)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        limit = held_by(self)
+        if limit is not None:
+            self._leave(limit, error)
+
+    async def __aenter__(self) -> None:
+        limit = begin(self, self.seconds, self._clock)
+        if limit is not None:
+            cut_off(limit)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def _leave(self, limit: Limit, error: BaseException | None) -> None:
+        end(limit)
+        if not was_cut_off(limit, error):
+            return
+        if limit.lent_by is None:
+            raise CallTimeout(limit.seconds) from error
+        raise limit.source.exceeded() from error

@@ -1,0 +1,58 @@
+"""What the end of a call says of whom it was for."""
+
+import concurrent.futures
+import logging
+from collections.abc import Callable
+from typing import Any, Literal
+
+from switchgear.refusals import Refused
+
+Verdict = Literal["good", "bad", "nothing"]
+
+log = logging.getLogger("switchgear")
+
+
+class Verdicts:
+    """See :class:`~switchgear.patterns.breaker.Breaker` for the parameters."""
+
+    def __init__(
+        self,
+        ignore: tuple[type[BaseException], ...],
+        is_failure: Callable[[BaseException], bool] | None,
+        is_failed_result: Callable[[Any], bool] | None,
+    ) -> None:
+        self._ignored: tuple[type[BaseException], ...] = (
+            Refused,
+            concurrent.futures.CancelledError,
+            *ignore,
+        )
+        self._is_failure = is_failure
+        self._is_failed_result = is_failed_result
+        self.judge_results = is_failed_result is not None
+
+    def of_error(self, error: BaseException) -> Verdict:
+        if self._says_nothing(error):
+            return "nothing"
+        return "bad" if _says(self._is_failure, error) else "good"
+
+    def is_bad_result(self, value: Any) -> bool:
+        return self.judge_results and _says(self._is_failed_result, value)
+
+    def _says_nothing(self, error: BaseException) -> bool:
+        """Of a group: if that is so of all in it."""
+        if isinstance(error, self._ignored):
+            return True
+        if isinstance(error, BaseExceptionGroup):
+            return all(self._says_nothing(each) for each in error.exceptions)
+        return not isinstance(error, Exception)
+
+
+def _says(asked: Callable[[Any], bool] | None, about: Any) -> bool:
+    """Whether that is a failure: so it is, too, if nobody can say."""
+    if asked is None:
+        return True
+    try:
+        return bool(asked(about))
+    except Exception:  # The caller shall get what the call gave, and not this.
+        log.exception("switchgear: %r could not say whether a call failed", asked)
+        return True

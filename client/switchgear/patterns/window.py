@@ -1,0 +1,150 @@
+"""What became of the last calls: of the last hundred, or of the last sixty seconds."""
+
+import itertools
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from switchgear.patterns.parameters import BreakerParameters
+
+
+class Tally(NamedTuple):
+    """How many `calls`, and how many of them failed, and were slow; one may be both."""
+
+    calls: int = 0
+    failures: int = 0
+    slow: int = 0
+
+    def failure_rate(self) -> float:
+        """0.0 of no calls."""
+        return self.failures / self.calls if self.calls else 0.0
+
+    def slow_rate(self) -> float:
+        return self.slow / self.calls if self.calls else 0.0
+
+
+class Window(Protocol):
+    """`succeed` counts a call that neither failed nor was slow, and needs no lock. Whoever calls
+    anything else holds one."""
+
+    slides_by_itself: bool
+    """Whether time alone changes the tally. Then somebody must ask for that at `ends` or later,
+    before the next success is counted."""
+    ends: float
+    succeed: Callable[[], int]
+
+    def add(self, failed: bool, slow: bool) -> None:
+        """A call that failed, or was slow, or both."""
+        ...
+
+    def tally(self) -> Tally: ...
+
+
+def window_of(parameters: BreakerParameters, clock: Callable[[], float]) -> Window:
+    """An empty one."""
+    if parameters.window_type == "time":
+        return TimeWindow(parameters.size, clock)
+    return CountWindow(parameters.size)
+
+
+class CountWindow:
+    """The last `size` calls.
+
+    Good ones are no more than a number; of the others it is kept which in the row of all they were.
+    So a success costs next to nothing, whatever the size.
+    """
+
+    slides_by_itself = False
+    ends = math.inf
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._looks = self._others = 0
+        self._failed: deque[int] = deque()
+        self._slow: deque[int] = deque()
+        self.succeed: Callable[[], int] = itertools.count().__next__
+
+    def add(self, failed: bool, slow: bool) -> None:
+        self._others += 1
+        number = self._calls()
+        if failed:
+            self._failed.append(number)
+        if slow:
+            self._slow.append(number)
+        self._slide(number)
+
+    def tally(self) -> Tally:
+        calls = self._calls()
+        self._slide(calls)
+        return Tally(min(calls, self._size), len(self._failed), len(self._slow))
+
+    def _calls(self) -> int:
+        """Of all time. Reading is counting, which is taken off again."""
+        looks, self._looks = self._looks, self._looks + 1
+        return self.succeed() - looks + self._others
+
+    def _slide(self, calls: int) -> None:
+        gone = calls - self._size
+        for numbers in (self._failed, self._slow):
+            while numbers and numbers[0] <= gone:
+                numbers.popleft()
+
+
+class TimeWindow:
+    """The calls of the last `seconds`, in buckets of one second.
+
+    Good ones are a number here, too. It goes into a bucket at the next look, at the latest when
+    that bucket's second has ended.
+    """
+
+    slides_by_itself = True
+
+    def __init__(self, seconds: int, clock: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._buckets: deque[list[int]] = deque()
+        """Each of a second, and the calls, failures and slow ones in it."""
+        self._calls = self._failures = self._slow = 0
+        self._looks = self._sorted = 0
+        self.ends = -math.inf
+        self.succeed: Callable[[], int] = itertools.count().__next__
+
+    def add(self, failed: bool, slow: bool) -> None:
+        self._slide()
+        self._put(1, int(failed), int(slow))
+
+    def tally(self) -> Tally:
+        self._slide()
+        return Tally(self._calls, self._failures, self._slow)
+
+    def _slide(self) -> None:
+        looks, self._looks = self._looks, self._looks + 1
+        succeeded = self.succeed() - looks
+        new, self._sorted = succeeded - self._sorted, succeeded
+        if new and self._buckets:
+            self._put(new, 0, 0)
+            new = 0
+        now = self._clock()
+        if now >= self.ends:
+            second = math.floor(now)
+            self.ends = second + 1.0
+            self._buckets.append([second, 0, 0, 0])
+            self._drop(second - self._seconds)
+        self._put(new, 0, 0)
+
+    def _put(self, calls: int, failures: int, slow: int) -> None:
+        bucket = self._buckets[-1]
+        bucket[1] += calls
+        bucket[2] += failures
+        bucket[3] += slow
+        self._calls += calls
+        self._failures += failures
+        self._slow += slow
+
+    def _drop(self, last: int) -> None:
+        while self._buckets[0][0] <= last:
+            _, calls, failures, slow = self._buckets.popleft()
+            self._calls -= calls
+            self._failures -= failures
+            self._slow -= slow

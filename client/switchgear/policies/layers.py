@@ -1,0 +1,148 @@
+"""The layers of a policy, as what is known now has them."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from switchgear.finding import finder
+from switchgear.guards import Guard
+from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.deadline import Deadline
+from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.retry import Retry
+from switchgear.patterns.timeout import Timeout
+from switchgear.policies.documents import Said
+from switchgear.wrapping import by_kind
+
+T = TypeVar("T")
+
+CALLS_ONLY = Timeout(None)
+"""Where a deadline has to end a try: it has no limit of its own."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Whose place it is in the bulkhead, and how urgent: values, or what finds them in the
+    arguments of a call."""
+
+    key: Any
+    priority: Any
+
+    @property
+    def is_found(self) -> bool:
+        return callable(self.key) or callable(self.priority)
+
+    @property
+    def is_plain(self) -> bool:
+        return self.key is None and self.priority == 0
+
+    def place(self, bulkhead: Bulkhead) -> Any:
+        """For a block, which has no arguments to look at: with the values alone."""
+        key = None if callable(self.key) else self.key
+        return bulkhead.of(key, 0 if callable(self.priority) else self.priority)
+
+    def around(self, bulkhead: Bulkhead, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`function`, with a place for each of its calls."""
+        if self.is_plain:
+            return bulkhead(function)
+        find_key, find_priority = _found(self.key, function), _found(self.priority, function)
+
+        def plain(inner: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)):
+                    return inner(*args, **kwargs)
+
+            return call
+
+        def coroutine(inner: Callable[..., Any]) -> Callable[..., Any]:
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                async with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)):
+                    return await inner(*args, **kwargs)
+
+            return call
+
+        return by_kind(function, plain=plain, coroutine=coroutine, stream=None, what="a bulkhead")
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Outside in; None for one that is off. `said` is what they follow from."""
+
+    said: Said
+    fallback: Fallback | None
+    guard: Guard | None
+    deadline: Deadline | None
+    retry: Retry | None
+    breaker: Breaker
+    bulkhead: Bulkhead | None
+    timeout: Timeout | None
+    _through: dict[Callable[..., Any], Callable[..., Any]] = field(
+        default_factory=dict, compare=False
+    )
+
+    def stacked(
+        self, function: Callable[..., Any], sought: Sought, *, with_fallback: bool = True
+    ) -> Callable[..., Any]:
+        """`function` with all of them around."""
+        if self.timeout is not None:
+            function = self.timeout(function)
+        if self.bulkhead is not None:
+            function = sought.around(self.bulkhead, function)
+        function = self.breaker(function)
+        for layer in (self.retry, self.deadline, self.guard):
+            if layer is not None:
+                function = layer(function)
+        if self.fallback is not None and with_fallback:
+            function = self.fallback(function)
+        return function
+
+    def through(self, caller: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
+        """The same around what calls whatever it is given, made once."""
+        found = self._through.get(caller)
+        if found is None:
+            found = self._through[caller] = self.stacked(caller, sought, with_fallback=False)
+        return found
+
+    def around_block(self, sought: Sought) -> Iterator[Any]:
+        """What a block is to enter, outside in."""
+        if self.guard is not None:
+            yield self.guard
+        if self.deadline is not None:
+            yield self.deadline
+        yield from self.around_try(sought)
+
+    def around_try(self, sought: Sought) -> Iterator[Any]:
+        """What one try is to enter."""
+        yield self.breaker
+        if self.bulkhead is not None:
+            yield sought.place(self.bulkhead)
+        if self.timeout is not None:
+            yield self.timeout
+        elif self.deadline is not None:
+            yield CALLS_ONLY
+
+    def around_tries(self) -> ExitStack:
+        """What all tries are in, entered already. The deadline only counts here: it is the timeout
+        of each try that cuts it off, since this is not where an error passes by."""
+        with ExitStack() as entered:
+            if self.guard is not None:
+                entered.enter_context(self.guard)
+            if self.deadline is not None:
+                entered.enter_context(self.deadline)
+            return entered.pop_all()
+
+
+def called(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    """Stands for every function in a stack that doesn't look at the arguments."""
+    return function(*args, **kwargs)
+
+
+async def awaited(function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any) -> T:
+    """And for every coroutine function."""
+    return await function(*args, **kwargs)
+
+
+def _found(given: Any, function: Callable[..., Any]) -> Callable[[Any, Mapping[str, Any]], Any]:
+    return finder(given, function) if callable(given) else lambda _args, _kwargs: given

@@ -1,0 +1,296 @@
+"""All patterns around the calls of one dependency, in their order."""
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from functools import partial, update_wrapper
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+from switchgear.guards import Guard
+from switchgear.patterns import entries, forks
+from switchgear.patterns.answers import Answer
+from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.deadline import Deadline
+from switchgear.patterns.parameters import HttpTimeouts
+from switchgear.patterns.retry import Retry
+from switchgear.patterns.timeout import Timeout
+from switchgear.policies.answering import Answering
+from switchgear.policies.arguments import Arguments
+from switchgear.policies.dependency import Dependency
+from switchgear.policies.documents import Said
+from switchgear.policies.layers import Layers, Sought, awaited, called
+from switchgear.policies.trials import Trial
+from switchgear.wrapping import by_kind
+
+log = logging.getLogger("switchgear")
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+class Policy:
+    """fallback › kill switch › deadline › retry › breaker › bulkhead › timeout, each as far as the
+    console or the code says something of it.
+
+    `gear.policy("core->oracle")` follows the console: whoever holds one sees a change at its next
+    call. `Policy(...)` goes by its `arguments` alone (see :class:`Arguments`). All policies of a
+    client that have the same name share breaker, bulkhead, counters and budget for retries.
+
+    As a decorator it suits functions, coroutine functions and methods, and keeps their signature;
+    `with policy:` and `async with policy:` are all but retries and the fallback, also inside a
+    generator; `for attempt in policy:` with `with attempt:` inside (`async for`, `async with`) is
+    all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
+    """
+
+    def __init__(
+        self,
+        name: str = "unnamed",
+        *,
+        guard: Guard | None = None,
+        dependency: Dependency | None = None,
+        owner: object = None,
+        **arguments: Unpack[Arguments],
+    ) -> None:
+        if wrong := arguments.keys() - Arguments.__annotations__.keys():
+            raise TypeError(f"a policy has no argument {', '.join(sorted(wrong))}")
+        self.name = name
+        self._guard = guard
+        self._owner = owner  # A client that nobody holds follows no more.
+        self._arguments = arguments
+        self._dependency = dependency = dependency or Dependency(name)
+        self.breaker: Breaker = dependency.breaker_of(
+            parameters=arguments.get("breaker"),
+            ignore=arguments.get("ignore", ()),
+            is_failure=arguments.get("is_failure"),
+            is_failed_result=arguments.get("is_failed_result"),
+        )
+        self._bulkhead = dependency.bulkhead_of(arguments.get("bulkhead"))
+        self._sought = Sought(arguments.get("key"), arguments.get("priority", 0))
+        self._retry = Retry(
+            name,
+            arguments.get("retry"),
+            retry_on=arguments.get("retry_on"),
+            never=arguments.get("never"),
+            retry_result=arguments.get("retry_result"),
+            truncate=arguments.get("truncate"),
+            budget=dependency.budget,
+            counters=dependency.counters,
+        )
+        self._deadline = Deadline(arguments.get("deadline_seconds"))
+        self._timeout = Timeout(arguments.get("timeout_seconds"))
+        self._answering = Answering(
+            name,
+            dependency.counters,
+            arguments.get("fallback"),
+            arguments.get("providers"),
+            arguments.get("on_switch", False),
+        )
+        self._lock = threading.RLock()
+        self._layers = self._composed(dependency.said)
+        forks.register(self)
+
+    def __call__(self, function: F) -> F:
+        """`function` with all of it around. A generator has no whole call that could be tried
+        again: use `with policy:` inside it. :class:`TypeError` for that."""
+        return by_kind(
+            function,
+            plain=lambda inner: self._stacked(inner, is_coroutine=False),
+            coroutine=lambda inner: self._stacked(inner, is_coroutine=True),
+            stream=None,
+            what="a policy",
+        )
+
+    def run(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Answer[T]:
+        """Call it with all of it around, and say also how it was answered."""
+        layers = self._now()
+        if layers.fallback is None:
+            return Answer(self._one(layers, function, called)(*args, **kwargs))
+        inner = update_wrapper(self._one(layers, function, called), function)
+        return layers.fallback.run(inner, *args, **kwargs)
+
+    async def arun(
+        self, function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any
+    ) -> Answer[T]:
+        """As :meth:`run`, for a coroutine function."""
+        layers = self._now()
+        if layers.fallback is None:
+            return Answer(await self._one(layers, function, awaited)(*args, **kwargs))
+        inner = update_wrapper(self._one(layers, function, awaited), function)
+        return await layers.fallback.arun(inner, *args, **kwargs)
+
+    def __enter__(self) -> Self:
+        layers = self._now()
+        with ExitStack() as entered:
+            for each in layers.around_block(self._sought):
+                entered.enter_context(each)
+            entries.entered(self, entered.pop_all(), None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # In another context, whose steps these are not, there is nothing.
+        entered, _ = entries.left(self) or (None, None)
+        if isinstance(entered, ExitStack):
+            entered.__exit__(kind, error, traceback)
+
+    async def __aenter__(self) -> Self:
+        layers = self._now()
+        async with AsyncExitStack() as entered:
+            for each in layers.around_block(self._sought):
+                await entered.enter_async_context(each)
+            entries.entered(self, entered.pop_all(), None)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        entered, _ = entries.left(self) or (None, None)
+        if isinstance(entered, AsyncExitStack):
+            await entered.__aexit__(kind, error, traceback)
+
+    def __iter__(self) -> Iterator[Trial]:
+        layers = self._now()
+        with layers.around_tries() as outer:
+            if layers.retry is None:
+                yield Trial(None, layers, self._sought, outer)
+                return
+            for attempt in layers.retry:
+                yield Trial(attempt, layers, self._sought, outer)
+
+    async def __aiter__(self) -> AsyncIterator[Trial]:
+        layers = self._now()
+        with layers.around_tries() as outer:
+            if layers.retry is None:
+                yield Trial(None, layers, self._sought, outer)
+                return
+            async for attempt in layers.retry:
+                yield Trial(attempt, layers, self._sought, outer)
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.name}>"
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """Of one try now."""
+        return self._seconds(self._dependency.said)
+
+    @property
+    def http(self) -> HttpTimeouts | None:
+        """Of the parts of an HTTP call, as the code says."""
+        return self._arguments.get("http")
+
+    @property
+    def retry(self) -> Retry | None:
+        """What tries again now; None if nothing does."""
+        return self._now().retry
+
+    @property
+    def bulkhead(self) -> Bulkhead | None:
+        """Of the calls at once now; None without a limit."""
+        return self._now().bulkhead
+
+    @property
+    def deadline(self) -> Deadline | None:
+        """Of the whole call with all its tries."""
+        return self._now().deadline
+
+    @property
+    def guard(self) -> Guard | None:
+        """The kill switch around it."""
+        return self._guard
+
+    @property
+    def counters(self) -> Counters:
+        """Of all calls of this name."""
+        return self._dependency.counters
+
+    def route_timeout(self, path: str) -> float | None:
+        """Seconds for one try of this path: by the console's routes, else as of every other."""
+        by_route = self._dependency.said.route_timeout(path)
+        return self.timeout_seconds if by_route is None else by_route
+
+    def after_fork(self) -> None:
+        """In a child: the lock may be held by a thread that is not there."""
+        self._lock = threading.RLock()
+
+    def _now(self) -> Layers:
+        """The layers by what the console says at this moment."""
+        said, layers = self._dependency.said, self._layers
+        if layers.said is said:
+            return layers
+        with self._lock:
+            if self._layers.said is not self._dependency.said:
+                self._layers = self._composed(self._dependency.said)
+            return self._layers
+
+    def _composed(self, said: Said) -> Layers:
+        """What is there already is configured in place, and keeps what it counted."""
+        retry = said.retry or self._arguments.get("retry")
+        if retry is not None:
+            self._retry.configure(retry)
+            self._dependency.budget.configure(retry.budget_rate, retry.budget_per_second)
+        timeout = self._seconds(said)
+        self._timeout.configure(timeout)
+        return Layers(
+            said=said,
+            fallback=self._answering.now(said.fallback),
+            guard=self._guard,
+            deadline=None if self._deadline.seconds is None else self._deadline,
+            retry=None if retry is None else self._retry,
+            breaker=self.breaker,
+            bulkhead=None if self._bulkhead.parameters is None else self._bulkhead,
+            timeout=None if timeout is None else self._timeout,
+        )
+
+    def _seconds(self, said: Said) -> float | None:
+        if said.timeout_seconds is not None:
+            return said.timeout_seconds
+        return self._arguments.get("timeout_seconds")
+
+    def _stacked(self, function: Callable[..., Any], *, is_coroutine: bool) -> Callable[..., Any]:
+        """Looks at each call, in a moment, whether the layers are still the same."""
+        dependency, sought = self._dependency, self._sought
+        layers = self._now()
+        said, built = layers.said, layers.stacked(function, sought)
+
+        def rebuild() -> None:
+            nonlocal said, built
+            # In this order: another thread may look between the two.
+            layers = self._now()
+            try:
+                built = layers.stacked(function, sought)
+            except TypeError as error:  # A chain of the console may name what suits it not.
+                log.warning("switchgear: policy %s stays as it was: %s", self.name, error)
+            said = layers.said
+
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            if dependency.said is not said:
+                rebuild()
+            return built(*args, **kwargs)
+
+        async def coroutine(*args: Any, **kwargs: Any) -> Any:
+            if dependency.said is not said:
+                rebuild()
+            return await built(*args, **kwargs)
+
+        return coroutine if is_coroutine else plain
+
+    def _one(
+        self, layers: Layers, function: Callable[..., Any], through: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """For one call, all but the fallback. Where nothing looks at the arguments, the same stack
+        serves for every function."""
+        if self._sought.is_found or self._retry.truncate or (self._guard and self._guard.finds):
+            return layers.stacked(function, self._sought, with_fallback=False)
+        return partial(layers.through(through, self._sought), function)

@@ -1,0 +1,103 @@
+"""One try of `for attempt in policy:`."""
+
+from contextlib import AsyncExitStack, ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from switchgear.patterns.retry import Attempt
+from switchgear.policies.layers import Layers, Sought
+
+
+class Trial:
+    """Is entered with `with` or `async with`, once. `number` is from 1; set `result` to let
+    `retry_result` look at it."""
+
+    def __init__(
+        self, attempt: Attempt | None, layers: Layers, sought: Sought, outer: ExitStack
+    ) -> None:
+        self._attempt = attempt
+        self._layers, self._sought, self._outer = layers, sought, outer
+        self._entered: ExitStack | AsyncExitStack = ExitStack()
+        self.number = 1 if attempt is None else attempt.number
+        self.truncates = attempt is not None and attempt.truncates
+
+    @property
+    def result(self) -> Any:
+        return None if self._attempt is None else self._attempt.result
+
+    @result.setter
+    def result(self, value: Any) -> None:
+        if self._attempt is not None:
+            self._attempt.result = value
+
+    def __enter__(self) -> Self:
+        try:
+            with ExitStack() as entered:
+                for each in self._layers.around_try(self._sought):
+                    entered.enter_context(each)
+                self._entered = entered.pop_all()
+        except BaseException as error:
+            self._refused(error)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        assert isinstance(self._entered, ExitStack)  # noqa: S101 - for the type.
+        try:
+            self._entered.__exit__(kind, error, traceback)
+        except BaseException as other:  # Such as the timeout that a cancellation was.
+            if self._is_settled(other):
+                return True
+            raise
+        return self._is_settled(error)
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with AsyncExitStack() as entered:
+                for each in self._layers.around_try(self._sought):
+                    await entered.enter_async_context(each)
+                self._entered = entered.pop_all()
+        except BaseException as error:
+            self._refused(error)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        assert isinstance(self._entered, AsyncExitStack)  # noqa: S101 - for the type.
+        try:
+            await self._entered.__aexit__(kind, error, traceback)
+        except BaseException as other:
+            if self._is_settled(other):
+                return True
+            raise
+        return self._is_settled(error)
+
+    def _is_settled(self, error: BaseException | None) -> bool:
+        """Whether it is tried again. If not, all is left here: an asynchronous iterator that is
+        left with `return` ends later, and elsewhere."""
+        attempt = self._attempt
+        if attempt is None:
+            self._outer.close()
+            return False
+        try:
+            is_caught = attempt.__exit__(type(error) if error else None, error, None)
+        finally:
+            if attempt.wait_seconds is None:
+                self._outer.close()
+        return is_caught
+
+    def _refused(self, error: BaseException) -> None:
+        """It did not begin, and is not tried again."""
+        if self._attempt is not None:
+            self._attempt.__exit__(type(error), error, None)
+        self._outer.close()

@@ -1,0 +1,116 @@
+"""What a step does to the outside: the intent is kept before, the outcome after."""
+
+import asyncio
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from switchgear import journal
+from switchgear.failing.words import said_by
+from switchgear.patterns.idempotency import LONGEST_KEY, idempotency_key_of
+from switchgear.refusals import Refused
+from switchgear.steps.errors import EffectRepeated, LeaseLost, Paused
+from switchgear.steps.page import Page
+from switchgear.steps.plain import plain
+from switchgear.steps.records import EffectRecord, EffectState
+
+
+class Effect:
+    """`with` or `async with`: the body does it, and sends `key` along; our HTTP transports do by
+    themselves, if it is of visible ASCII characters. `is_unknown` says that an
+    earlier try may have got there. Set `outcome` to what is to be kept of it.
+
+    A body that raises leaves it unknown: the other side may have done it. Nothing was done if what
+    was raised is :class:`Refused`, or the body says so by :meth:`not_done`.
+    """
+
+    def __init__(self, page: Page, row: EffectRecord, *, is_keyed: bool) -> None:
+        self.key = row.key
+        self.outcome: Any = None
+        self.is_unknown = False
+        self._page = page
+        self._row = row
+        self._is_keyed = is_keyed
+        self._is_not_done = False
+        self._carrying: AbstractContextManager[object] = nullcontext()
+
+    def not_done(self) -> None:
+        """It certainly did not happen: a later try begins anew."""
+        self._is_not_done = True
+
+    def __enter__(self) -> "Effect":
+        self._intend()
+        self._carry()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._carrying.__exit__(kind, error, traceback)
+        self._conclude(error)
+
+    async def __aenter__(self) -> "Effect":
+        await asyncio.to_thread(self._intend)
+        self._carry()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._carrying.__exit__(kind, error, traceback)
+        await asyncio.to_thread(self._conclude, error)
+
+    def _carry(self) -> None:
+        if 0 < len(self.key) <= LONGEST_KEY and all("!" <= each <= "~" for each in self.key):
+            self._carrying = idempotency_key_of(self.key)
+        self._carrying.__enter__()
+
+    def _intend(self) -> None:
+        page = self._page
+        found = page.effect(self.key)
+        if found is not None and found.state is EffectState.DONE:
+            note_repeated(page, self._row)
+            raise EffectRepeated(self.key)
+        self.is_unknown = found is not None and found.state is EffectState.UNKNOWN
+        if self.is_unknown and not self._is_keyed:
+            raise Paused(f"the effect {self.key} may have happened: look, and settle it")
+        self._row = replace(self._row, at=page.now())
+        page.save(self._row)
+
+    def _conclude(self, error: BaseException | None) -> None:
+        if error is None and not self._is_not_done:
+            self._keep()
+            return
+        is_refusal = isinstance(error, Refused) and not isinstance(error, LeaseLost | Paused)
+        if self._is_not_done or is_refusal:
+            self._write(EffectState.NOT_DONE, error)
+        elif isinstance(error, Exception) and not isinstance(error, LeaseLost):
+            self._write(EffectState.UNKNOWN, error)
+
+    def _keep(self) -> None:
+        """It is done, also if its outcome can't be kept."""
+        try:
+            self.outcome = plain(self.outcome, f"the outcome of {self._row.kind}")
+        except TypeError:
+            self.outcome = None
+            self._write(EffectState.DONE, None)
+            raise
+        self._write(EffectState.DONE, None)
+
+    def _write(self, state: EffectState, error: BaseException | None) -> None:
+        said = None if error is None else said_by(error)
+        self._row = replace(self._row, state=state, outcome=self.outcome, error=said)
+        self._page.save(self._row)
+
+
+def note_repeated(page: Page, row: EffectRecord) -> None:
+    """A second time was prevented by its key."""
+    about = page.job.name
+    journal.note("effect_repeated", about, job=page.job.id, step=page.row.name, kind=row.kind)

@@ -1,0 +1,90 @@
+"""What can come in the way of a job. Those that are :class:`Refused` are no failure of a step."""
+
+from switchgear.refusals import Refused
+from switchgear.steps.records import ApprovalRecord
+
+
+class LeaseLost(Refused):
+    """Another worker has taken over the job `job_id`, or it was cancelled: whoever gets this must
+    stop. Nothing was written."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(job_id)
+        self.job_id = job_id
+
+    def __str__(self) -> str:
+        return f"the job {self.job_id} is no longer this worker's"
+
+
+class Paused(Refused):
+    """The job waits, and the step begins again from its checkpoint after `seconds`; None: once a
+    person says so. `question` is what a person is asked, if that is why."""
+
+    def __init__(self, reason: str, seconds: float | None = None) -> None:
+        super().__init__(reason, seconds)
+        self.reason = reason
+        self.seconds = seconds
+        self.question: ApprovalRecord | None = None
+
+    def __str__(self) -> str:
+        return f"paused: {self.reason}"
+
+
+class NotKept(Refused):
+    """The store could not be asked or written, for `why`: so nothing was done."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"the store of jobs has failed: {self.why}"
+
+
+class JobTaken(Exception):
+    """Another worker is at the job, and gave a sign of life not long ago."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(job_id)
+        self.job_id = job_id
+
+    def __str__(self) -> str:
+        return f"another worker is at the job {self.job_id}"
+
+
+class PlanChanged(Exception):
+    """The steps of the job `name` are not those that `job_id` began with. Finish it with the code
+    that began it, or give the changed job another name."""
+
+    def __init__(self, job_id: str, name: str) -> None:
+        super().__init__(job_id, name)
+        self.job_id = job_id
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"the steps of {self.name} changed since the job {self.job_id} began: finish it with "
+            "the code that began it, or give the changed job another name"
+        )
+
+
+class EffectRepeated(Exception):
+    """The effect `key` is done already. Ask `was_recorded(key)` before, or let `once` do it."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return f"the effect {self.key} is done already: ask was_recorded() before, or use once()"
+
+
+class NotApproved(Exception):
+    """A person said no to the step `step`, or nobody said yes in time."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(step)
+        self.step = step
+
+    def __str__(self) -> str:
+        return f"the step {self.step} was not approved"

@@ -1,0 +1,61 @@
+"""Jobs and their steps, as a program defines them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from switchgear.steps.context import Context
+from switchgear.steps.risks import Estimate
+
+OnFailure = Literal["compensate", "hold"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One unit of a job; a function or a coroutine function, which gets the :class:`Context` and
+    gives an output that is JSON.
+
+    `compensate` undoes it, with the same context and its `output`. `idempotency_key` finds a key in
+    the context: a step of the same job name that succeeded under this key is not done again, its
+    output is taken. `retry` is put around each try: a :class:`~switchgear.patterns.retry.Retry`, a
+    policy, or any other decorator. After `most_attempts`, over all workers, it has failed: a step
+    may be what kills them.
+
+    People are asked before it (for `approval_seconds`) if `needs_approval`, or if that is None and
+    its risk by `tags` and `estimate` is as high as the runner says.
+    """
+
+    name: str
+    run: Callable[[Context], Any]
+    compensate: Callable[[Context], Any] | None = None
+    idempotency_key: Callable[[Context], str] | None = None
+    retry: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+    most_attempts: int = 10
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    estimate: Estimate | Callable[[Context], Estimate] = Estimate()  # noqa: RUF009 - frozen.
+    needs_approval: bool | None = None
+    approval_seconds: float = 7200.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """Steps in their order. What a step that failed for good means: `compensate` undoes in reverse
+    order what was done, `hold` leaves it, to be resumed there or compensated by a person."""
+
+    name: str
+    steps: tuple[Step, ...]
+    on_failure: OnFailure = "compensate"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", tuple(self.steps))
+        if not self.steps:
+            raise ValueError(f"the job {self.name} has no steps")
+        if len(set(self.plan)) < len(self.steps):
+            raise ValueError(f"two steps of the job {self.name} have one name")
+        if self.on_failure not in ("compensate", "hold"):
+            raise ValueError(f'on_failure must be "compensate" or "hold", not {self.on_failure!r}')
+
+    @property
+    def plan(self) -> tuple[str, ...]:
+        return tuple(step.name for step in self.steps)

@@ -1,0 +1,148 @@
+"""What is kept of a job: its rows, as they stand in a store.
+
+Moments are UNIX seconds. Inputs, outputs, checkpoints and details are JSON, and never in a repr.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class JobStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class StepStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    COMPENSATED = "compensated"
+    COMPENSATION_FAILED = "compensation_failed"
+
+
+class EffectState(StrEnum):
+    """`unknown` is an intent without an outcome: it may have happened. `undone` was done, and then
+    compensated."""
+
+    UNKNOWN = "unknown"
+    DONE = "done"
+    NOT_DONE = "not_done"
+    UNDONE = "undone"
+
+
+class ApprovalState(StrEnum):
+    OPEN = "open"
+    GIVEN = "given"
+    DECLINED = "declined"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRecord:
+    """One job. `current` is the position of its next step; `reason` says why it is paused or has
+    failed; it is due again at `resume_at`, None if only a person can say. `epoch` counts its
+    workers: what one of an older epoch writes is refused."""
+
+    id: str
+    name: str
+    plan: tuple[str, ...]
+    input: Any = field(default=None, repr=False)
+    tenant: str = ""
+    user: str = ""
+    status: JobStatus = JobStatus.PENDING
+    is_compensating: bool = False
+    current: int = 0
+    reason: str | None = field(default=None, repr=False)
+    resume_at: float | None = None
+    epoch: int = 0
+    worker: str | None = None
+    heartbeat: float | None = None
+    created_at: float
+    started_at: float | None = None
+    completed_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRecord:
+    """One step of a job. `attempts` counts over all workers; `is_reused` says that its output is
+    that of another job's step with the same key."""
+
+    job_id: str
+    position: int
+    name: str
+    key: str
+    status: StepStatus = StepStatus.PENDING
+    attempts: int = 0
+    output: Any = field(default=None, repr=False)
+    checkpoint: Any = field(default=None, repr=False)
+    error: str | None = field(default=None, repr=False)
+    is_reused: bool = False
+    started_at: float | None = None
+    completed_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectRecord:
+    """Something done to the outside: `kind` as "email", `target` the system, `key` its idempotency
+    key, the same there and here."""
+
+    job_id: str
+    position: int
+    kind: str
+    target: str
+    key: str
+    state: EffectState = EffectState.UNKNOWN
+    details: Any = field(default=None, repr=False)
+    outcome: Any = field(default=None, repr=False)
+    error: str | None = field(default=None, repr=False)
+    is_compensation: bool = False
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalRecord:
+    """What a person is asked before a step goes on; declined if nobody says anything until
+    `expires_at`."""
+
+    job_id: str
+    position: int
+    description: str
+    risk: str
+    state: ApprovalState = ApprovalState.OPEN
+    expires_at: float
+    by: str | None = None
+    decided_at: float | None = None
+
+
+Row = JobRecord | StepRecord | EffectRecord | ApprovalRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """A job with all that happened in it, steps by position."""
+
+    job: JobRecord
+    steps: tuple[StepRecord, ...] = ()
+    effects: tuple[EffectRecord, ...] = ()
+    approvals: tuple[ApprovalRecord, ...] = ()
+
+    @property
+    def unknown_effects(self) -> tuple[EffectRecord, ...]:
+        """Those of which nobody knows whether they happened."""
+        return tuple(each for each in self.effects if each.state is EffectState.UNKNOWN)
+
+    def effects_of(self, position: int) -> tuple[EffectRecord, ...]:
+        return tuple(each for each in self.effects if each.position == position)
+
+
+@dataclass(eq=False, slots=True)
+class Lease:
+    """The right to write about a job, until another worker takes it over: then `is_lost`."""
+
+    job_id: str
+    epoch: int
+    is_lost: bool = False

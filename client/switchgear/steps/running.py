@@ -1,0 +1,202 @@
+"""A job goes forward: one step after the other, each written down before the next."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from switchgear import journal
+from switchgear.failing.words import said_by
+from switchgear.refusals import Refused
+from switchgear.steps.calling import Ask, Course
+from switchgear.steps.context import Approve, Context
+from switchgear.steps.errors import NotApproved
+from switchgear.steps.jobs import Job, Step
+from switchgear.steps.page import Page, kept
+from switchgear.steps.plain import plain
+from switchgear.steps.records import JobRecord, Lease, Progress, Row, StepRecord, StepStatus
+from switchgear.steps.risks import Risk, risk_of
+from switchgear.steps.store import Store
+from switchgear.wrapping import is_coroutine_function
+
+
+class StepFailed(Exception):
+    """The step at this position has failed for good; `__cause__` is what it raised."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class Running:
+    """One worker's run of one job. What it asks for may raise :class:`Refused`, which ends the run
+    with the job to be paused."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        lease: Lease,
+        progress: Progress,
+        now: Callable[[], float],
+        approve: Approve | None,
+        approve_from: Risk,
+    ) -> None:
+        self.job = job
+        self.store = store
+        self.lease = lease
+        self.record: JobRecord = progress.job
+        self.rows = {row.position: row for row in progress.steps}
+        self.now = now
+        self._approve = approve
+        self._approve_from = approve_from
+
+    def forward(self) -> Course[None]:
+        """All steps that are left. Raises :class:`StepFailed`."""
+        for position in range(self.record.current, len(self.job.steps)):
+            yield from self._step(position)
+
+    def context(self, position: int, page: Page, **more: Any) -> Context:
+        """For the step at `position`, with the outputs of those before."""
+        return Context(
+            input=self.record.input,
+            outputs=self._outputs(position),
+            attempt=page.row.attempts,
+            page=page,
+            approve=self._approve,
+            **more,
+        )
+
+    def page(self, row: StepRecord) -> Page:
+        return Page(self.store, self.lease, self.record, row, self.now)
+
+    def keep(self, *rows: Row) -> None:
+        """Write down what is no step's. Raises :class:`LeaseLost` and :class:`NotKept`."""
+        kept(self.store.save, self.lease, *rows)
+
+    def ask(self, function: Callable[..., Any], *args: Any) -> Ask:
+        return Ask(function, args, self.lease)
+
+    def _step(self, position: int) -> Course[None]:
+        step = self.job.steps[position]
+        page = self.page(self._row(position, step))
+        try:
+            if step.idempotency_key is not None:
+                key = str((yield self.ask(step.idempotency_key, self.context(position, page))))
+                page.row = replace(page.row, key=key)
+                found = yield self.ask(page.succeeded, key)
+                if found is not None:
+                    yield from self._reuse(page, found)
+                    return
+            yield from self._ask_people(position, step, page)
+            output = yield self.ask(self._tried(position, step, page))
+            made = plain(output, f"the output of {step.name}")
+        except Refused:
+            if page.row.status is StepStatus.RUNNING:  # It did not come to a try.
+                changes = {"status": StepStatus.PENDING, "attempts": page.row.attempts - 1}
+                yield self.ask(lambda: page.write(**changes))
+            raise
+        except Exception as error:
+            yield from self._fail(page, error)
+            raise StepFailed(position) from error
+        yield from self._succeed(page, made)
+
+    def _ask_people(self, position: int, step: Step, page: Page) -> Course[None]:
+        context = self.context(position, page)
+        estimate = step.estimate
+        if callable(estimate):
+            estimate = yield self.ask(estimate, context)
+        risk = risk_of(step.tags, estimate)
+        needs = step.needs_approval
+        if not (risk >= self._approve_from if needs is None else needs):
+            return
+        about = step.description or step.name
+        said = {"risk": risk.name.lower()}
+
+        async def asked() -> bool:
+            return await context.arequest_approval(about, step.approval_seconds, **said)
+
+        is_async = self._approve is not None and is_coroutine_function(self._approve)
+        plainly = lambda: context.request_approval(about, step.approval_seconds, **said)  # noqa: E731
+        if not (yield self.ask(asked if is_async else plainly)):
+            raise NotApproved(step.name)
+
+    def _tried(self, position: int, step: Step, page: Page) -> Callable[..., Any]:
+        """What runs the step, as often as its retry likes; each try is counted before it begins."""
+
+        def begin() -> Context:
+            if page.row.attempts >= step.most_attempts:
+                raise RuntimeError(f"the step {step.name} was tried {page.row.attempts} times")
+            page.write(
+                status=StepStatus.RUNNING,
+                attempts=page.row.attempts + 1,
+                started_at=page.row.started_at or self.now(),
+            )
+            return self.context(position, page)
+
+        return around(step.run, begin, step.retry)
+
+    def _succeed(self, page: Page, output: Any) -> Course[None]:
+        now = self.now()
+        began = page.row.started_at or now
+        yield from self._move_on(
+            page, status=StepStatus.SUCCEEDED, output=output, error=None, completed_at=now
+        )
+        self.note(
+            "step_succeeded", page.row, attempts=page.row.attempts, seconds=max(now - began, 0.0)
+        )
+
+    def _reuse(self, page: Page, found: StepRecord) -> Course[None]:
+        yield from self._move_on(
+            page,
+            status=StepStatus.SUCCEEDED,
+            output=found.output,
+            is_reused=found.job_id != self.record.id,
+            completed_at=self.now(),
+        )
+        self.note("step_reused", page.row)
+
+    def _move_on(self, page: Page, **changes: Any) -> Course[None]:
+        record = replace(self.record, current=page.row.position + 1)
+        yield self.ask(lambda: page.write(record, **changes))
+        self.record = record
+        self.rows[page.row.position] = page.row
+
+    def _fail(self, page: Page, error: Exception) -> Course[None]:
+        yield self.ask(
+            lambda: page.write(
+                status=StepStatus.FAILED, error=said_by(error), completed_at=self.now()
+            )
+        )
+        self.rows[page.row.position] = page.row
+        self.note("step_failed", page.row, attempts=page.row.attempts, error=type(error).__name__)
+
+    def note(self, name: str, row: StepRecord, **fields: Any) -> None:
+        journal.note(name, self.job.name, job=self.record.id, step=row.name, **fields)
+
+    def _row(self, position: int, step: Step) -> StepRecord:
+        key = f"{self.record.id}:{position}"
+        new = StepRecord(job_id=self.record.id, position=position, name=step.name, key=key)
+        return self.rows.get(position, new)
+
+    def _outputs(self, position: int) -> Mapping[str, Any]:
+        before = (self.rows[each] for each in range(position) if each in self.rows)
+        return MappingProxyType({row.name: row.output for row in before})
+
+
+def around(
+    run: Callable[[Context], Any],
+    begin: Callable[[], Context],
+    retry: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
+) -> Callable[..., Any]:
+    """A function of the kind of `run`, without arguments."""
+
+    def once() -> Any:
+        return run(begin())
+
+    async def once_async() -> Any:
+        return await run(await asyncio.to_thread(begin))
+
+    made = once_async if is_coroutine_function(run) else once
+    return made if retry is None else retry(made)

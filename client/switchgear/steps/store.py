@@ -1,0 +1,66 @@
+"""Where jobs are kept: what a :class:`Runner` asks of a store."""
+
+from typing import Protocol
+
+from switchgear.steps.records import (
+    ApprovalState,
+    EffectRecord,
+    EffectState,
+    JobRecord,
+    Lease,
+    Progress,
+    Row,
+    StepRecord,
+)
+
+
+class Store(Protocol):
+    """Safe for many threads and processes at once. Each method is one transaction, on disk when it
+    returns: an intent must be there before what is intended."""
+
+    def add(self, job: JobRecord) -> bool:
+        """Keep a new job; False, and nothing else, if its id is there already."""
+        ...
+
+    def look(self, job_id: str) -> Progress | None:
+        """All that is known of it; None if it is not there."""
+        ...
+
+    def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
+        """Ids of jobs of these names that may be claimed: pending, paused until a moment that has
+        come, or running without a sign of life for `stuck_seconds`. The oldest first."""
+        ...
+
+    def claim(
+        self, job_id: str, worker: str, now: float, stuck_seconds: float, *, also_failed: bool
+    ) -> Lease | None:
+        """Make it running, under the next epoch. None if it is over, or another is at it; one that
+        failed without being compensated only if `also_failed`."""
+        ...
+
+    def beat(self, lease: Lease, now: float) -> None:
+        """A sign of life. Raises :class:`LeaseLost`."""
+        ...
+
+    def save(self, lease: Lease, *rows: Row) -> None:
+        """All of these, or :class:`LeaseLost` if the lease is not the last one, or has ended. Of
+        the job its status, progress and reason; a status other than running ends the lease."""
+        ...
+
+    def succeeded(self, job_name: str, key: str) -> StepRecord | None:
+        """A step that succeeded under this key in any job of this name, and was not undone."""
+        ...
+
+    def effect(self, job_id: str, job_name: str, key: str) -> EffectRecord | None:
+        """The effect of this key: one that is done, of any job of this name, else this job's."""
+        ...
+
+    def decide(self, job_id: str, position: int, state: ApprovalState, by: str, now: float) -> int:
+        """Answer what is asked about a step and not expired, and make its paused job pending. Gives
+        how many questions that were."""
+        ...
+
+    def settle(self, job_id: str, key: str, state: EffectState) -> bool:
+        """Say of an unknown effect what became of it, and make its paused job pending; False if
+        there is none."""
+        ...

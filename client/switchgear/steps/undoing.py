@@ -1,0 +1,77 @@
+"""A job goes backward: what its steps did to the outside is undone, the last one first."""
+
+from dataclasses import replace
+from typing import Any
+
+from switchgear.failing.words import said_by
+from switchgear.refusals import Refused
+from switchgear.steps.calling import Course
+from switchgear.steps.context import Context
+from switchgear.steps.page import Page
+from switchgear.steps.records import EffectRecord, EffectState, StepRecord, StepStatus
+from switchgear.steps.running import Running, around
+
+_MAY_HAVE_HAPPENED = (EffectState.DONE, EffectState.UNKNOWN)
+
+
+def backward(running: Running, failed: int) -> Course[None]:
+    """Compensate the steps that succeeded, and the one at `failed` if it may have done something.
+
+    A compensation that fails is for people; the others go on. One that was refused ends the run:
+    the job is to be paused, and goes on with it later.
+    """
+    record = replace(running.record, is_compensating=True, current=failed)
+    yield running.ask(running.keep, record)
+    running.record = record
+    for position in range(min(failed, len(running.job.steps) - 1), -1, -1):
+        row = running.rows.get(position)
+        if row is not None and not row.is_reused:
+            yield from _undo(running, row)
+
+
+def _undo(running: Running, row: StepRecord) -> Course[None]:
+    step, page = running.job.steps[row.position], running.page(row)
+    found = yield running.ask(page.look)
+    effects = _to_undo(found.effects_of(row.position))
+    is_meant = row.status is StepStatus.SUCCEEDED or (
+        row.status in (StepStatus.FAILED, StepStatus.RUNNING) and bool(effects)
+    )
+    if not is_meant:
+        return
+    if step.compensate is None:
+        if effects:
+            running.note("compensation_missing", row, effects=len(effects))
+        return
+
+    def begin() -> Context:
+        return running.context(row.position, page, output=row.output, is_compensating=True)
+
+    try:
+        yield running.ask(around(step.compensate, begin, step.retry))
+    except Refused:
+        raise
+    except Exception as error:
+        changes: dict[str, Any] = {
+            "status": StepStatus.COMPENSATION_FAILED, "error": said_by(error),
+        }  # fmt: skip
+        yield running.ask(lambda: page.write(**changes))
+        running.note("compensation_failed", row, error=type(error).__name__)
+    else:
+        yield from _undone(running, page)
+
+
+def _undone(running: Running, page: Page) -> Course[None]:
+    """Its effects as they are now: a compensation may have learnt about unknown ones."""
+    found = yield running.ask(page.look)
+    effects = _to_undo(found.effects_of(page.row.position))
+    rows = [replace(each, state=EffectState.UNDONE) for each in effects]
+    yield running.ask(lambda: page.write(*rows, status=StepStatus.COMPENSATED))
+    running.rows[page.row.position] = page.row
+    running.note("step_compensated", page.row)
+
+
+def _to_undo(effects: tuple[EffectRecord, ...]) -> list[EffectRecord]:
+    return [
+        each for each in effects
+        if not each.is_compensation and each.state in _MAY_HAVE_HAPPENED
+    ]  # fmt: skip

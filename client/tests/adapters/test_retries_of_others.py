@@ -1,0 +1,200 @@
+"""Retries of tenacity and stamina: counted, left out within others, never for refusals."""
+
+import asyncio
+
+import pytest
+import stamina
+import tenacity
+
+from switchgear import journal
+from switchgear.adapters import stamina as for_stamina
+from switchgear.adapters import tenacity as for_tenacity
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.idempotency import idempotency_key, key_of_request
+from switchgear.patterns.parameters import RetryParameters
+from switchgear.patterns.propagation import outgoing
+from switchgear.patterns.retry import Retry
+from switchgear.refusals import CircuitOpen
+
+NAME = "core->oracle"
+
+
+def by_tenacity(counters):
+    return for_tenacity.outermost(
+        NAME, counters, stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_none()
+    )
+
+
+def by_stamina(counters):
+    return for_stamina.outermost(
+        NAME, counters, on=ConnectionError, attempts=3, wait_initial=0, wait_max=0, wait_jitter=0
+    )
+
+
+@pytest.fixture(params=[by_tenacity, by_stamina])
+def made(request):
+    counters = Counters()
+    return request.param(counters), counters
+
+
+@pytest.fixture
+def entries():
+    noted = []
+    remove = journal.add_hook(noted.append)
+    yield noted
+    remove()
+
+
+def failing(times, error=ConnectionError, answer="answer"):
+    calls = []
+
+    def call():
+        calls.append((outgoing().get("X-Retry-Attempt"), idempotency_key()))
+        if len(calls) <= times:
+            raise error(NAME)
+        return answer
+
+    return call, calls
+
+
+def test_each_retry_is_counted_and_told_over_the_wire(made, entries):
+    decorate, counters = made
+    call, calls = failing(2)
+
+    assert decorate(call)() == "answer"
+    assert [attempt for attempt, _ in calls] == ["0", "1", "2"]
+    assert len({key for _, key in calls}) == 1
+    assert None not in calls[0]
+    assert counters.counted()["retry"] == 2
+    assert [(e.about, e.fields["attempt"], e.fields["error"]) for e in entries] == [
+        (NAME, 1, "ConnectionError"),
+        (NAME, 2, "ConnectionError"),
+    ]
+    assert outgoing() == {}
+
+
+def test_requests_of_each_attempt_have_the_same_keys(made):
+    decorate, _ = made
+    sent = []
+
+    def call():
+        sent.append([key_of_request(b"POST", b"/mails") for _ in range(2)])
+        if len(sent) < 3:
+            raise ConnectionError(NAME)
+
+    decorate(call)()
+    assert sent[0] == sent[1] == sent[2]
+    assert len(set(sent[0])) == 2
+
+
+def test_coroutine_function_is_tried_again(made):
+    decorate, counters = made
+    call, _ = failing(2)
+
+    @decorate
+    async def asked():
+        await asyncio.sleep(0)
+        return call()
+
+    assert asyncio.run(asked()) == "answer"
+    assert counters.counted()["retry"] == 2
+
+
+def test_last_error_is_raised_as_it_is_and_is_no_retry(made):
+    decorate, counters = made
+    call, calls = failing(9)
+    with pytest.raises(ConnectionError):
+        decorate(call)()
+    assert len(calls) == 3
+    assert counters.counted()["retry"] == 2
+
+
+def test_refusal_is_not_tried_again(made):
+    decorate, counters = made
+    call, calls = failing(9, CircuitOpen)
+    with pytest.raises(CircuitOpen):
+        decorate(call)()
+    assert len(calls) == 1
+    assert counters.counted()["retry"] == 0
+
+
+def test_within_our_retry_it_is_left_out(made):
+    decorate, counters = made
+    call, calls = failing(9)
+    ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0))
+    with pytest.raises(ConnectionError):
+        ours(decorate(call))()
+    assert len(calls) == 3
+    assert counters.counted()["retry"] == 0
+
+
+def test_our_retry_within_it_is_left_out(made):
+    decorate, counters = made
+    call, calls = failing(9)
+    ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0))
+    with pytest.raises(ConnectionError):
+        decorate(ours(call))()
+    assert len(calls) == 3
+    assert counters.counted()["retry"] == 2
+
+
+def test_parts_for_a_decorator_of_tenacity_that_is_there(entries):
+    counters, slept = Counters(), []
+
+    @tenacity.retry(
+        stop=tenacity.stop_after_attempt(3),
+        wait=tenacity.wait_none(),
+        retry=for_tenacity.unless_refused(tenacity.retry_if_exception_type(Exception)),
+        before_sleep=for_tenacity.counted(NAME, counters, then=slept.append),
+        reraise=True,
+    )
+    def ask(call):
+        return call()
+
+    assert ask(failing(2)[0]) == "answer"
+    assert counters.counted()["retry"] == 2
+    assert len(slept) == 2
+    assert [entry.fields["wait_seconds"] for entry in entries] == [0, 0]
+
+    call, calls = failing(9, CircuitOpen)
+    with pytest.raises(CircuitOpen):
+        ask(call)
+    call, calls = failing(9)
+    with pytest.raises(ConnectionError):
+        Retry(parameters=RetryParameters(attempts=2, base_seconds=0))(lambda: ask(call))()
+    assert len(calls) == 2
+
+
+def test_result_that_is_not_good_enough_is_counted_too(entries):
+    answers = [None, None, "good"]
+    decorate = for_tenacity.outermost(
+        NAME, wait=tenacity.wait_none(), retry=tenacity.retry_if_result(lambda given: given is None)
+    )
+    assert decorate(lambda: answers.pop(0))() == "good"
+    assert [entry.fields["error"] for entry in entries] == ["result", "result"]
+
+
+def test_hook_counts_decorators_of_stamina_that_are_there(entries):
+    counters, before = Counters(), stamina.instrumentation.get_on_retry_hooks()
+
+    @stamina.retry(
+        on=for_stamina.unless_refused((ConnectionError, CircuitOpen)), attempts=3,
+        wait_initial=0, wait_max=0, wait_jitter=0,
+    )  # fmt: skip
+    def ask(call):
+        return call()
+
+    name = f"{__name__}.{ask.__qualname__}"
+    for_stamina.count_all({name: (NAME, counters)})
+    try:
+        assert ask(failing(2)[0]) == "answer"
+        by_stamina(None)(failing(1)[0])()
+    finally:
+        stamina.instrumentation.set_on_retry_hooks(before)
+    assert counters.counted()["retry"] == 2
+    assert len(entries) == 3
+
+    call, calls = failing(9, CircuitOpen)
+    with pytest.raises(CircuitOpen):
+        ask(call)
+    assert len(calls) == 1

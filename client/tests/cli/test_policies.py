@@ -1,0 +1,57 @@
+"""A service's policy, driven by a real console from a shell, and what the console sees of it."""
+
+import httpx
+import pytest
+
+from controlplane.tests.installation import until
+from switchgear import CircuitOpen, Switchgear
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+WHY = ("--reason", "Oracle answers with wrong figures")
+
+
+@pytest.fixture
+def shell(shell_of):
+    """To register something is an admin's."""
+    return shell_of(role="admin")
+
+
+@pytest.fixture
+def api(shell):
+    headers = {"Authorization": f"Bearer {shell.token}"}
+    with httpx.Client(base_url=f"{shell.url}/api/v1", headers=headers, timeout=15) as client:
+        yield client
+
+
+def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
+    policy = {"timeout_ms": 500, "breaker": {"failure_threshold": 2, "window_seconds": 60}}
+    api.put("/dependencies/core/oracle/", json=policy).raise_for_status()
+    with Switchgear(shell.url, shell.token, service="core", state_dir=None) as gear:
+        oracle = gear.policy("core->oracle", fallback=lambda: "instead")
+        ask = oracle(lambda: "itself")
+        until(lambda: oracle.timeout_seconds == 0.5, 30)
+        assert oracle.breaker.parameters.failure_count == 2
+
+        forced = shell("breakers", "override", "core/oracle", "forced_open", "--for", "30m", *WHY)
+        assert forced.code == 0
+        until(lambda: ask() == "instead", 30)
+
+        def acknowledged():
+            row = api.get("/dependencies/core/oracle/").json()
+            return (row["override"] or {}).get("acknowledged", {}).get("applied") == 1
+
+        until(acknowledged, 30)
+        api.delete("/dependencies/core/oracle/override").raise_for_status()
+        until(lambda: ask() == "itself", 30)
+
+        for _ in range(2):
+            with pytest.raises(TimeoutError), oracle:
+                raise TimeoutError("it is too slow")
+        with pytest.raises(CircuitOpen), oracle:
+            raise AssertionError("it was entered")
+
+        def history():
+            rows = api.get("/breakers/core/oracle/history").json()["results"]
+            return {row["cause"] for row in rows}
+
+        until(lambda: "failure_count 2 >= 2" in history(), 30)

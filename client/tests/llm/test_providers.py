@@ -1,0 +1,244 @@
+"""The console's chain of providers: who is asked, with which model, when, and what is said last."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import yaml
+
+from switchgear.journal import add_hook
+from switchgear.llm import providers as llm
+from switchgear.llm.providers import ProviderUnavailable, chain
+from switchgear.patterns.answers import latest_answer
+from switchgear.patterns.caches import MemoryCache
+from switchgear.refusals import CircuitOpen
+
+CONFIG = Path(__file__).parents[3] / "config" / "fallback.yaml"
+
+
+class RateLimitError(Exception):
+    status_code = 429
+
+
+class BadRequestError(Exception):
+    status_code = 400
+
+
+class ServerError(Exception):
+    status_code = 503
+
+
+@pytest.fixture
+def document():
+    return yaml.safe_load(CONFIG.read_text())["fallbacks"]["oracle->openai"]
+
+
+@pytest.fixture
+def heard():
+    entries = []
+    end = add_hook(lambda entry: entry.name == "llm_call_fallback" and entries.append(entry))
+    yield entries
+    end()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_warned():
+    llm._warned.clear()
+
+
+class Provider:
+    def __init__(self, **outcomes):
+        self.outcomes = outcomes
+        self.asked = []
+
+    def __call__(self, prompt, model="gpt-4o"):
+        self.asked.append(model)
+        outcome = self.outcomes[model.replace("-", "_")]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return f"{outcome} to {prompt}"
+
+
+def test_configured_chain_is_gone_through_in_order_and_each_move_is_noted(document, heard):
+    openai = Provider(gpt_4o=TimeoutError("30 s"), gpt_4o_mini=RateLimitError("slow down"))
+    claude, ollama = Provider(claude=ServerError("away")), Provider(local="an answer")
+
+    @chain(
+        document,
+        {"openai": openai, "anthropic": claude, "ollama": ollama},
+        name="oracle->openai",
+        cache=MemoryCache(60),
+        environment={"ANTHROPIC_API_KEY": "sk-1", "ENVIRONMENT": "development"},
+    )
+    def ask(prompt):
+        return openai(prompt)
+
+    assert ask("why") == "an answer to why"
+    assert openai.asked == ["gpt-4o", "gpt-4o-mini"]
+    assert latest_answer().source == "ollama/local"
+    assert not latest_answer().is_partial
+    assert {entry.about for entry in heard} == {"oracle->openai"}
+    assert [dict(entry.fields) for entry in heard] == [
+        {
+            "provider": "openai",
+            "from_model": "gpt-4o",
+            "to_model": "gpt-4o-mini",
+            "reason": "timeout",
+        },
+        {
+            "provider": "anthropic",
+            "from_model": "gpt-4o-mini",
+            "to_model": "claude",
+            "reason": "rate_limit",
+        },
+        {
+            "provider": "ollama",
+            "from_model": "claude",
+            "to_model": "local",
+            "reason": "HTTP 503",
+        },
+    ]
+
+
+def test_provider_whose_condition_does_not_hold_is_passed_by_as_things_are_now(document, heard):
+    environment = {}
+    openai = Provider(gpt_4o=TimeoutError(), gpt_4o_mini=TimeoutError())
+    claude = Provider(claude="claude's answer")
+    ask = chain(document, {"openai": openai, "anthropic": claude}, environment=environment)(openai)
+
+    with pytest.raises(ProviderUnavailable):
+        ask("why")
+    assert claude.asked == []
+
+    environment["ANTHROPIC_API_KEY"] = "sk-1"
+    assert ask("why") == "claude's answer to why"
+    assert heard[-1].fields["reason"] == "timeout"
+
+
+def test_when_all_fail_the_console_says_what_callers_are_told(document):
+    openai = Provider(gpt_4o=TimeoutError("first"), gpt_4o_mini=ServerError("second"))
+    ask = chain(document, {"openai": openai}, environment={})(openai)
+
+    with pytest.raises(ProviderUnavailable) as raised:
+        ask("why")
+
+    assert (raised.value.code, raised.value.status) == ("EXTERNAL_SERVICE_ERROR", 502)
+    assert str(raised.value) == "AI 서비스가 일시적으로 사용 불가능합니다"
+    assert str(raised.value.__cause__) == "first"
+    assert raised.value.__cause__.__notes__ == [
+        "fallback openai/gpt-4o-mini of llm: ServerError: second"
+    ]
+
+
+def test_cache_comes_after_the_providers_and_is_partial(document):
+    openai = Provider(gpt_4o="an answer", gpt_4o_mini=ServerError())
+    ask = chain(document, {"openai": openai}, cache=MemoryCache(60), environment={})(openai)
+    ask("why")
+    openai.outcomes["gpt_4o"] = ServerError()
+
+    assert ask("why") == "an answer to why"
+    assert (latest_answer().source, latest_answer().is_partial) == ("cache", True)
+
+
+def test_open_breaker_moves_on_and_a_request_that_is_itself_wrong_does_not(document):
+    openai = Provider(gpt_4o=CircuitOpen("oracle->openai"), gpt_4o_mini="an answer")
+    ask = chain(document, {"openai": openai}, environment={})(openai)
+
+    assert ask("why") == "an answer to why"
+    openai.outcomes["gpt_4o"] = BadRequestError("no such field")
+    with pytest.raises(BadRequestError):
+        ask("why")
+    too_long = BadRequestError("too long")
+    too_long.code = "context_length_exceeded"
+    openai.outcomes["gpt_4o"] = too_long
+    assert ask("why") == "an answer to why"
+
+
+def test_what_is_unknown_here_is_left_out_with_one_warning_each(caplog):
+    document = {
+        "chain": [
+            {"provider": "openai", "model": "gpt-4o", "role": "primary"},
+            {"provider": "mistral", "model": "large"},
+            {"provider": "openai", "model": "mini", "only_if": "the moon is full"},
+            "3 retries",
+            {"cache": "Query Node cache"},
+            7,
+        ]
+    }
+    openai = Provider(gpt_4o=TimeoutError("slow"), mini="never")
+
+    for _ in range(2):
+        ask = chain(document, {"openai": openai})(openai)
+        with pytest.raises(TimeoutError):
+            ask("why")
+
+    said = [record.getMessage() for record in caplog.records if "chain" in record.getMessage()]
+    assert len(said) == 5
+    assert openai.asked == ["gpt-4o", "gpt-4o"]
+
+
+@pytest.mark.parametrize("document", [{}, {"chain": None}, {"chain": "openai"}, {"chain": 5}, []])
+def test_no_chain_answers_nothing_and_harms_nothing(document):
+    openai = Provider(gpt_4o=TimeoutError("slow"))
+
+    with pytest.raises(TimeoutError, match="slow"):
+        chain(document, {"openai": openai})(openai)("why")
+
+
+def test_callable_for_one_model_goes_before_that_of_its_provider():
+    calls = {"openai": lambda prompt: "provider", "openai/mini": lambda prompt: "model"}
+    document = [{"provider": "openai", "model": "gpt-4o"}, {"provider": "openai", "model": "mini"}]
+
+    answer = chain(document, calls).run(Provider(gpt_4o=TimeoutError()), "why")
+
+    assert answer.value == "model"
+
+
+def test_conditions_of_ones_own_decide():
+    document = [{"provider": "a"}, {"provider": "b", "only_if": "at night"}]
+    is_night = False
+    ask = chain(
+        document, {"b": lambda: "b's"}, conditions={"at night": lambda: is_night}, default="none"
+    )
+
+    def fails():
+        raise TimeoutError
+
+    assert ask(fails)() == "none"
+    is_night = True
+    assert ask(fails)() == "b's"
+
+
+def test_prompts_and_what_providers_say_of_them_are_not_noted(document, heard, caplog):
+    caplog.set_level("DEBUG", "switchgear")
+    openai = Provider(gpt_4o=ServerError("refused: my secret prompt"), gpt_4o_mini="fine")
+
+    chain(document, {"openai": openai}, environment={})(openai)("my secret prompt")
+
+    assert "my secret prompt" not in repr(heard) + caplog.text
+
+
+def test_coroutine_functions_are_awaited(document):
+    async def ask(prompt, model="gpt-4o"):
+        await asyncio.sleep(0)
+        if model == "gpt-4o":
+            raise RateLimitError
+        return model
+
+    asked = chain(document, {"openai": ask}, environment={})(ask)
+
+    assert asyncio.run(asked("why")) == "gpt-4o-mini"
+
+
+def test_same_call_is_not_made_again_under_the_name_of_another_model(document, caplog):
+    asked = []
+
+    def openai(prompt):
+        asked.append(prompt)
+        raise TimeoutError("slow")
+
+    with pytest.raises(ProviderUnavailable):
+        chain(document, {"openai": openai}, environment={})(openai)("why")
+
+    assert asked == ["why"]
+    assert "takes no model" in caplog.text

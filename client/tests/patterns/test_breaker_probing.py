@@ -1,0 +1,268 @@
+"""Open, half open, and what is said of it."""
+
+import logging
+
+import pytest
+
+from switchgear import journal
+from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.machine import Machine
+from switchgear.patterns.parameters import BreakerParameters
+from switchgear.patterns.rules import open_length
+from switchgear.patterns.terms import IllegalTransition, Transition
+from switchgear.refusals import CircuitOpen
+from tests.patterns.clocks import Clock
+
+DRAWN = 0.5
+
+
+def watched(clock: Clock, **parameters: object) -> tuple[Breaker, list[Transition]]:
+    made = BreakerParameters(**{"open_jitter": 0, **parameters})  # type: ignore[arg-type]
+    breaker = Breaker("d", made, clock=clock, draw=lambda: DRAWN)
+    told: list[Transition] = []
+    breaker.watch(told.append)
+    return breaker, told
+
+
+def fail(breaker: Breaker, times: int = 1) -> None:
+    for _ in range(times):
+        breaker.fail(breaker.admit(), None)
+
+
+def succeed(breaker: Breaker, times: int = 1) -> None:
+    for _ in range(times):
+        breaker.succeed(breaker.admit())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "outcomes", "cause"),
+    [
+        ({"minimum_calls": 5}, "ssfff", "failure_rate 0.60 >= 0.50"),
+        ({"minimum_calls": 5}, "fffss", "failure_rate 0.60 >= 0.50"),
+        ({"failure_count": 3}, "fff", "failure_count 3 >= 3"),
+        (
+            {"minimum_calls": 5, "consecutive_failures": 2, "failure_rate": 1},
+            "sssff",
+            "consecutive_failures 2 >= 2",
+        ),
+        (
+            {"minimum_calls": 2, "slow_call_seconds": 1, "slow_call_rate": 1},
+            "ll",
+            "slow_call_rate 1.00 >= 1.00",
+        ),
+    ],
+)
+def test_it_opens_with_the_last_outcome_needed_and_says_why(
+    parameters: dict[str, object], outcomes: str, cause: str
+) -> None:
+    breaker, told = watched(Clock(), **parameters)
+
+    for outcome in outcomes:
+        assert breaker.state == "closed"
+        if outcome == "f":
+            fail(breaker)
+        else:
+            breaker.succeed(breaker.admit(), 2.0 if outcome == "l" else 0.0)
+
+    assert [(each.n, each.before, each.after, each.cause) for each in told] == [
+        (1, "closed", "open", cause)
+    ]
+
+
+def test_a_success_ends_a_row_of_failures() -> None:
+    breaker, _ = watched(Clock(), minimum_calls=1, consecutive_failures=3, failure_rate=1)
+    succeed(breaker, 3)
+
+    for _ in range(5):
+        fail(breaker, 2)
+        succeed(breaker)
+
+    assert breaker.state == "closed"
+
+
+def test_a_slow_success_ends_a_row_of_failures_as_well() -> None:
+    breaker, _ = watched(
+        Clock(), minimum_calls=1, consecutive_failures=3, failure_rate=1, slow_call_seconds=1
+    )
+    succeed(breaker, 3)
+    fail(breaker, 2)
+    breaker.succeed(breaker.admit(), 5.0)
+    fail(breaker)
+
+    assert breaker.state == "closed"
+
+
+def test_the_whole_way_there_and_back_is_told_with_its_causes() -> None:
+    clock = Clock(100.0)
+    breaker, told = watched(clock, failure_count=1, open_seconds=10, half_open_calls=4)
+    fail(breaker)
+    clock.goes(10)
+    succeed(breaker, 3)
+    assert breaker.state == "half_open"
+    fail(breaker)
+
+    assert [(each.at, each.after, each.cause) for each in told] == [
+        (100.0, "open", "failure_count 1 >= 1"),
+        (110.0, "half_open", "open_seconds 10.0 over"),
+        (110.0, "closed", "probes: failure_rate 0.25 < 0.50"),
+    ]
+
+
+def test_it_stays_open_longer_each_time_it_opens_again_until_it_closes() -> None:
+    clock = Clock()
+    breaker, _ = watched(
+        clock, failure_count=1, open_seconds=10, open_multiplier=2, open_max_seconds=50,
+        half_open_calls=1,
+    )  # fmt: skip
+    lengths = []
+    for _ in range(5):
+        fail(breaker)
+        until = breaker.look().open_until
+        assert until is not None
+        lengths.append(until - clock.now)
+        clock.goes(lengths[-1])
+    succeed(breaker)
+    fail(breaker)
+
+    assert lengths == [10, 20, 40, 50, 50]
+    assert breaker.look().open_until == clock.now + 10
+
+
+@pytest.mark.parametrize("noticed_after", [0.0, 7.0])
+def test_a_probe_that_hangs_opens_it_again_at_its_deadline_without_growing(
+    noticed_after: float,
+) -> None:
+    clock = Clock(0.0)
+    breaker, told = watched(
+        clock, failure_count=1, open_seconds=10, open_multiplier=3, half_open_max_seconds=5
+    )
+    fail(breaker)
+    clock.goes(10)
+    hung = breaker.admit()
+    clock.goes(5 + noticed_after)
+
+    with pytest.raises(CircuitOpen) as caught:
+        breaker.admit()
+    assert caught.value.retry_after == 10 - noticed_after
+    breaker.succeed(hung)
+
+    assert told[-1].at == 15.0
+    assert told[-1].cause == "half_open_max_seconds 5.0 over"
+    assert breaker.look().open_until == 25.0
+
+
+def test_a_look_notices_a_half_open_that_took_too_long() -> None:
+    clock = Clock()
+    breaker, told = watched(clock, failure_count=1, open_seconds=1, half_open_max_seconds=5)
+    fail(breaker)
+    clock.goes(1)
+    breaker.admit()
+    clock.goes(5)
+
+    assert breaker.look().state == "open"
+    assert len(told) == 3
+
+
+def test_probes_all_on_their_way_reject_the_next_with_no_time_said() -> None:
+    clock = Clock()
+    breaker, _ = watched(clock, failure_count=1, open_seconds=1, half_open_concurrent=2)
+    fail(breaker)
+    clock.goes(1)
+    breaker.admit()
+    breaker.admit()
+
+    with pytest.raises(CircuitOpen) as caught:
+        breaker.admit()
+    assert caught.value.retry_after == 0.0
+
+
+def test_one_probe_settled_twice_counts_once() -> None:
+    clock = Clock()
+    breaker, _ = watched(clock, failure_count=1, open_seconds=1, half_open_calls=2)
+    fail(breaker)
+    clock.goes(1)
+    probe = breaker.admit()
+    breaker.succeed(probe)
+    breaker.succeed(probe)
+    breaker.give_back(probe)
+
+    assert breaker.state == "half_open"
+    succeed(breaker)
+    assert breaker.state == "closed"
+
+
+def test_slow_probes_open_it_again() -> None:
+    clock = Clock()
+    breaker, told = watched(
+        clock, failure_count=1, open_seconds=1, half_open_calls=1, slow_call_seconds=1
+    )
+    fail(breaker)
+    clock.goes(1)
+    breaker.succeed(breaker.admit(), 1.5)
+
+    assert told[-1].after == "open"
+    assert told[-1].cause == "probes: slow_call_rate 1.00 >= 1.00"
+
+
+@pytest.mark.parametrize(
+    ("reopened", "drawn", "seconds"),
+    [(0, 0.0, 24.0), (0, 1.0, 36.0), (2, 0.5, 67.5), (9, 0.0, 240.0), (9, 1.0, 300.0),
+     (100_000, 0.5, 270.0)],
+)  # fmt: skip
+def test_how_long_it_stays_open_is_spread_also_at_the_cap(
+    reopened: int, drawn: float, seconds: float
+) -> None:
+    assert open_length(BreakerParameters(), reopened, drawn) == pytest.approx(seconds)
+
+
+def test_what_happens_is_in_the_journal(caplog: pytest.LogCaptureFixture) -> None:
+    entries: list[journal.Entry] = []
+    remove = journal.add_hook(entries.append)
+    clock = Clock()
+    breaker, _ = watched(clock, failure_count=1, open_seconds=1, half_open_calls=1)
+    with caplog.at_level(logging.DEBUG, "switchgear"):
+        fail(breaker)
+        with pytest.raises(CircuitOpen):
+            breaker.admit()
+        clock.goes(1)
+        succeed(breaker)
+    remove()
+
+    assert [entry.name for entry in entries] == [
+        "circuit_breaker_opened",
+        "call_rejected",
+        "circuit_breaker_half_open",
+        "circuit_breaker_closed",
+    ]
+    assert {entry.about for entry in entries} == {"d"}
+    opened = entries[0].fields
+    assert (opened["from"], opened["to"], opened["calls"]) == ("closed", "open", 1)
+    assert opened["cause"] == "failure_count 1 >= 1"
+
+
+def test_a_watcher_that_fails_is_logged_and_the_others_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    breaker, told = watched(Clock(), failure_count=1)
+    later: list[Transition] = []
+
+    def broken(_: Transition) -> None:
+        raise RuntimeError("a defect")
+
+    breaker.watch(broken)
+    remove = breaker.watch(later.append)
+    with caplog.at_level(logging.ERROR, "switchgear"):
+        fail(breaker)
+    remove()
+    breaker.reset()
+
+    assert "a watcher of breaker d failed" in caplog.text
+    assert [each.after for each in told] == ["open", "closed"]
+    assert [each.after for each in later] == ["open"]
+
+
+def test_no_state_goes_where_the_table_does_not_say() -> None:
+    machine = Machine(BreakerParameters(), Clock(), lambda: 0.0)
+
+    with pytest.raises(IllegalTransition, match="closed to half_open"):
+        machine.move("half_open", 0.0, "a defect")

@@ -1,0 +1,110 @@
+"""Taking, waiting, giving up and reconfiguring in any order, against naive lists."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from switchgear.patterns.parameters import BulkheadParameters
+from switchgear.patterns.places import Places
+
+KEYS = st.sampled_from([None, None, "u1", "u2"])
+PARAMETERS = st.one_of(
+    st.none(),
+    st.builds(
+        lambda limit, queue, per_key: BulkheadParameters(
+            limit=limit, queue=queue, queue_seconds=1, per_key_limit=per_key
+        ),
+        st.integers(1, 4),
+        st.integers(0, 3),
+        st.one_of(st.none(), st.integers(1, 2)),
+    ),
+)
+
+
+class Naive(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.given = BulkheadParameters(limit=2, queue=2, queue_seconds=1)
+        self.places = Places(self.given)
+        self.inside = []
+        self.line = []
+        self.arrived = 0
+        self.woken = set()
+
+    def may(self, key):
+        if self.given is None:
+            return True
+        most = self.given.per_key_limit
+        full = most is not None and key is not None and self.inside.count(key) >= most
+        return len(self.inside) < self.given.limit and not full
+
+    def serve(self):
+        """The naive way: look from the beginning again after each that got in."""
+        while True:
+            ordered = sorted(self.line, key=lambda each: (-each["priority"], each["n"]))
+            nexts = [each for each in ordered if self.may(each["key"])]
+            if not nexts:
+                return
+            self.line.remove(nexts[0])
+            self.inside.append(nexts[0]["key"])
+            assert nexts[0]["waiter"].state == "admitted"
+            assert nexts[0]["n"] in self.woken
+
+    @rule(key=KEYS)
+    def take(self, key):
+        expected = self.may(key)
+        assert self.places.take(key) == expected
+        if expected:
+            self.inside.append(key)
+
+    @rule(key=KEYS, priority=st.integers(0, 2))
+    def line_up(self, key, priority):
+        self.arrived += 1
+        n = self.arrived
+        got = self.places.line_up(key, priority, lambda: self.woken.add(n))
+        if self.may(key):
+            assert got.state == "admitted"
+            assert n not in self.woken
+            self.inside.append(key)
+            return
+        if len(self.line) >= self.given.queue:
+            last = max(self.line, key=lambda each: (-each["priority"], each["n"]), default=None)
+            if last is None or not self.given.queue or last["priority"] >= priority:
+                assert isinstance(got, str)
+                return
+            assert last["waiter"].state == "displaced"
+            assert last["n"] in self.woken
+            self.line.remove(last)
+        assert got.state == "waiting"
+        self.line.append({"n": n, "key": key, "priority": priority, "waiter": got})
+
+    @precondition(lambda self: self.inside)
+    @rule(data=st.data())
+    def give(self, data):
+        key = data.draw(st.sampled_from(self.inside))
+        self.inside.remove(key)
+        self.places.give(key)
+        self.serve()
+
+    @precondition(lambda self: self.line)
+    @rule(data=st.data())
+    def leave(self, data):
+        each = data.draw(st.sampled_from(self.line))
+        self.line.remove(each)
+        assert self.places.leave(each["waiter"]) == "gone"
+
+    @rule(given=PARAMETERS)
+    def configure(self, given):
+        self.given = given
+        self.places.configure(given)
+        self.serve()
+
+    @invariant()
+    def the_same_are_inside_and_wait(self):
+        look = self.places.look()
+        assert (look.in_flight, look.queued) == (len(self.inside), len(self.line))
+        assert all(each["waiter"].state == "waiting" for each in self.line)
+
+
+Naive.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+test_places_do_what_naive_lists_do = Naive.TestCase

@@ -1,0 +1,178 @@
+"""What goes over the wire, and what is believed of what comes."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from switchgear.patterns.deadline import Deadline, left
+from switchgear.patterns.idempotency import idempotency_key, idempotency_key_of, key_of_request
+from switchgear.patterns.propagation import MOST_SECONDS, incoming, outgoing
+from switchgear.patterns.retry import Retry
+from tests.patterns.clocks import Clock
+
+
+def failing_retry():
+    return Retry(sleep=lambda seconds: None)
+
+
+def test_nothing_goes_along_when_nothing_holds():
+    assert outgoing() == {}
+
+
+def test_what_is_left_goes_along_in_whole_milliseconds_never_more():
+    clock = Clock()
+    with Deadline(2, clock=clock):
+        clock.goes(0.5004)
+        assert outgoing() == {"X-Request-Timeout-Ms": "1499"}
+        clock.goes(5)
+        assert outgoing() == {"X-Request-Timeout-Ms": "0"}
+
+
+def test_the_attempt_goes_along_from_the_first_one_on():
+    seen = []
+    for attempt in failing_retry():
+        with attempt:
+            seen.append(outgoing())
+            if len(seen) < 3:
+                raise ConnectionError
+    assert seen == [{"X-Retry-Attempt": "0"}, {"X-Retry-Attempt": "1"}, {"X-Retry-Attempt": "2"}]
+    assert outgoing() == {}
+
+
+def test_what_came_in_goes_out_again():
+    clock = Clock()
+    with incoming({"X-Request-Timeout-Ms": "3000", "X-Retry-Attempt": "2"}, clock=clock):
+        clock.goes(1)
+        assert outgoing() == {"X-Request-Timeout-Ms": "2000", "X-Retry-Attempt": "2"}
+    assert outgoing() == {}
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"x-request-timeout-ms": "1500"}, 1.5),
+        ({"X-Envoy-Expected-Rq-Timeout-Ms": "250"}, 0.25),
+        ({"grpc-timeout": "2S"}, 2),
+        ({"grpc-timeout": "3M"}, 180),
+        ({"grpc-timeout": "1H"}, 3600),
+        ({"grpc-timeout": "5m"}, 0.005),
+        ({"grpc-timeout": "5u"}, 5e-6),
+        ({"grpc-timeout": "5n"}, 5e-9),
+        ({"grpc-timeout": "2S", "x-request-timeout-ms": "1500"}, 1.5),
+        ([("X-Request-Timeout-Ms", "9"), ("X-Request-Timeout-Ms", "7")], 0.007),
+        ({"x-request-timeout-ms": "999999999999"}, MOST_SECONDS),
+        ({"x-request-timeout-ms": "-1"}, None),
+        ({"x-request-timeout-ms": "1e3"}, None),
+        ({"x-request-timeout-ms": "٣"}, None),
+        ({"x-request-timeout-ms": "9" * 5000}, None),
+        ({"grpc-timeout": "123456789S"}, None),
+        ({"grpc-timeout": "S"}, None),
+        ({"x-other": "5"}, None),
+    ],
+)
+def test_time_is_read_or_left_aside(headers, seconds):
+    assert incoming(headers).seconds == (None if seconds is None else pytest.approx(seconds))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["grpc-timeout", "X-Request-Timeout-Ms", "X-Retry-Attempt"]), st.text()
+    )
+)
+@settings(deadline=None, max_examples=100)
+def test_whatever_comes_it_is_bounded(headers):
+    with incoming(headers) as brought:
+        assert brought.seconds is None or 0 <= left() <= MOST_SECONDS
+        assert brought.attempt is None or 0 <= brought.attempt <= 1000
+
+
+def test_a_request_has_its_own_time_and_leaves_nothing_behind():
+    with Deadline(1000):
+        with incoming({"x-request-timeout-ms": "9000"}) as brought, brought:
+            assert 8 < left() <= 9
+        with incoming({}):
+            assert left() is None
+            with Deadline(5):
+                assert 4 < left() <= 5
+            assert left() is None
+        assert 999 < left() <= 1000
+
+
+def test_in_a_request_of_nobody_who_retries_ours_do_whatever_is_around():
+    calls = []
+
+    @failing_retry()
+    def failing():
+        calls.append(1)
+        raise ConnectionError
+
+    for attempt in failing_retry():
+        with attempt, incoming({}), pytest.raises(ConnectionError):
+            failing()
+    assert len(calls) == 3
+
+
+def test_a_key_is_one_for_all_attempts_and_another_for_the_next_call():
+    keys = []
+
+    @failing_retry()
+    def call():
+        keys.append(idempotency_key())
+        if len(keys) % 2:
+            raise ConnectionError
+
+    call()
+    call()
+    assert keys[0] == keys[1] != keys[2] == keys[3]
+    assert idempotency_key() is None
+
+
+def test_a_given_key_is_everybodys_inside():
+    with idempotency_key_of("order-17") as key:
+        assert idempotency_key() == key_of_request(b"POST") == key == "order-17"
+        with idempotency_key_of("order-18"):
+            assert idempotency_key() == "order-18"
+        assert idempotency_key() == "order-17"
+    assert idempotency_key() is None
+
+
+@pytest.mark.parametrize("key", ["", "a b", "a\nb", "ключ", "x" * 256])
+def test_what_can_be_no_key_is_refused(key):
+    with pytest.raises(ValueError, match="idempotency key"), idempotency_key_of(key):
+        pass
+
+
+def test_a_callers_attempt_has_no_key_of_ours():
+    with incoming({"X-Retry-Attempt": "1"}):
+        assert idempotency_key() is None
+        assert key_of_request(b"POST") != key_of_request(b"POST")
+
+
+def test_each_request_of_an_attempt_has_its_own_key_the_same_in_the_next():
+    sent = []
+    for attempt in failing_retry():
+        with attempt:
+            parts = [(b"POST", b"a"), (b"POST", b"a"), (b"POST", b"b"), (b"POSTa", b"")]
+            sent.append([key_of_request(*each) for each in parts])
+            if len(sent) < 2:
+                raise ConnectionError
+    assert len(set(sent[0])) == 4
+    assert sent[0] == sent[1]
+
+
+def test_tasks_of_one_attempt_share_its_key():
+    async def main():
+        async def one():
+            return idempotency_key()
+
+        @failing_retry()
+        async def call():
+            return await asyncio.gather(one(), one())
+
+        return await call()
+
+    first, second = asyncio.run(main())
+    assert first == second
+    assert first is not None

@@ -1,0 +1,107 @@
+"""Pauses and budgets: what is never exceeded."""
+
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from switchgear.patterns.backoff import pause_seconds, spread_seconds, told_seconds
+from switchgear.patterns.parameters import RetryParameters
+from switchgear.patterns.retry_budget import RetryBudget
+from tests.patterns.clocks import Clock
+
+DEFAULT = RetryParameters()
+
+
+def test_ceilings_double_up_to_the_cap():
+    assert [pause_seconds(n, DEFAULT, lambda: 1.0) for n in range(8)] == [
+        0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0,
+    ]  # fmt: skip
+
+
+@given(
+    retries=st.integers(0, 10_000),
+    base=st.floats(0, 100),
+    cap=st.floats(0, 100),
+    draw=st.floats(0, 1, exclude_max=True),
+    backoff=st.sampled_from(["exponential", "linear"]),
+)
+@settings(deadline=None, max_examples=100)
+def test_a_pause_is_within_its_range(retries, base, cap, draw, backoff):
+    parameters = RetryParameters(base_seconds=base, cap_seconds=cap, backoff=backoff)
+    assert 0 <= pause_seconds(retries, parameters, lambda: draw) <= cap
+
+
+@given(told=st.floats(0, 30), draw=st.floats(0, 1, exclude_max=True))
+@settings(deadline=None, max_examples=100)
+def test_nobody_comes_before_the_moment_it_was_told(told, draw):
+    assert told <= spread_seconds(told, DEFAULT, lambda: draw) <= told * 1.1 + 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("7", 7), ("1.5", 1.5), ("Sun, 22 Nov 2026 02:00:30 GMT", 30), ("soon", None), (None, None),
+     ("-1", None), ("1e9", None), ("inf", None), ("nan", None)],
+)  # fmt: skip
+def test_what_we_were_told_is_read(text, seconds):
+    assert told_seconds(text, 1_795_312_800.0) == seconds
+
+
+def test_retries_are_a_part_of_the_calls_and_a_few_beside():
+    clock = Clock()
+    budget = RetryBudget(0.2, 1.0, clock=clock)
+    for _ in range(100):
+        budget.called()
+    assert sum(budget.take() for _ in range(100)) == 30
+
+
+def test_what_is_ten_seconds_old_counts_no_more():
+    clock = Clock()
+    budget = RetryBudget(0.2, 0.0, clock=clock)
+    for _ in range(50):
+        budget.called()
+    clock.goes(9)
+    assert [budget.take() for _ in range(11)] == [True] * 10 + [False]
+    clock.goes(1)
+    for _ in range(5):
+        budget.called()
+    assert not budget.take()
+    clock.goes(9)
+    for _ in range(5):
+        budget.called()
+    assert [budget.take(), budget.take(), budget.take()] == [True, True, False]
+
+
+def test_new_figures_hold_at_once():
+    budget = RetryBudget(0.0, 0.0)
+    assert not budget.take()
+    budget.configure(0.0, 0.1)
+    assert [budget.take(), budget.take()] == [True, False]
+
+
+def test_in_a_child_it_begins_anew():
+    budget = RetryBudget(0.0, 0.1)
+    budget.take()
+    budget.after_fork()
+    assert budget.take()
+
+
+def test_a_hundred_threads_get_no_more_than_there_is():
+    clock = Clock()
+    budget, taken = RetryBudget(0.1, 0.0, clock=clock), []
+    start = threading.Barrier(100)
+
+    def work():
+        start.wait()
+        for _ in range(100):
+            budget.called()
+        start.wait()
+        taken.append(sum(budget.take() for _ in range(30)))
+
+    threads = [threading.Thread(target=work) for _ in range(100)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sum(taken) == 1000

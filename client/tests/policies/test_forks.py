@@ -1,0 +1,32 @@
+"""In a child breakers begin anew, under a boot of their own, and go on following."""
+
+import json
+
+from tests.consoles import CONFIG, console
+from tests.policies.following import NAME
+from tests.telling.running import environment, run
+
+
+def test_child_begins_anew_and_tells_on_its_own(tmp_path):
+    with console() as there:
+        there.configure(NAME, timeout_ms=500)
+        said = run("breaking", given=environment(there, tmp_path))
+
+    child, parent = (json.loads(line) for line in said.splitlines())
+    assert (child["who"], child["before"], child["failures"]) == ("child", "closed", 1)
+    assert (parent["who"], parent["before"], parent["failures"]) == ("parent", "open", 1)
+    assert child["timeout_seconds"] == parent["timeout_seconds"] == 0.5
+    last = {report["instance"]: report for report in there.reports}
+    of_child, of_parent = last[child["instance"]], last[parent["instance"]]
+    assert of_child["boot"] != of_parent["boot"]
+    steps = {
+        (report["boot"], step["n"])
+        for report in there.reports
+        for one in report.get("breakers", [])
+        for step in one["transitions"]
+    }
+    assert steps == {(of_child["boot"], 1), (of_parent["boot"], 1)}
+    assert {one.headers["switchgear-instance"] for one in there.of(CONFIG)} == {
+        f"core/{child['instance']}",
+        f"core/{parent['instance']}",
+    }

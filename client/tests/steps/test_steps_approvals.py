@@ -1,0 +1,156 @@
+"""Dangerous steps ask people before."""
+
+import asyncio
+
+import pytest
+
+from switchgear.steps import (
+    ApprovalState,
+    Estimate,
+    JobStatus,
+    Risk,
+    Step,
+    StepStatus,
+    risk_of,
+)
+from tests.steps.jobs import noted
+
+
+def danger(**more):
+    done = []
+    step = Step(name="wipe", run=lambda context: done.append(1), tags=("irreversible",), **more)
+    return step, done
+
+
+@pytest.mark.parametrize(
+    ("tags", "estimate", "risk"),
+    [
+        ((), Estimate(), Risk.LOW),
+        (("financial",), Estimate(), Risk.HIGH),
+        (("external_email",), Estimate(recipients=100), Risk.LOW),
+        (("external_email",), Estimate(recipients=101), Risk.HIGH),
+        (("other",), Estimate(recipients=1000), Risk.LOW),
+        (("data_destructive",), Estimate(), Risk.CRITICAL),
+        (("financial", "data_destructive"), Estimate(), Risk.CRITICAL),
+        (("irreversible",), Estimate(), Risk.CRITICAL),
+        ((), Estimate(cost_usd=50), Risk.LOW),
+        ((), Estimate(cost_usd=50.01), Risk.HIGH),
+        ((), Estimate(minutes=120), Risk.LOW),
+        ((), Estimate(minutes=121), Risk.MEDIUM),
+        (("financial",), Estimate(minutes=121), Risk.HIGH),
+    ],
+)
+def test_risk_is_the_highest_of_all_rules(tags, estimate, risk):
+    assert risk_of(tags, estimate) is risk
+
+
+def test_job_pauses_until_a_person_says_yes(bench):
+    step, done = danger(description="wipe the old index")
+    runner = bench.runner(step)
+    with noted() as entries:
+        paused = runner.run(runner.add("job"))
+        assert (paused.status, done) == (JobStatus.PAUSED, [])
+        assert runner.run_due() == []
+
+        assert runner.approve(paused.id, "wipe", by="kim")
+        assert not runner.approve(paused.id, "wipe", by="lee")
+        (job,) = runner.run_due()
+
+    assert (job.status, done) == (JobStatus.COMPLETED, [1])
+    (approval,) = runner.look(job.id).approvals
+    assert (approval.description, approval.risk) == ("wipe the old index", "critical")
+    assert (approval.state, approval.by) == (ApprovalState.GIVEN, "kim")
+    assert "approval_requested" in [entry.name for entry in entries]
+
+
+def test_step_that_is_declined_has_failed(bench):
+    step, done = danger()
+    runner = bench.runner(step)
+    paused = runner.run(runner.add("job"))
+    assert runner.decline(paused.id, "wipe")
+    (job,) = runner.run_due()
+    assert (job.status, done) == (JobStatus.FAILED, [])
+    assert job.reason == "wipe: NotApproved: the step wipe was not approved"
+
+
+def test_silence_is_a_no_in_the_end(bench):
+    step, done = danger(approval_seconds=60)
+    runner = bench.runner(step)
+    paused = runner.run(runner.add("job"))
+    bench.time.advance(59)
+    assert runner.run_due() == []
+    bench.time.advance(1)
+    assert not runner.approve(paused.id, "wipe", by="too late")
+    (job,) = runner.run_due()
+    assert (job.status, done) == (JobStatus.FAILED, [])
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_hook_that_knows_decides_at_once(bench, says):
+    step, done = danger()
+    runner = bench.runner(step, approve=lambda question: says)
+    job = runner.run(runner.add("job"))
+    assert job.status is (JobStatus.COMPLETED if says else JobStatus.FAILED)
+    assert done == ([1] if says else [])
+
+
+def test_answer_between_question_and_pause_is_not_lost(bench):
+    step, done = danger()
+
+    def slow_hook(question):
+        assert runner.approve(question.job_id, "wipe", by="quick")
+
+    runner = bench.runner(step, approve=slow_hook)
+    job = runner.run(runner.add("job"))
+    assert job.status is JobStatus.PENDING
+    (job,) = runner.run_due()
+    assert (job.status, done) == (JobStatus.COMPLETED, [1])
+
+
+def test_hook_may_be_a_coroutine_function(bench):
+    step, done = danger()
+
+    async def hook(question):
+        await asyncio.sleep(0)
+        return question.risk == "critical"
+
+    runner = bench.runner(step, approve=hook)
+    assert runner.run(runner.add("job")).status is JobStatus.COMPLETED
+    assert asyncio.run(runner.arun(runner.add("job"))).status is JobStatus.COMPLETED
+    assert done == [1, 1]
+
+
+def test_risk_that_is_asked_about_is_the_runners(bench):
+    asked = []
+
+    def hook(question):
+        asked.append(question.risk)
+        return True
+
+    steps = (
+        Step(name="pay", run=print, tags=("financial",)),
+        Step(name="long", run=print, estimate=lambda context: Estimate(minutes=context.input)),
+        Step(name="free", run=print, tags=("irreversible",), needs_approval=False),
+        Step(name="meek", run=print, needs_approval=True),
+    )
+    runner = bench.runner(*steps, approve=hook, approve_from=Risk.HIGH)
+    runner.run(runner.add("job", 500))
+    assert asked == ["high", "low"]
+
+
+def test_step_asks_within_and_begins_again_with_the_answer(bench):
+    begun = []
+
+    def step(context):
+        begun.append(context.attempt)
+        if context.request_approval("send 5000 mails", 60):
+            return "sent"
+        return "not sent"
+
+    runner = bench.runner(Step(name="mail", run=step))
+    paused = runner.run(runner.add("job"))
+    assert runner.look(paused.id).steps[0].status is StepStatus.PENDING
+    runner.decline(paused.id, "mail")
+    (job,) = runner.run_due()
+    assert runner.look(job.id).steps[0].output == "not sent"
+    assert begun == [1, 1]

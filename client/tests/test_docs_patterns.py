@@ -1,0 +1,47 @@
+"""What the pages on patterns show can be typed as it stands, and what they link to is there."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs" / "patterns").glob("*.md"))
+PATTERNS = (
+    *("README", "adapters", "breaker", "budgets", "bulkhead", "fallback", "kill-switch"),
+    *("retry", "steps", "timeout"),
+)
+
+
+def test_each_pattern_has_a_page_that_the_first_one_links_to() -> None:
+    first = (ROOT / "docs" / "patterns" / "README.md").read_text()
+
+    assert [page.stem for page in PAGES] == sorted(PATTERNS)
+    assert all(f"({name}.md)" in first for name in PATTERNS[1:])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_imports_is_there(page: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+    assert blocks
+    for block in blocks:
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("switchgear"):
+                module = importlib.import_module(node.module or "")
+                assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_each_page_tells_of_its_trap(page: Path) -> None:
+    if page.stem != "README":
+        assert re.search(r"^## (Its|Their) traps?$", page.read_text(), re.MULTILINE)

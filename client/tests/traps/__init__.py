@@ -1,0 +1,1 @@
+"""What each pattern is known to do wrong: sprung without this library, and harmless with it."""
