@@ -33,7 +33,7 @@ def rediscover(now: datetime) -> int:
     return reported.rediscover(now)
 
 
-@ticks.tick("breakers.conditions", seconds=2, queue="breakers")
+@ticks.tick("breakers.conditions", seconds=1, queue="breakers")
 def look_at_conditions(now: datetime) -> int:
     """How far the installation has degraded, by open breakers and by probes."""
     return int(conditions.look(now))

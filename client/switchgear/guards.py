@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from switchgear.deciding.evaluate import Decision
 from switchgear.finding import finder
 from switchgear.refusals import Refused
-from switchgear.wrapping import is_coroutine_function, wrapped
+from switchgear.wrapping import by_kind, is_coroutine_function, wrapped
 
 Keys = str | Iterable[str] | None | Callable[..., str | Iterable[str] | None]
 """A key, several, none, or what finds them in the arguments of a call."""
@@ -101,6 +101,14 @@ class Guard:
 
     def __call__(self, function: F) -> F:
         """`function`, guarded."""
+        if not self._found:
+            return by_kind(
+                function,
+                plain=self._plain,
+                coroutine=self._coroutine,
+                stream=lambda _args, _kwargs: self,
+                what="a guard",
+            )
         finders = {name: finder(find, function) for name, find in self._found.items()}
 
         def around(
@@ -111,9 +119,23 @@ class Guard:
 
         return wrapped(function, around)
 
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._enter()
+            return function(*args, **kwargs)
+
+        return call
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self._enter()
+            return await function(*args, **kwargs)
+
+        return call
+
     @property
     def finds(self) -> bool:
-        """Whether it looks at the arguments of calls."""
+        """Whether it looks at the arguments of a call."""
         return bool(self._found)
 
     def __enter__(self) -> Decision:
@@ -137,11 +159,15 @@ class Guard:
     ) -> None: ...
 
     def _enter(self) -> Decision:
-        return self._ask({name: find() for name, find in self._found.items()})
+        if self._found:
+            return self._ask({name: find() for name, find in self._found.items()})
+        decision = self._check(**self._fixed)
+        return decision if decision.allowed and decision.known else self._judged(decision)
 
     def _ask(self, found: Mapping[str, Any]) -> Decision:
-        asked = {**self._fixed, **found} if found else self._fixed
-        decision = self._check(**asked)
+        return self._judged(self._check(**self._fixed, **found))
+
+    def _judged(self, decision: Decision) -> Decision:
         if not decision.allowed:
             raise SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
         if self._blocks_unknown and not decision.known:

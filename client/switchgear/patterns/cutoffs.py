@@ -15,12 +15,14 @@ class Cutoff:
 
     __slots__ = ("cancelling", "has_fired", "is_settled", "task", "timer", "when")
 
-    def __init__(self, task: "asyncio.Task[Any]", seconds: float) -> None:
+    def __init__(
+        self, task: "asyncio.Task[Any]", loop: asyncio.AbstractEventLoop, seconds: float
+    ) -> None:
         self.task = task
         self.cancelling = task.cancelling()
         self.has_fired = False
         self.is_settled = False
-        loop, timer = task.get_loop(), _here.timer
+        timer = _here.timer
         if timer is None or timer.loop is not loop:
             timer = _here.timer = _Timer(loop)
         self.timer: _Timer = timer

@@ -33,9 +33,15 @@ class Deadline:
     can't interrupt: there it works together with what asks :func:`left`, as all patterns and the
     transports of this library do: no call or attempt begins after it, none waits longer, and what
     comes late is given as it is.
+
+    Without `cuts` it only counts, which is cheaper: for who has a `Timeout` around everything
+    inside that may wait.
     """
 
-    def __init__(self, seconds: float | None, *, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, seconds: float | None, *, cuts: bool = True, clock: Clock = time.monotonic
+    ) -> None:
+        self._cuts = cuts
         self._clock = clock
         self.configure(seconds)
 
@@ -95,7 +101,7 @@ class Deadline:
 
     async def __aenter__(self) -> None:
         limit = begin(self, self.seconds, self._clock)
-        if limit is not None:
+        if limit is not None and self._cuts:
             cut_off(limit)
 
     async def __aexit__(

@@ -151,16 +151,17 @@ def cut_off(limit: Limit) -> None:
     """From here on the running task is cancelled when `limit` is over, unless the one that it stems
     from sees to that. Outside of asyncio nothing is."""
     try:
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
     except RuntimeError:
         return
+    task = asyncio.current_task(loop)
     if task is None:
         return
     lent = None if limit.lent_by is None else limit.lent_by.cutoff
     if lent is not None and lent.task is task:
         limit.cutoff = lent
     else:
-        limit.cutoff = Cutoff(task, limit.until - limit.clock())
+        limit.cutoff = Cutoff(task, loop, limit.until - limit.clock())
 
 
 def was_cut_off(limit: Limit, error: BaseException | None) -> bool:

@@ -18,8 +18,9 @@ from switchgear.wrapping import by_kind
 
 T = TypeVar("T")
 
-CALLS_ONLY = Timeout(None)
-"""Where a deadline has to end a try: it has no limit of its own."""
+OUTER_ONLY = Timeout(None)
+"""For a try without a limit of its own. A deadline around it must end the try in here: to a breaker
+that sees a cancellation, the call says nothing."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,7 @@ class Layers:
         self, function: Callable[..., Any], sought: Sought, *, with_fallback: bool = True
     ) -> Callable[..., Any]:
         """`function` with all of them around."""
-        if self.timeout is not None:
-            function = self.timeout(function)
+        function = (self.timeout or OUTER_ONLY)(function)
         if self.bulkhead is not None:
             function = sought.around(self.bulkhead, function)
         function = self.breaker(function)
@@ -118,14 +118,10 @@ class Layers:
         yield self.breaker
         if self.bulkhead is not None:
             yield sought.place(self.bulkhead)
-        if self.timeout is not None:
-            yield self.timeout
-        elif self.deadline is not None:
-            yield CALLS_ONLY
+        yield self.timeout or OUTER_ONLY
 
     def around_tries(self) -> ExitStack:
-        """What all tries are in, entered already. The deadline only counts here: it is the timeout
-        of each try that cuts it off, since this is not where an error passes by."""
+        """What all tries are in, entered already."""
         with ExitStack() as entered:
             if self.guard is not None:
                 entered.enter_context(self.guard)

@@ -80,7 +80,7 @@ class Policy:
             budget=dependency.budget,
             counters=dependency.counters,
         )
-        self._deadline = Deadline(arguments.get("deadline_seconds"))
+        self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
         self._timeout = Timeout(arguments.get("timeout_seconds"))
         self._answering = Answering(
             name,

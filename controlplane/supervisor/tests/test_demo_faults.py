@@ -5,7 +5,6 @@ The services are asked as visitors ask them, the console over its API.
 
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
@@ -22,8 +21,6 @@ from controlplane.supervisor.tests.harness import (
     ROOT,
     Run,
     assert_nothing_left,
-    command_lines,
-    processes_of,
     services,
     start,
     wait_until,
@@ -163,15 +160,11 @@ def test_a_switch_stops_the_services_and_a_fault_burns_a_budget(
     assert_nothing_left(demo)
 
 
-def process_of(run: Run, service: str) -> int:
-    (line,) = [line for line in command_lines(processes_of(run.data)) if f"demo.{service}" in line]
-    return int(line.split()[0])
-
-
-def test_a_killed_dependency_shows_in_the_console_and_stops_a_ramp(
+def test_a_dependency_that_goes_down_shows_in_the_console_and_stops_a_ramp(
     demo: Run, console: httpx.Client
 ) -> None:
-    core, oracle = core_of(demo), process_of(demo, "oracle")
+    core = core_of(demo)
+    oracle = oracle_of(demo, core)
     experiment = "/switches/experiment/rag-v2"
 
     def breaker() -> dict[str, Any]:
@@ -193,12 +186,11 @@ def test_a_killed_dependency_shows_in_the_console_and_stops_a_ramp(
     number = started.json()["ramp"]["id"]
     time.sleep(20)  # Visitors fill the breaker's window, and the cache of core.
 
-    os.kill(oracle, signal.SIGKILL)
+    # Down, and not killed: the supervisor has it back so quickly that retries bridge it.
+    assert httpx.post(f"{oracle}/faults", json={"down": True}, timeout=30).status_code == 200
     began = time.monotonic()
     wait_until(lambda: breaker()["state"] == "open", 10, demo)
     shown = time.monotonic() - began
-    port = oracle_of(demo, core)
-    wait_until(lambda: is_put(port, {"down": True}), 30, demo)  # It is being started again.
     wait_until(lambda: console.get("/degradation").json()["level"] == 1, 10, demo)
 
     assert shown < 1
@@ -208,13 +200,6 @@ def test_a_killed_dependency_shows_in_the_console_and_stops_a_ramp(
     wait_until(lambda: partial_answers(demo) > 20, 60, demo)
     assert ask(core, user="nobody knows")[0] == 503
     assert "circuit_breaker_opened about=core->oracle" in demo.output
-
-
-def is_put(service: str, fault: dict[str, Any]) -> bool:
-    try:
-        return httpx.post(f"{service}/faults", json=fault, timeout=30).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 def partial_answers(run: Run) -> float:
