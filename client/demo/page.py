@@ -1,8 +1,8 @@
 """Core's own page: how the services are, and buttons that break and mend them."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from typing import Any
 
 from demo.calling import Unreachable, call
 from demo.serving import Answer, Body
@@ -78,6 +78,14 @@ _MARKS = {
     "half_open": "\N{WHITE RIGHT-POINTING TRIANGLE} half-open",
     "open": "\N{HEAVY MULTIPLICATION X} open",
 }
+_FAULTS: Mapping[str, Callable[[Any], str]] = {
+    "down": lambda _: "down",
+    "errors": lambda share: f"{share:.0%} of the calls fail",
+    "delay_ms": lambda millis: f"{millis} ms slower",
+    "overloaded": lambda share: f"{share:.0%} of its model's answers are refusals",
+    "garbled": lambda share: f"{share:.0%} of the events are wrong",
+    "only": lambda experiment: f"for {experiment} alone",
+}
 _BUTTON = '<button name="make" value="{value}">{words}</button>'
 _WELL = "\N{HEAVY CHECK MARK} well"
 
@@ -151,5 +159,5 @@ def _now(port: int) -> str:
         _, fault = call(port, "/faults", {}, seconds=ASK_SECONDS, method="GET")
     except Unreachable:
         return "\N{HEAVY MULTIPLICATION X} not running"
-    ill = {name: value for name, value in fault.items() if value and name != "seconds"}
-    return f"\N{HEAVY MULTIPLICATION X} {json.dumps(ill)}" if ill else _WELL
+    said = [words(fault[name]) for name, words in _FAULTS.items() if fault.get(name)]
+    return f"\N{HEAVY MULTIPLICATION X} {', '.join(said)}" if said else _WELL

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
 from switchgear import lifecycle
@@ -23,6 +22,7 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters, Tier
 from switchgear.policies.arguments import BreakerArguments, PolicyArguments, parted
+from switchgear.policies.dependency import Dependency
 from switchgear.policies.policy import Policy
 from switchgear.policies.registry import Registry
 from switchgear.policies.reporting import Reporting
@@ -96,8 +96,8 @@ class Switchgear:
 
     @classmethod
     def from_env(cls, **arguments: Any) -> Self:
-        """A client by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN`, `SWITCHGEAR_SERVICE` and so on;
-        `arguments` go before them. Without a URL it has no console, and says so in the log."""
+        """A client by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN` and so on; `arguments` go before them.
+        Without a URL it has no console, and says so in the log."""
         found = {**from_environment(os.environ), **arguments}
         if found.get("url") is None:
             log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
@@ -185,6 +185,11 @@ class Switchgear:
         """The bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
         return self._registry.dependency(name).bulkhead_of(parameters)
 
+    def dependencies(self) -> list[Dependency]:
+        """Those with a policy, a breaker or a bulkhead here, and a name that the console can have:
+        what it is told of, and metrics of this process show."""
+        return self._registry.dependencies()
+
     def on_change(self, callback: Callback, *switches: str) -> Callable[[], None]:
         """Call `callback(change)` after each change of these switches, or of any; returns what ends
         that. On a thread of its own, or as a task of the event loop that runs now, for a coroutine
@@ -219,6 +224,7 @@ class Switchgear:
             epoch=None if snapshot is None else snapshot.epoch,
             version=None if snapshot is None else snapshot.version,
             config_version=self._registry.version(settings.service),
+            config_error=self._configurers.error,
             age_seconds=follower.age_seconds(),
             error=follower.error,
             stopped=memory.view.stopped(memory.clock.now()),
@@ -251,23 +257,13 @@ class Switchgear:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_raised: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_raised: object) -> None:
         await self.aclose()
 
     def _wire(self) -> None:

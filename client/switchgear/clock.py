@@ -66,10 +66,24 @@ class ConsoleClock:
         self._lock = threading.RLock()
         self._ahead: float | None = None
         """What the console's clock shows more than the monotonic one."""
+        self._placed: float | None = None
+        """The same, as moments were told by it last."""
 
     def now(self) -> float:
         ahead = self._ahead
         return self.time.wall() if ahead is None else self.time.monotonic() + ahead
+
+    def at(self, monotonic: float) -> float:
+        """What :meth:`now` was at that moment of the monotonic clock. One moment is told as the
+        same time again and again, unless the console's clock turns out to be another one."""
+        ahead = self._ahead
+        if ahead is None:
+            ahead = self.time.wall() - self.time.monotonic()
+        placed = self._placed
+        if placed is None or abs(ahead - placed) > TOLERANCE_SECONDS:
+            # Less is the moment between two readings, or what a clock is slewed by.
+            self._placed = placed = ahead
+        return monotonic + placed
 
     def heard(self, date: str | None, took_seconds: float, ago_seconds: float) -> None:
         """Take over a `Date` header of an answer that took so long, and came so long ago.

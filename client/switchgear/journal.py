@@ -6,6 +6,7 @@ The names are those that operators look for: `circuit_breaker_opened`, `circuit_
 `failure_persistent`, `failure_catastrophic`, `dlq_message_added`, and those of steps.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -79,14 +80,37 @@ def add_hook(hook: Hook) -> Callable[[], None]:
 def note(name: str, about: str, **fields: Any) -> None:
     """It has happened. Never raises."""
     level = LEVELS.get(name, logging.INFO)
-    if log.isEnabledFor(level):
-        said = "".join(f" {key}={value!s:.300}" for key, value in fields.items())
-        extra = {"event": name, "about": about, **{f"sg_{key}": fields[key] for key in fields}}
-        log.log(level, "%s about=%s%s", name, about, said, extra=extra)
+    try:
+        if log.isEnabledFor(level):
+            said = "".join(f" {key}={plain(value)}" for key, value in fields.items())
+            extra = {"event": name, "about": about, **{f"sg_{key}": fields[key] for key in fields}}
+            log.log(level, "%s about=%s%s", name, plain(about), said, extra=extra)
+    except Exception:  # noqa: S110 - a handler fails: to log that would fail as well.
+        pass
     if _hooks:
         entry = Entry(name, about, fields)
         for hook in _hooks:
             try:
                 hook(entry)
             except Exception:  # Somebody else's, and not the caller's business.
-                log.exception("switchgear: a hook failed on %s", name)
+                complain("a hook failed on %s", name)
+
+
+def complain(text: str, *args: object) -> None:
+    """To the log, with the error that is being handled: something that was handed to us fails.
+    Never raises, as a handler of the log may."""
+    with contextlib.suppress(Exception):
+        log.error(f"switchgear: {text}", *args, exc_info=True)  # noqa: LOG014 - of its callers.
+
+
+def plain(value: object, most: int = 300) -> str:
+    """What it says, on one line and without what a terminal obeys: it may come from elsewhere, and
+    must not look like a line of the log of its own."""
+    text = f"{value!s:.{most}}"
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)[:most]
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode("ascii")

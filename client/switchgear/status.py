@@ -13,9 +13,10 @@ class Status:
 
     `age_seconds`: since the console last confirmed that snapshot, None if it never did here.
     `error`: why the last try failed, None if it did not. `stopped`: how many switches are engaged
-    or ramping now. `config_version`: that of the policies in force, None if there are none.
-    `unknown` counts the calls of which nothing was known, `dropped` those not
-    counted for want of room, `unreported` the reports that failed.
+    or ramping now. `config_version`: that of the policies in force, None if there are none;
+    `config_error`: why the last try to fetch them failed, None if it did not. `unknown` counts the
+    calls of which nothing was known, `dropped` those not counted for want of room, `unreported` the
+    reports that failed.
     """
 
     service: str
@@ -25,6 +26,7 @@ class Status:
     epoch: str | None
     version: int | None
     config_version: int | None
+    config_error: str | None
     age_seconds: float | None
     error: str | None
     stopped: int

@@ -3,11 +3,20 @@
 Frameworks look at the kind (FastAPI at generators, Celery at signatures), type checkers too.
 """
 
+import asyncio
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack
-from typing import Any, TypeVar, cast
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    suppress,
+)
+from types import CoroutineType
+from typing import Any, NoReturn, TypeVar, cast
+
+from switchgear.refusals import Refused
 
 Make = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives what is called in the place of a function."""
@@ -17,6 +26,14 @@ Around = Callable[[tuple[Any, ...], Mapping[str, Any]], AbstractContextManager[o
 can be entered by `async with` as well, an asynchronous generator does that."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_WRAPPED = 100
+"""So many functions are looked through; more are a ring."""
+
+
+class NotAwaited(Refused, TypeError):
+    """A plain function gave a coroutine: nothing of it has run yet, and when it does, nothing that
+    was put around the function is there any more."""
 
 
 def wrapped(function: F, around: Around) -> F:
@@ -28,37 +45,119 @@ def wrapped(function: F, around: Around) -> F:
     if isinstance(given, type) or not callable(given):
         raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
     if is_coroutine_function(given):
-        made = _coroutine(given, around)
+        made = _of_coroutine(around)(given)
     elif _is(inspect.isgeneratorfunction, given):
         made = _generator(given, around)
     elif _is(inspect.isasyncgenfunction, given):
         made = _async_generator(given, around)
     else:
-        made = _function(given, around)
+        plain, coroutine = _of_plain(around), _of_coroutine(around)
+        made = _of_either(given, plain, coroutine) if _may_await(given) else plain(given)
     return cast(F, made)
 
 
-def by_kind(function: F, *, plain: Make, coroutine: Make, stream: Around | None, what: str) -> F:
+def by_kind(
+    function: F,
+    *,
+    plain: Make,
+    coroutine: Make,
+    stream: Around | None,
+    what: str,
+    generator: Make | None = None,
+) -> F:
     """What `plain` or `coroutine` makes of `function`, by its kind, under its name and with its
-    signature. A generator has `stream` around its body; without one it can't be decorated with
-    `what`. Raises :class:`TypeError` for that, and for what is no function."""
+    signature. A generator has `stream` around its body, or is what `generator` makes of it;
+    without either it can't be decorated with `what`. Raises :class:`TypeError` for that, and for
+    what is no function."""
     given: Any = function
     if isinstance(given, classmethod | staticmethod):
-        inner = by_kind(given.__func__, plain=plain, coroutine=coroutine, stream=stream, what=what)
+        inner = by_kind(
+            given.__func__,
+            plain=plain,
+            coroutine=coroutine,
+            stream=stream,
+            what=what,
+            generator=generator,
+        )
         return cast(F, type(given)(inner))
     if isinstance(given, type) or not callable(given):
         raise TypeError(f"only functions and methods can be decorated, not {given!r:.100}")
     if _is(inspect.isgeneratorfunction, given) or _is(inspect.isasyncgenfunction, given):
+        if generator is not None:
+            return cast(F, functools.wraps(given)(generator(given)))
         if stream is None:
             raise TypeError(f"{what} can't be put around a generator, which gives as it goes")
         return wrapped(function, stream)
-    make = coroutine if is_coroutine_function(given) else plain
-    return cast(F, functools.wraps(given)(make(given)))
+    is_coroutine = is_coroutine_function(given)
+    if not is_coroutine and _may_await(given):
+        return cast(F, _of_either(given, plain, coroutine))
+    return cast(F, functools.wraps(given)((coroutine if is_coroutine else plain)(given)))
 
 
 def is_coroutine_function(function: object) -> bool:
     """Whether to call this gives a coroutine, also of an object with an `async def __call__`."""
     return _is(inspect.iscoroutinefunction, function)
+
+
+def in_event_loop() -> bool:
+    """Whether one runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:
+    """For what is put around a plain function: raises :class:`NotAwaited`."""
+    name = given.__qualname__
+    given.close()
+    raise NotAwaited(
+        f"a plain function gave the coroutine {name:.100}: decorate a coroutine function, one"
+        " that awaits it, or give it to arun"
+    )
+
+
+def _may_await(function: object) -> bool:
+    """Whether this plain function is around a coroutine function."""
+    for _ in range(MOST_WRAPPED):
+        function = getattr(function, "__wrapped__", None)
+        if function is None:
+            return False
+        if is_coroutine_function(function):
+            return True
+    return False
+
+
+def _of_either(function: Callable[..., Any], plain: Make, coroutine: Make) -> Callable[..., Any]:
+    """What is around a coroutine function either hands its coroutine on, or runs it to its end in
+    an event loop of its own. None can be told from the other, but only the first is of use where
+    a loop runs, and only the second where none does."""
+
+    @functools.wraps(function)
+    async def awaiting(*args: Any, **kwargs: Any) -> Any:
+        return await function(*args, **kwargs)
+
+    @functools.wraps(function)
+    def ending(*args: Any, **kwargs: Any) -> Any:
+        value = function(*args, **kwargs)
+        return refuse_coroutine(value) if type(value) is CoroutineType else value
+
+    with suppress(TypeError, ValueError):
+        ending.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    del ending.__wrapped__  # For layers below, this is a plain function and nothing else.
+    awaited, ended = coroutine(awaiting), plain(ending)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (awaited if in_event_loop() else ended)(*args, **kwargs)
+
+    return call
+
+
+def is_async_generator_function(function: object) -> bool:
+    """Whether to call this gives an asynchronous generator."""
+    return _is(inspect.isasyncgenfunction, function)
 
 
 def _is(kind: Callable[[object], bool], function: object) -> bool:
@@ -68,22 +167,28 @@ def _is(kind: Callable[[object], bool], function: object) -> bool:
     return kind(function) or kind(call)
 
 
-def _function(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with around(args, kwargs):
-            return function(*args, **kwargs)
+def _of_plain(around: Around) -> Make:
+    def make(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with around(args, kwargs):
+                return function(*args, **kwargs)
 
-    return call
+        return call
+
+    return make
 
 
-def _coroutine(function: Callable[..., Any], around: Around) -> Callable[..., Any]:
-    @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        with around(args, kwargs):
-            return await function(*args, **kwargs)
+def _of_coroutine(around: Around) -> Make:
+    def make(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            with around(args, kwargs):
+                return await function(*args, **kwargs)
 
-    return call
+        return call
+
+    return make
 
 
 def _generator(function: Callable[..., Any], around: Around) -> Callable[..., Any]:

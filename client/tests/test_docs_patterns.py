@@ -1,11 +1,14 @@
-"""What the pages on patterns show can be typed as it stands, and what they link to is there."""
+"""What the pages on patterns show runs as it stands, and what they link to is there."""
 
 import ast
 import importlib
 import re
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
+
+from switchgear import Switchgear
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "patterns").glob("*.md"))
@@ -13,6 +16,33 @@ PATTERNS = (
     *("README", "adapters", "breaker", "budgets", "bulkhead", "fallback", "kill-switch"),
     *("retry", "steps", "timeout"),
 )
+
+
+class State(TypedDict):
+    said: str
+
+
+def ask(question: str = "why?") -> str:
+    return f"{question} because"
+
+
+GIVEN = {
+    "ask": ask,
+    "ask_model": ask,
+    "ask_small_model": ask,
+    "State": State,
+    "gear": Switchgear(None, service="core"),
+    "history": "what was said before",
+    "hints": "be short",
+    "question": "why?",
+}
+"""What a reader has: no page shows it."""
+BLOCKS = [
+    pytest.param(block, id=f"{page.stem}-{n}")
+    for page in PAGES
+    if page.stem != "steps"  # Its pieces belong together.
+    for n, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
 
 
 def test_each_pattern_has_a_page_that_the_first_one_links_to() -> None:
@@ -32,6 +62,13 @@ def test_what_a_page_imports_is_there(page: Path) -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("switchgear"):
                 module = importlib.import_module(node.module or "")
                 assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_what_a_page_shows_runs(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SWITCHGEAR_URL", raising=False)
+
+    exec(compile(block, "page", "exec"), {**GIVEN, "__name__": "page"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

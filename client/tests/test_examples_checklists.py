@@ -11,7 +11,7 @@ from tests.services import EXAMPLES, environment
 
 CHECKLISTS = EXAMPLES / "checklists"
 CARELESS = """
-from switchgear import BreakerParameters, RetryParameters, Switchgear
+from switchgear import BreakerParameters, BulkheadParameters, RetryParameters, Switchgear
 
 gear = Switchgear(None)
 policies = [
@@ -24,6 +24,29 @@ policies = [
     )
 ]
 none = []
+# It has everything, and nothing of it protects.
+shams = [
+    gear.policy(
+        "shop->stock",
+        feature="stock",
+        timeout_seconds=2,
+        deadline_seconds=5,
+        retry=RetryParameters(retry_on=(400, 408, 429, 500)),
+        bulkhead=BulkheadParameters(limit=10**6),
+        breaker=BreakerParameters(
+            failure_rate=1.0, minimum_calls=10_000, window_size=10_000, half_open_concurrent=6
+        ),
+    ),
+    gear.policy(
+        "shop->mail",
+        timeout_seconds=2,
+        deadline_seconds=5,
+        bulkhead=BulkheadParameters(limit=1, queue=10**6),
+        breaker=BreakerParameters(failure_count=1_000_000),
+        feature="mail",
+        fallback=None,
+    ),
+]
 """
 
 
@@ -46,11 +69,11 @@ def run(checklist: str, named: str, folder: Path) -> tuple[int, list[str]]:
 def test_a_service_that_has_everything_passes(checklist: str, tmp_path: Path) -> None:
     code, said = run(checklist, "shop:policies", tmp_path)
 
-    assert (code, said) == (0, ["14 of 14 met, for 2 dependencies"])
+    assert (code, said) == (0, ["20 of 20 met, for 2 dependencies"])
 
 
-def wanted(said: list[str]) -> list[str]:
-    return [line.partition(": ")[2] for line in said if line.startswith("MISSING stock: ")]
+def wanted(said: list[str], policy: str = "stock") -> list[str]:
+    return [line.partition(": ")[2] for line in said if line.startswith(f"MISSING {policy}: ")]
 
 
 def test_what_a_careless_service_lacks_before_deployment_is_named(tmp_path: Path) -> None:
@@ -62,9 +85,10 @@ def test_what_a_careless_service_lacks_before_deployment_is_named(tmp_path: Path
         "a deadline for the whole call",
         "at most 5 attempts",
         "a limit of calls at once",
+        "a fallback",
         "a kill switch around it",
     ]
-    assert said[-1] == "2 of 7 met, for 1 dependencies"
+    assert said[-1] == "4 of 10 met, for 1 dependencies"
 
 
 def test_what_is_wrong_with_a_careless_breaker_is_named(tmp_path: Path) -> None:
@@ -79,7 +103,27 @@ def test_what_is_wrong_with_a_careless_breaker_is_named(tmp_path: Path) -> None:
         "open for 5 to 120 seconds at first",
         "few probes (half_open_calls up to 20)",
     ]
-    assert said[-1] == "1 of 7 met, for 1 dependencies"
+    assert said[-1] == "4 of 10 met, for 1 dependencies"
+
+
+def test_policies_that_protect_nothing_do_not_pass(tmp_path: Path) -> None:
+    said = [
+        *run("pre_deployment", "careless:shams", tmp_path)[1],
+        *run("breaker_setup", "careless:shams", tmp_path)[1],
+    ]
+
+    assert [line.split(". ")[0] for line in wanted(said, "shop->stock")] == [
+        "retry_on without 4xx, but for 408 and 429",
+        "at most 1000 calls at once, and as many that wait",
+        "a fallback, or fallback=None if nothing can stand in",
+        "a failure_rate of at most 0.8",
+        "at most 500 calls, or failures, until it may open",
+        "no more probes at once than in all (half_open_concurrent)",
+    ]
+    assert [line.split(". ")[0] for line in wanted(said, "shop->mail")] == [
+        "at most 1000 calls at once, and as many that wait",
+        "at most 500 calls, or failures, until it may open",
+    ]
 
 
 def test_a_service_without_any_policy_does_not_pass(tmp_path: Path) -> None:

@@ -82,6 +82,6 @@ def marked() -> Refused:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_what_is_right_is_accepted_and_what_is_wrong_refused(checker, version, tmp_path):
-    assert len(marked()) == 29
+    assert len(marked()) == 37
 
     assert checker(version, tmp_path) == marked()

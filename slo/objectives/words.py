@@ -60,7 +60,8 @@ def picture(document: Mapping[str, Any]) -> dict[str, str]:
     """Every field in words, by name."""
     found = {name: _plain(document.get(name)) for name in FIELDS}
     found["target"] = percent(document["target"])
-    found["window_days"] = f"{document['window_days']} days"
+    days = document["window_days"]
+    found["window_days"] = "1 day" if days == 1 else f"{days} days"
     if found["threshold_ms"]:
         found["threshold_ms"] += " ms"
     found["source"] = source(document["source"])

@@ -51,6 +51,13 @@ def test_never_judged_says_so():
     assert "Judged up to–" in said
 
 
+@pytest.mark.parametrize(("days", "said"), [(1, "1 day, rolling"), (30, "30 days, rolling")])
+def test_period_is_said_as_people_say_it(days, said):
+    making.slo(window_days=days)
+
+    assert f"Period{said}" in text(shown())
+
+
 def test_window_that_is_not_covered_says_how_much_is_missing():
     now = db_now()
     slo = making.slo()

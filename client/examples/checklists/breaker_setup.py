@@ -12,6 +12,8 @@ from switchgear import Policy
 
 LEAST_FAILURES = 5
 LEAST_CALLS = 10
+MOST_FAILING = 0.8
+MOST_CALLS = 500
 MOST_PROBES = 20
 OPEN_SECONDS = (5.0, 120.0)
 
@@ -25,6 +27,23 @@ def _is_insensitive(policy: Policy) -> bool:
     if parameters.failure_count is not None:
         return parameters.failure_count >= LEAST_FAILURES
     return parameters.needed_calls >= LEAST_CALLS
+
+
+def _opens_in_time(policy: Policy) -> bool:
+    """Whether so few calls are needed that it opens while it matters."""
+    parameters = policy.breaker.parameters
+    needed = parameters.failure_count
+    return (parameters.needed_calls if needed is None else needed) <= MOST_CALLS
+
+
+def _opens_for_most(policy: Policy) -> bool:
+    parameters = policy.breaker.parameters
+    return parameters.failure_count is not None or parameters.failure_rate <= MOST_FAILING
+
+
+def _probes_are_few_at_once(policy: Policy) -> bool:
+    parameters = policy.breaker.parameters
+    return parameters.half_open_concurrent <= parameters.half_open_calls
 
 
 def _notices_slowness(policy: Policy) -> bool:
@@ -49,6 +68,16 @@ ITEMS = (
         _is_insensitive,
     ),
     Item(
+        f"a failure_rate of at most {MOST_FAILING:g}",
+        "A callee that fails nearly every call would be called on and on.",
+        _opens_for_most,
+    ),
+    Item(
+        f"at most {MOST_CALLS} calls, or failures, until it may open",
+        "All of them would have to fail first.",
+        _opens_in_time,
+    ),
+    Item(
         "a timeout, or slow_call_seconds",
         "A callee that hangs would never be counted as failing.",
         _notices_slowness,
@@ -67,6 +96,11 @@ ITEMS = (
         f"few probes (half_open_calls up to {MOST_PROBES})",
         "Whoever recovers would be down again at once.",
         lambda policy: policy.breaker.parameters.half_open_calls <= MOST_PROBES,
+    ),
+    Item(
+        "no more probes at once than in all (half_open_concurrent)",
+        "Those beyond would be calls that nobody looks at.",
+        _probes_are_few_at_once,
     ),
     Item(
         "time for a probe to end (half_open_max_seconds)",

@@ -11,6 +11,10 @@ from switchgear import Policy
 
 MOST_ATTEMPTS = 5
 MOST_BUDGET_RATE = 0.5
+MOST_AT_ONCE = 1000
+"""Calls of one process in a bulkhead, and as many that wait."""
+PASSING = (408, 429)
+"""What passes by itself of what a caller has done wrong."""
 
 
 def _tries_fit(policy: Policy) -> bool:
@@ -26,6 +30,22 @@ def _has_few_retries(policy: Policy) -> bool:
         return True
     parameters = policy.retry.parameters
     return parameters.attempts <= MOST_ATTEMPTS and parameters.budget_rate <= MOST_BUDGET_RATE
+
+
+def _retries_no_mistakes(policy: Policy) -> bool:
+    if policy.retry is None:
+        return True
+    statuses = [each for each in policy.retry.parameters.retry_on if isinstance(each, int)]
+    return not any(400 <= each <= 499 and each not in PASSING for each in statuses)
+
+
+def _is_bounded(policy: Policy) -> bool:
+    parameters = None if policy.bulkhead is None else policy.bulkhead.parameters
+    return parameters is None or max(parameters.limit, parameters.queue) <= MOST_AT_ONCE
+
+
+def _says_what_is_given_instead(policy: Policy) -> bool:
+    return policy.fallback is not None or "fallback" in policy.arguments
 
 
 ITEMS = (
@@ -46,9 +66,24 @@ ITEMS = (
         _has_few_retries,
     ),
     Item(
+        "retry_on without 4xx, but for {} and {}".format(*PASSING),
+        "A mistake does not become right by being sent again.",
+        _retries_no_mistakes,
+    ),
+    Item(
         "a limit of calls at once (bulkhead)",
         "One slow dependency would take every thread and connection.",
         lambda policy: policy.bulkhead is not None,
+    ),
+    Item(
+        f"at most {MOST_AT_ONCE} calls at once, and as many that wait",
+        "A limit that is never met holds nothing back.",
+        _is_bounded,
+    ),
+    Item(
+        "a fallback, or fallback=None if nothing can stand in",
+        "Nobody would have thought of what users see then.",
+        _says_what_is_given_instead,
     ),
     Item(
         "a kill switch around it (feature, segment or experiments)",

@@ -1,6 +1,6 @@
 """A service's policies, as its own module has them: complete, as the checklists want it."""
 
-from switchgear import BulkheadParameters, RetryParameters, Switchgear
+from switchgear import BulkheadParameters, Fallback, RetryParameters, Switchgear
 
 gear = Switchgear(None, service="shop")  # A service says Switchgear.from_env().
 
@@ -11,6 +11,7 @@ stock = gear.policy(
     deadline_seconds=5,
     retry=RetryParameters(attempts=3),
     bulkhead=BulkheadParameters(limit=20, queue=20, queue_seconds=1),
+    fallback=Fallback("shop->stock", default="availability unknown"),
 )
 payments = gear.policy(
     "shop->payments",
@@ -18,5 +19,6 @@ payments = gear.policy(
     timeout_seconds=10,
     deadline_seconds=10,
     bulkhead=BulkheadParameters(limit=10),
+    fallback=None,  # Nothing stands in for a payment.
 )
 policies = [stock, payments]

@@ -6,26 +6,34 @@ Around each request: kill switch, deadline, retries, breaker, bulkhead, timeouts
 left, and the headers of `propagation`. A breaker counts errors, 5xx, 408 and 429 as failures, when
 the head of the answer has come. Retries are for what may be sent again, see :func:`prepare`; in the
 end the caller gets the last answer as it is. A place in a bulkhead is held until the answer is
-closed, and one try's time is for its body too: give streams a route with more of it.
+closed, and one try's time is for its body too, without what its reader takes: give streams a route
+with more of it.
+
+The request itself stays as it is: what goes over the wire is a copy. An httpx client that is given
+a transport leaves the proxies of the environment aside, and its own `proxy` or `mounts` go around
+the patterns: give proxies, certificates, limits and HTTP/2 to the `inner` transport.
 """
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 from typing import cast
 
 import httpx
 
 from switchgear.adapters.requesting import (
+    DRAINED_SECONDS,
+    MOST_DRAINED,
     Admission,
     Parts,
+    Patience,
     Patterns,
+    dressed,
+    hurry,
     is_worth_draining,
     may_repeat,
     prepare,
-    timeouts_of,
 )
-from switchgear.patterns.limits import Limit, current
-from switchgear.patterns.propagation import outgoing
+from switchgear.patterns.limits import current
 from switchgear.patterns.timeout import CallTimeout, Timeout
 
 __all__ = ["AsyncTransport", "Patterns", "Transport"]
@@ -38,7 +46,7 @@ class Transport(httpx.BaseTransport):
     def __init__(
         self, parts: Parts | None = None, inner: httpx.BaseTransport | None = None
     ) -> None:
-        self._parts = parts or Patterns()
+        self._parts = Patterns() if parts is None else parts
         self._inner = inner or httpx.HTTPTransport()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -68,7 +76,11 @@ class Transport(httpx.BaseTransport):
                     if wait is None:
                         raise
                 else:
-                    wait = round_.after_answer(response) if is_repeatable else None
+                    try:
+                        wait = round_.after_answer(response) if is_repeatable else None
+                    except BaseException:
+                        response.close()
+                        raise
                     if wait is None:
                         return response
                     _drain(response)
@@ -93,10 +105,10 @@ class Transport(httpx.BaseTransport):
 
     def _sent(self, request: httpx.Request, held: ExitStack) -> httpx.Response:
         with Timeout(self._parts.route_timeout(request.url.path)):
-            limit = _dress(request, self._parts)
-            response = self._inner.handle_request(request)
+            sent, limit = dressed(request, self._parts.http), current()
+            response = self._inner.handle_request(sent)
         stream = cast(httpx.SyncByteStream, response.stream)
-        response.stream = _Stream(stream, request, limit, held)
+        response.stream = _Stream(stream, sent, Patience(limit), held)
         return response
 
 
@@ -106,7 +118,7 @@ class AsyncTransport(httpx.AsyncBaseTransport):
     def __init__(
         self, parts: Parts | None = None, inner: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        self._parts = parts or Patterns()
+        self._parts = Patterns() if parts is None else parts
         self._inner = inner or httpx.AsyncHTTPTransport()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -136,7 +148,11 @@ class AsyncTransport(httpx.AsyncBaseTransport):
                     if wait is None:
                         raise
                 else:
-                    wait = round_.after_answer(response) if is_repeatable else None
+                    try:
+                        wait = round_.after_answer(response) if is_repeatable else None
+                    except BaseException:
+                        await response.aclose()
+                        raise
                     if wait is None:
                         return response
                     await _adrain(response)
@@ -162,35 +178,47 @@ class AsyncTransport(httpx.AsyncBaseTransport):
     async def _sent(self, request: httpx.Request, held: AsyncExitStack) -> httpx.Response:
         try:
             async with Timeout(self._parts.route_timeout(request.url.path)):
-                limit = _dress(request, self._parts)
-                response = await self._inner.handle_async_request(request)
+                sent, limit = dressed(request, self._parts.http), current()
+                response = await self._inner.handle_async_request(sent)
         except CallTimeout as late:  # Users of httpx look for its own.
             raise httpx.ReadTimeout(str(late), request=request) from late
         stream = cast(httpx.AsyncByteStream, response.stream)
-        response.stream = _AsyncStream(stream, request, limit, held)
+        response.stream = _AsyncStream(stream, sent, Patience(limit), held)
         return response
 
 
 class _Stream(httpx.SyncByteStream):
-    """The body of an answer, which is late when the try is."""
+    """The body of an answer to `sent`, which is late when the try is."""
 
     def __init__(
         self,
         inner: httpx.SyncByteStream,
-        request: httpx.Request,
-        limit: Limit | None,
+        sent: httpx.Request,
+        patience: Patience,
         held: ExitStack,
     ) -> None:
         self._inner = inner
-        self._request = request
-        self._limit = limit
+        self._sent = sent
+        self._patience = patience
         self._held = held
 
     def __iter__(self) -> Iterator[bytes]:
+        self._patience.begin()
         for chunk in self._inner:
+            if self._patience.is_over():
+                raise _late(self._sent)
             yield chunk
-            if _seconds_left(self._limit) <= 0:
-                raise _late(self._request)
+            self._patience.begin()
+
+    def drain(self) -> None:
+        """Read what comes at once, undecoded."""
+        hurry(self._sent)
+        self._patience.shorten(DRAINED_SECONDS)
+        size = 0
+        for chunk in self:
+            size += len(chunk)
+            if size > MOST_DRAINED:
+                return
 
     def close(self) -> None:
         with self._held:
@@ -201,36 +229,35 @@ class _AsyncStream(httpx.AsyncByteStream):
     def __init__(
         self,
         inner: httpx.AsyncByteStream,
-        request: httpx.Request,
-        limit: Limit | None,
+        sent: httpx.Request,
+        patience: Patience,
         held: AsyncExitStack,
     ) -> None:
         self._inner = inner
-        self._request = request
-        self._limit = limit
+        self._sent = sent
+        self._patience = patience
         self._held = held
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        self._patience.begin()
         async for chunk in self._inner:
+            if self._patience.is_over():
+                raise _late(self._sent)
             yield chunk
-            if _seconds_left(self._limit) <= 0:
-                raise _late(self._request)
+            self._patience.begin()
+
+    async def adrain(self) -> None:
+        hurry(self._sent)
+        self._patience.shorten(DRAINED_SECONDS)
+        size = 0
+        async for chunk in self:
+            size += len(chunk)
+            if size > MOST_DRAINED:
+                return
 
     async def aclose(self) -> None:
         async with self._held:
             await self._inner.aclose()
-
-
-def _dress(request: httpx.Request, parts: Parts) -> Limit | None:
-    """Give it what this try may take, and what the other side should know; gives the limit."""
-    timeout = timeouts_of(request, parts.http)
-    request.extensions = {**request.extensions, "timeout": timeout}
-    request.headers.update(outgoing())
-    return current()
-
-
-def _seconds_left(limit: Limit | None) -> float:
-    return 1.0 if limit is None else limit.until - limit.clock()
 
 
 def _late(request: httpx.Request) -> httpx.ReadTimeout:
@@ -238,21 +265,20 @@ def _late(request: httpx.Request) -> httpx.ReadTimeout:
 
 
 def _drain(response: httpx.Response) -> None:
-    """Nobody wants it: let its connection go back to the pool if that costs little."""
-    try:
-        if is_worth_draining(response):
-            response.read()
-    except httpx.TransportError:
-        pass
-    finally:
-        response.close()
+    """Nobody wants it: let its connection go back to the pool if that costs little. What goes wrong
+    with it is nobody's business either."""
+    with suppress(Exception):
+        try:
+            if is_worth_draining(response):
+                cast(_Stream, response.stream).drain()
+        finally:
+            response.close()
 
 
 async def _adrain(response: httpx.Response) -> None:
-    try:
-        if is_worth_draining(response):
-            await response.aread()
-    except httpx.TransportError:
-        pass
-    finally:
-        await response.aclose()
+    with suppress(Exception):
+        try:
+            if is_worth_draining(response):
+                await cast(_AsyncStream, response.stream).adrain()
+        finally:
+            await response.aclose()

@@ -19,7 +19,7 @@ from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
-from switchgear.refusals import Refused
+from switchgear.refusals import refusal_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 Pattern = Callable[[Any], Any]
@@ -68,4 +68,4 @@ def with_breaker(breaker: Breaker, fallback: Callable[..., Any] | None = None) -
 def retry_on(error: BaseException) -> bool:
     """For a `RetryPolicy` of LangGraph: all but what was refused, which is no use to try again. It
     multiplies with a retry that is in the node: have one of both."""
-    return isinstance(error, Exception) and not isinstance(error, Refused)
+    return isinstance(error, Exception) and refusal_in(error) is None

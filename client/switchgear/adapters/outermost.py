@@ -5,11 +5,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from switchgear import journal
-from switchgear.failing.classes import is_catastrophic
 from switchgear.patterns import attempts, limits
 from switchgear.patterns.attempts import Attempts
 from switchgear.patterns.counters import Counters
-from switchgear.refusals import Refused
+from switchgear.patterns.rounds import is_final
 from switchgear.wrapping import by_kind, is_coroutine_function
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -103,7 +102,7 @@ class Tried(Attempts):
 def may_try_again(error: BaseException) -> bool:
     """Whether trying again is ours to decide, and not useless: not what was refused, was cancelled,
     or must be stopped by a person; not while something around tries again."""
-    if not isinstance(error, Exception) or isinstance(error, Refused) or is_catastrophic(error):
+    if is_final(error):
         return False
     active = attempts.active()
     return active is None or isinstance(active, Tried)

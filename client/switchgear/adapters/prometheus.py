@@ -57,7 +57,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All of them, as they stand now."""
-        found = self._client._registry.dependencies()[:MOST_BREAKERS]
+        found = self._client.dependencies()[:MOST_BREAKERS]
         yield from self._breakers([each for each in found if each.breaker is not None])
         yield from _calls(found)
         yield from _bulkheads(found)

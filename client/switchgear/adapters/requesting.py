@@ -1,7 +1,8 @@
 """What an HTTP client's transport decides about one request, whether it waits or awaits."""
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,8 +14,9 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.idempotency import given_key, key_of_request
-from switchgear.patterns.limits import left
+from switchgear.patterns.limits import Limit, left
 from switchgear.patterns.parameters import HttpTimeouts
+from switchgear.patterns.propagation import outgoing
 from switchgear.patterns.retry import Retry
 from switchgear.policies.documents import matcher
 
@@ -26,8 +28,11 @@ NOTHING_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 PARTS = ("connect", "read", "write", "pool")
 MOST_DRAINED = 65_536
 """Bytes of an answer that nobody wants, read so that its connection can be used again."""
+DRAINED_SECONDS = 0.05
+"""For so long, and no longer: a new connection costs less than a wait."""
 LEAST_SECONDS = 0.001
 
+_OWN_KEY = "switchgear.idempotency_key"
 _LIBRARYS_OWN = httpx.Timeout(5.0).as_dict()
 
 
@@ -113,20 +118,58 @@ def is_failure(status: int) -> bool:
     return status >= 500 or status in (408, 429)
 
 
+@dataclass(frozen=True, slots=True)
+class _OwnKey:
+    """A key that nobody but us gave, to the request with the body `stream`."""
+
+    key: str
+    stream: object
+
+
 def prepare(request: httpx.Request) -> bool:
-    """Give a POST or PATCH without one an `Idempotency-Key`, the same in all attempts; whether it
-    may be sent again whatever became of it.
+    """Find the `Idempotency-Key` for a POST or PATCH without one, the same in all attempts; whether
+    it may be sent again whatever became of it.
 
     That is so for methods that can be repeated, and where the caller gave the key: a server that
     keeps to keys is known only to who asks for it. And the body must be there to be sent again.
+    Our own key stays with a request that passes here more than once, as it is redirected, needs
+    credentials, or is sent anew by the caller; it is never taken for one of the caller's.
     """
     is_callers = KEY_HEADER in request.headers or given_key() is not None
     is_replayable = isinstance(request.stream, httpx.ByteStream)
-    if request.method in KEYED_METHODS and KEY_HEADER not in request.headers:
+    if request.method in KEYED_METHODS and not is_callers and _own_key(request) is None:
         body = request.content if is_replayable else b""
         url = str(request.url).encode()
-        request.headers[KEY_HEADER] = key_of_request(request.method.encode(), url, body)
+        own = _OwnKey(key_of_request(request.method.encode(), url, body), request.stream)
+        request.extensions = {**request.extensions, _OWN_KEY: own}
     return is_replayable and (request.method in REPEATABLE_METHODS or is_callers)
+
+
+def _own_key(request: httpx.Request) -> str | None:
+    own = request.extensions.get(_OWN_KEY)
+    # Extensions that somebody takes for another request bring no key along.
+    return own.key if isinstance(own, _OwnKey) and own.stream is request.stream else None
+
+
+def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
+    """A copy for one try, with what that may take, and what the other side should know. The
+    request itself stays as it is: it may pass here again, where other times hold."""
+    headers = request.headers.copy()
+    headers.update(outgoing())
+    if request.method in KEYED_METHODS and KEY_HEADER not in headers:
+        key = given_key() or _own_key(request)
+        if key is not None:
+            headers[KEY_HEADER] = key
+    copy = httpx.Request(
+        request.method,
+        request.url,
+        headers=headers,
+        stream=request.stream,
+        extensions={**request.extensions, "timeout": timeouts_of(request, http)},
+    )
+    if isinstance(request.stream, httpx.ByteStream):
+        copy.read()  # As httpx does, so that its `content` is there for who looks.
+    return copy
 
 
 def may_repeat(is_repeatable: bool, error: Exception) -> bool:
@@ -154,7 +197,40 @@ def timeouts_of(request: httpx.Request, http: HttpTimeouts | None) -> dict[str, 
     return found
 
 
+class Patience:
+    """How long the waits for one answer's body may take, all together: what `limit` leaves when its
+    head has come. What the reader does in between is no fault of the answer's.
+
+    Before each wait :meth:`begin`, and after it :meth:`is_over`.
+    """
+
+    def __init__(self, limit: Limit | None) -> None:
+        self._clock = time.monotonic if limit is None else limit.clock
+        self._seconds = math.inf if limit is None else limit.until - limit.clock()
+        self._began = 0.0
+
+    def shorten(self, seconds: float) -> None:
+        """No longer than this, from now on."""
+        self._seconds = min(self._seconds, seconds)
+
+    def begin(self) -> None:
+        self._began = self._clock()
+
+    def is_over(self) -> bool:
+        self._seconds -= self._clock() - self._began
+        return self._seconds <= 0
+
+
 def is_worth_draining(response: httpx.Response) -> bool:
-    """Whether the rest of an answer is short, and says so."""
+    """Whether the rest of an answer is there to be read, is short, and says so."""
     length = response.headers.get("content-length", "")
-    return length.isascii() and length.isdigit() and len(length) < 9 and int(length) <= MOST_DRAINED
+    is_short = length.isascii() and length.isdigit() and len(length) < 9
+    return is_short and int(length) <= MOST_DRAINED and not response.is_stream_consumed
+
+
+def hurry(sent: httpx.Request) -> None:
+    """Let no read of the answer to `sent`, a :func:`dressed` one, wait longer than draining may:
+    whoever reads its body looks there for the time first when that begins."""
+    timeout: MutableMapping[str, float | None] = sent.extensions["timeout"]
+    asked = timeout["read"]
+    timeout["read"] = DRAINED_SECONDS if asked is None else min(asked, DRAINED_SECONDS)

@@ -2,12 +2,12 @@
 be stopped by a person."""
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from switchgear.failing.words import HOPELESS, words_of
-from switchgear.refusals import Refused
+from switchgear.refusals import refusal_in, within
 
 
 class FailureClass(StrEnum):
@@ -19,6 +19,10 @@ class FailureClass(StrEnum):
     """Caused by what protects something else, or by our own retries: it spreads."""
     CATASTROPHIC = "catastrophic"
     """A leak, a breach, a violated policy: it is to be stopped by a person."""
+
+
+SEVERITY = tuple(FailureClass)
+"""The worst one last."""
 
 
 class Catastrophic(Exception):
@@ -57,7 +61,8 @@ def register(*kinds: type[BaseException]) -> None:
 def classify(error: BaseException, rules: tuple[Rule, ...] = ()) -> FailureClass:
     """The class of `error`: the first of `rules` that knows decides, whoever raises is left out.
 
-    An error that nothing is known of is persistent: to try a mistake again does not mend it.
+    An error that nothing is known of is persistent: to try a mistake again does not mend it. A
+    group is of the worst class in it.
     """
     for rule in rules:
         try:
@@ -66,12 +71,14 @@ def classify(error: BaseException, rules: tuple[Rule, ...] = ()) -> FailureClass
             continue
         if found is not None:
             return found
-    if any(isinstance(each, _catastrophic) for each in _with_causes(error)):
+    if is_catastrophic(error):
         return FailureClass.CATASTROPHIC
     if _spreads(error):
         return FailureClass.CASCADING
+    if isinstance(error, BaseExceptionGroup):
+        return max((classify(each, rules) for each in error.exceptions), key=SEVERITY.index)
     words = words_of(error)
-    if any(isinstance(each, ssl.SSLCertVerificationError) for each in _with_causes(error)):
+    if any(isinstance(each, ssl.SSLCertVerificationError) for each in within(error, contexts=True)):
         return FailureClass.PERSISTENT
     if words & TRANSIENT_WORDS and not words & HOPELESS:
         return FailureClass.TRANSIENT
@@ -85,20 +92,13 @@ def retried(error: BaseException) -> Retried | None:
 
 
 def is_catastrophic(error: BaseException) -> bool:
-    """Whether this, or what it was caused by, is to be stopped by a person."""
-    return any(isinstance(each, _catastrophic) for each in _with_causes(error))
+    """Whether this, or what it was caused by, or anything in a group, is to be stopped by a
+    person."""
+    return any(isinstance(each, _catastrophic) for each in within(error, contexts=True))
 
 
 def _spreads(error: BaseException) -> bool:
-    if isinstance(error, Refused) or getattr(error, "caused_by_retrying", False) is True:
+    if refusal_in(error) is not None or getattr(error, "caused_by_retrying", False) is True:
         return True
     gave_up = retried(error)
     return gave_up is not None and gave_up.why in ("budget", "deadline")
-
-
-def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    for _ in range(20):  # Chains may be circular.
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or error.__context__

@@ -11,8 +11,12 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 
+from switchgear.journal import plain
+from switchgear.refusals import within
+
 LONGEST_WORD = 100
 MOST_WORDS = 50
+LONGEST_SECONDS = 999_999_999.0
 
 HOPELESS: frozenset[str | int] = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """To try again is no use, although the status says otherwise."""
@@ -49,7 +53,10 @@ _STATUS_OF_GRPC: Mapping[str, int] = MappingProxyType(
     }
 )
 
-_TIMEOUT_NAMES = re.compile(r"(Timeout|TimeoutError|TimeoutException|TimedOut|DeadlineExceeded)$")
+_TIMEOUT_NAMES = re.compile(
+    r"(Timeout|TimeoutError|TimeoutException|TimedOut|DeadlineExceeded|TimeLimitExceeded)$"
+)
+_TOLD_TO_STOP = frozenset({"SoftTimeLimitExceeded"})  # celery
 _CONNECTION_NAMES = frozenset(
     {
         "ConnectionError", "ConnectError", "NetworkError", "RemoteProtocolError",  # requests, httpx
@@ -61,6 +68,10 @@ _CONNECTION_NAMES = frozenset(
 _DRIVER_ERRORS = frozenset({"OperationalError", "InterfaceError"})
 _LOST_CONNECTION = re.compile(r"08|57P0[123]")
 """SQLSTATE: the connection failed, or the server is going down or coming up."""
+_LOCKED_SQLITE = frozenset({5, 6})
+"""SQLITE_BUSY and SQLITE_LOCKED, without what extends them."""
+_LOST_MYSQL = frozenset({1040, 1053, 2002, 2003, 2006, 2013, 2055})
+"""Too many connections, shutting down, no server, gone away, lost."""
 _TOO_LONG = re.compile(r"prompt is too long|maximum context length|context window", re.I)
 
 
@@ -122,8 +133,15 @@ def retry_after_of(error: object) -> str | None:
         return told
     given = _get(error, "retry_after")
     if isinstance(given, int | float) and not isinstance(given, bool):
-        return str(given)
+        return _seconds_said(given)
     return given if isinstance(given, str) else None
+
+
+def _seconds_said(seconds: float) -> str | None:
+    """As a header says them: without an exponent. What is endless is as long as one can say."""
+    if not seconds >= 0:  # Nor is it, if it is no number at all.
+        return None
+    return f"{min(seconds, LONGEST_SECONDS):.3f}".removesuffix(".000")
 
 
 def is_timeout(error: object) -> bool:
@@ -142,6 +160,14 @@ def is_timeout(error: object) -> bool:
     return _grpc_code(error) == "DEADLINE_EXCEEDED"
 
 
+def is_told_to_stop(error: object) -> bool:
+    """Whether it says, or was raised from what says, that whatever runs is to end now: neither to
+    be answered for nor to be tried again."""
+    if not isinstance(error, BaseException):
+        return False
+    return any(not _TOLD_TO_STOP.isdisjoint(_names(each)) for each in within(error))
+
+
 def is_connection_error(error: object) -> bool:
     """Whether there was no connection, or it was lost."""
     if isinstance(error, ConnectionError):
@@ -152,14 +178,35 @@ def is_connection_error(error: object) -> bool:
     if not _CONNECTION_NAMES.isdisjoint(names):
         return True
     if not _DRIVER_ERRORS.isdisjoint(names):
-        sqlstate = _get(error, "sqlstate")
-        return sqlstate is None or bool(_LOST_CONNECTION.match(str(sqlstate)))
+        return _is_lost(error)
     reason = _get(error, "reason")
     if isinstance(reason, BaseException) and reason is not error:
         return isinstance(reason, ConnectionError) or not _CONNECTION_NAMES.isdisjoint(
             _names(reason)
         )
     return _grpc_code(error) == "UNAVAILABLE"
+
+
+def _is_lost(error: BaseException, deepest: int = 5) -> bool:
+    """Of an error of a database: whether it is the connection, or a lock that passes. Django and
+    SQLAlchemy wrap the driver's; one that says nothing has had no server to say it."""
+    inner = _get(error, "orig") or error.__cause__
+    if (
+        deepest
+        and isinstance(inner, BaseException)
+        and not _DRIVER_ERRORS.isdisjoint(_names(inner))
+    ):
+        return _is_lost(inner, deepest - 1)
+    sqlstate = _get(error, "sqlstate") or _get(error, "pgcode")
+    if isinstance(sqlstate, str):
+        return bool(_LOST_CONNECTION.match(sqlstate))
+    number = _get(error, "sqlite_errorcode")
+    if isinstance(number, int):
+        return number & 0xFF in _LOCKED_SQLITE
+    number = error.args[0] if error.args else None
+    if isinstance(number, int):
+        return number in _LOST_MYSQL
+    return type(error).__module__ != "sqlite3"
 
 
 def _names(error: object) -> list[str]:
@@ -207,9 +254,10 @@ def _text(error: object) -> str:
 
 
 def said_by(error: BaseException) -> str:
-    """Its class and what it says, shortened to 200 characters: what is kept of errors of others."""
+    """Its class and what it says, shortened to 200 characters and on one line: what is kept of
+    errors of others."""
     text = _text(error)
-    return (f"{type(error).__name__}: {text}" if text else type(error).__name__)[:200]
+    return plain(f"{type(error).__name__}: {text}" if text else type(error).__name__, 200)
 
 
 def phrase_of(status: int) -> str:

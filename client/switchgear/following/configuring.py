@@ -35,11 +35,16 @@ log = logging.getLogger("switchgear")
 
 
 class Known(Protocol):
-    """What is in force of a service; `epoch` is None before anything is."""
+    """What was said last of a service; `epoch` is None before anything was."""
 
-    epoch: str | None
-    left_epochs: tuple[str, ...]
-    body: bytes
+    @property
+    def epoch(self) -> str | None: ...
+
+    @property
+    def left_epochs(self) -> tuple[str, ...]: ...
+
+    @property
+    def body(self) -> bytes: ...
 
     @property
     def version(self) -> int | None: ...
@@ -47,10 +52,17 @@ class Known(Protocol):
 
 class Held(Protocol):
     """Where it is put in force. `accept` gives whether that is news, and raises
-    :class:`ValueError` for what can't be, and for what is from the past."""
+    :class:`ValueError` for what can't be, and for what is from the past. For all else it calls
+    `hear`, and looks what time it is after that."""
 
     def accept(
-        self, caller: str, epoch: str, body: bytes, left_epochs: tuple[str, ...] = ()
+        self,
+        caller: str,
+        epoch: str,
+        body: bytes,
+        left_epochs: tuple[str, ...] = (),
+        *,
+        hear: Callable[[], object],
     ) -> bool: ...
 
     def known(self, caller: str) -> Known: ...
@@ -116,7 +128,8 @@ class Configurer:
         self._connection.forsake()
 
     def _use(self, found: Found) -> None:
-        self._held.accept(self._caller, _epoch(found), found.document, _left_epochs(found))
+        told = self._caller, _epoch(found), found.document, _left_epochs(found)
+        self._held.accept(*told, hear=lambda: None)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -161,23 +174,31 @@ class Configurer:
         if answer.status == 304 and etag is None:
             raise Failed("it answers 304, unasked", status=304)
         answer.expect(200, 304)
-        has_news = answer.status == 200 and self._take(answer)
-        if answer.answered - answer.asked <= TELLING_SECONDS:
-            ago = time.monotonic() - answer.answered
-            self._clock.heard(answer.headers.get("date"), answer.answered - answer.asked, ago)
-        return has_news
+        if answer.status == 200:
+            return self._take(answer)
+        self._hear(answer)
+        return False
 
     def _take(self, answer: Response) -> bool:
         found = _ETAG.fullmatch(answer.headers.get("etag", ""))
         if found is None:
             raise Failed("its policies have no version in their ETag")
         try:
-            has_news = self._held.accept(self._caller, found[1], answer.body)
+            has_news = self._held.accept(
+                *(self._caller, found[1], answer.body), hear=lambda: self._hear(answer)
+            )
         except ValueError as error:
             self._etag = None
             raise Failed(f"its policies are refused: {error}") from None
         self._etag = found[0]
         return has_news
+
+    def _hear(self, answer: Response) -> None:
+        """What time it is there."""
+        took = answer.answered - answer.asked
+        if took <= TELLING_SECONDS:
+            ago = time.monotonic() - answer.answered
+            self._clock.heard(answer.headers.get("date"), took, ago)
 
     def _keep(self) -> None:
         known = self._held.known(self._caller)
@@ -249,6 +270,11 @@ class Configurers:
         made.restore()
         self._all.append(made)
         made.start()
+
+    @property
+    def error(self) -> str | None:
+        """Why policies can't be fetched now, of the first service for which they can't be."""
+        return next((each.error for each in list(self._all) if each.error is not None), None)
 
     def stop(self) -> None:
         """End what goes on; returns at once."""

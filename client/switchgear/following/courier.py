@@ -11,12 +11,12 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from switchgear.deciding.memory import Memory
 from switchgear.following import pacing
 from switchgear.following.reports import Reports, Resilience, of_indicators, of_memory
+from switchgear.following.rounds import Round
 from switchgear.following.transport import Address, Connection, Failed, Response
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
@@ -25,45 +25,11 @@ EVERY_SECONDS = 10.0
 GAP_SECONDS = 0.25
 """Between two acknowledgements, or reports, if there is much to tell in quick succession."""
 REQUEST_SECONDS = 5.0
-REFUSED_SECONDS = 300.0
-"""Until it is tried again what the token may not do."""
-REFUSALS = (400, 403, 404, 413, 422)
 MOST_ANSWER_BYTES = 2**16
 ABANDONED_SECONDS = 2.0
 ENDING_SECONDS = 0.1
 
 log = logging.getLogger("switchgear")
-
-
-@dataclass
-class Round:
-    """What is told again and again, about every `every_seconds`: `at` is when it is due, by the
-    monotonic clock. It takes a token with this `scope`."""
-
-    name: str
-    scope: str
-    every_seconds: float
-    at: float
-    failures: int = 0
-    is_refused: bool = False
-
-    def told(self) -> None:
-        if self.is_refused:
-            log.info("switchgear: the console takes %s again", self.name)
-        self.failures, self.is_refused = 0, False
-        self.at = time.monotonic() + pacing.poll_pause(self.every_seconds, random.random)
-
-    def failed(self, failed: Failed, told_seconds: float | None) -> None:
-        """That the console is away is said by whoever follows it; that it refuses is said here."""
-        self.failures += 1
-        pause = pacing.after_failure(self.failures, random.random, failed.status, told_seconds)
-        if failed.status == 403:
-            pause = pacing.poll_pause(REFUSED_SECONDS, random.random)
-        self.at = time.monotonic() + pause
-        if failed.status in REFUSALS and not self.is_refused:
-            self.is_refused = True
-            hint = f": the token needs the scope {self.scope}" if failed.status == 403 else ""
-            log.warning("switchgear: the console refuses %s, %s%s", self.name, failed.why, hint)
 
 
 class Courier:
@@ -92,7 +58,7 @@ class Courier:
             "acknowledgements", "switches:read", every_seconds, now + every_seconds
         )
         self._acknowledged_at = self._reported_at = -math.inf
-        self._is_urgent = False
+        self._is_urgent = self._has_more = False
         self._is_streaming = False
         self._has_applied = False
         self._until: float | None = None
@@ -210,11 +176,20 @@ class Courier:
             left = self._until - time.monotonic()
             if left > 0 and self._has_applied and self._is_streaming:
                 self._acknowledge(left)
-            left = self._until - time.monotonic()
-            if self._settings.reports and not (left > 0 and self._send_report(left)):
-                self.unreported += 1
+            self._report_the_last(self._until)
         except Exception:  # Nobody is there any more whom it could help.
             log.exception("switchgear: the last report failed")
+
+    def _report_the_last(self, until: float) -> None:
+        """As many as it takes to tell everything: what is not told by then never is."""
+        self._has_more = self._settings.reports
+        while self._has_more:
+            left = until - time.monotonic()
+            if left <= 0 or not self._send_report(left):
+                self.unreported += 1
+                return
+            if self._has_more:
+                time.sleep(GAP_SECONDS)
 
     def _acknowledge_at(self) -> float:
         if not self._is_streaming:
@@ -270,7 +245,8 @@ class Courier:
             return False
         self._heard(answer)
         self._report.told()
-        if self._reports.accepted():
+        self._has_more = self._reports.accepted()
+        if self._has_more:
             self.hurry()
         return True
 

@@ -49,18 +49,18 @@ class Reports:
     def next(self) -> bytes:
         """The next one, in JSON. Not to be called by two threads at once."""
         self._seq += 1
-        now, uptime = self._clock.now(), self._clock.time.monotonic() - self._began
+        clock = self._clock
         body: dict[str, Any] = {
             "service": self._settings.service,
             "instance": self._settings.instance,
             "boot": self._boot,
-            "started_at": moment(now - uptime),
+            "started_at": moment(clock.at(self._began)),
             "seq": self._seq,
-            "sent_at": moment(now),
+            "sent_at": moment(clock.now()),
         }
         for source in self._sources:
             body.update(source())
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
     def accepted(self) -> bool:
         """The console has taken in the latest one; whether there is more to be told at once."""

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from switchgear.failing.words import is_timeout, status_of, words_of
 from switchgear.journal import note
@@ -204,10 +204,14 @@ def _last_word(
             message = each.get("message", about.get("message"))
             return lambda _first: ProviderUnavailable(
                 code,
-                status if isinstance(status, int) else 502,
+                status if _is_error_status(status) else 502,
                 message if isinstance(message, str) else None,
             )
     return None
+
+
+def _is_error_status(status: Any) -> TypeGuard[int]:
+    return isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599
 
 
 def _warn(name: str, why: str) -> None:

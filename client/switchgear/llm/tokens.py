@@ -84,12 +84,15 @@ class Summarise:
         if not earlier:
             return request
         text = "\n".join(part.text for part in earlier)
-        most = budget.count(text) // self.ratio
+        most = budget.tokens_of(text) // self.ratio
         if not most:
             return tuple(part for part in request if not part.is_earlier)
         summary = self.call(text, most)
-        if budget.count(summary) > most:
-            summary = summary[: _longest(summary, most, budget.count)]
+        if budget.tokens_of(summary) > most:
+            try:
+                summary = summary[: _longest(summary, most, budget.tokens_of)]
+            except ContentTooLarge:  # Not even its first character: others may do better.
+                return request
         at = request.index(earlier[0])
         rest = [part for part in request[at:] if not part.is_earlier]
         # It was summarised: nobody does that again.
@@ -184,8 +187,12 @@ class TokenBudget:
         self._strategies = tuple(strategies)
 
     def count(self, text: str) -> int:
-        """Tokens of one part."""
+        """Tokens of one part, with what it has beside."""
         return self._count(text) + self._overhead
+
+    def tokens_of(self, text: str) -> int:
+        """Tokens of a text alone."""
+        return self._count(text)
 
     def tokens(self, parts: Sequence[Part]) -> int:
         """Tokens of a request."""
@@ -195,8 +202,8 @@ class TokenBudget:
         return self.tokens(parts) <= self.room
 
     def fit(self, parts: Sequence[Part | str]) -> tuple[Request, ...]:
-        """The requests to send: one, or several. Raises :class:`ContentTooLarge` if no strategy
-        helps."""
+        """The requests to send: one, or several; none only for no parts. Raises
+        :class:`ContentTooLarge` if no strategy helps, or only by leaving everything out."""
         whole = tuple(part if isinstance(part, Part) else Part(part) for part in parts)
         requests: tuple[Request, ...] = (whole,) if whole else ()
         for strategy in self._strategies:
@@ -206,6 +213,8 @@ class TokenBudget:
             requests = requests if changed is None else changed
         if not all(map(self.fits, requests)):
             raise ContentTooLarge(max(map(self.tokens, requests)), self.room)
+        if whole and not any(requests):
+            raise ContentTooLarge(self.tokens(whole), self.room)
         return requests
 
 

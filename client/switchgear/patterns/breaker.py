@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, Final, TypeVar
 
 from switchgear import journal
@@ -18,7 +18,7 @@ from switchgear.patterns.terms import MODES, Mode, Permit, Standing, State
 from switchgear.patterns.verdicts import Verdicts
 from switchgear.patterns.watchers import Watcher, Watchers
 from switchgear.refusals import CircuitOpen
-from switchgear.wrapping import by_kind
+from switchgear.wrapping import by_kind, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -31,7 +31,8 @@ class Breaker:
 
     As a decorator it suits functions, coroutine functions, methods and generators, as a context
     manager `with` and `async with`; one serves any number of threads and tasks, and may be entered
-    again within itself. A generator's call lasts from its first step to its end.
+    again within itself. A generator's call lasts from its first step to its end; decorate it, as a
+    block that is left in another context than entered says nothing.
 
     A failure is every :class:`Exception` for which `is_failure` says so (without one: every one),
     and a result for which `is_failed_result` does, of decorated functions alone. If one of the two
@@ -87,9 +88,8 @@ class Breaker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        permit, began = left(self) or (self._locked(self._machine.some_permit), None)
-        if permit is not None:
-            self._end(permit, began, error)
+        if (found := left(self)) is not None:
+            self._end(*found, error)
 
     async def __aenter__(self) -> "Breaker":
         return self.__enter__()
@@ -143,8 +143,7 @@ class Breaker:
             return
         self._last_failure = FAILED_RESULT if error is None else said_by(error)
         timed_out = error is not None and is_timeout(error)
-        count = self.counters.timeout if timed_out else self.counters.failure
-        count()
+        (self.counters.timeout if timed_out else self.counters.failure)()
         slow = seconds is not None and self._is_slow(seconds)
         self._locked(self._machine.record, permit, True, slow)
 
@@ -181,9 +180,9 @@ class Breaker:
         self._locked(self._machine.reset)
 
     def configure(self, parameters: BreakerParameters) -> None:
-        """Take these from now on. OPEN stays as long as it was to stay. What was counted is kept,
-        and is judged anew after the next call; but another type or size of window begins empty, and
-        without the calls that are on their way."""
+        """Take these from now on. OPEN stays as long as it was to. What was counted is judged anew
+        after the next call; but another type or size of window begins empty, without the calls that
+        are on their way."""
         self._locked(self._machine.configure, parameters)
 
     def look(self) -> Standing:
@@ -203,9 +202,8 @@ class Breaker:
         self._begin_anew(self._machine.parameters, self._machine.mode)
 
     def _begin_anew(self, parameters: BreakerParameters, mode: Mode) -> None:
-        self._lock = threading.RLock()
+        self._lock, self._last_failure = threading.RLock(), None
         self._machine = Machine(parameters, self._clock, self._draw, mode)
-        self._last_failure = None
         self._refresh()
 
     def _refresh(self) -> None:
@@ -226,6 +224,8 @@ class Breaker:
             permit, began = (calm, None) if calm is not None else self._begin()
             try:
                 value = function(*args, **kwargs)
+                if type(value) is CoroutineType:
+                    refuse_coroutine(value)
             except BaseException as error:
                 self._end(permit, began, error)
                 raise

@@ -4,23 +4,18 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from contextvars import ContextVar
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
-from switchgear.patterns import deadline, forks
-from switchgear.patterns.parameters import TIERS, BulkheadParameters, Tier
-from switchgear.patterns.places import KEY_LIMIT, Occupancy, Places, Waiter
+from switchgear.patterns import deadline, entries, forks, urgency
+from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
+from switchgear.patterns.places import Occupancy, Places, Waiter
 from switchgear.refusals import BulkheadFull
-from switchgear.wrapping import by_kind
+from switchgear.wrapping import by_kind, in_event_loop, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-_inside: ContextVar[tuple[tuple["Bulkhead", Places], ...]] = ContextVar("inside", default=())
-"""The blocks that were entered here."""
 
 
 class Bulkhead:
@@ -30,7 +25,8 @@ class Bulkhead:
     Threads and tasks wait in one queue: higher `priority` first, then who came first. Of one `key`,
     such as a user, no more than `per_key_limit` run at once; who waits for that holds up nobody
     else. Both may be found in the arguments of a call, as a guard finds its keys: what finds them
-    gets those arguments that its own parameters name, or all of them.
+    gets those arguments that its own parameters name, or all of them. A priority that is found and
+    is None is 0; so is one that is no whole number, of which the log is told once.
 
     A decorator, and a context manager (`with` or `async with`), in which neither is looked for:
     `with bulkhead.of(key=user, priority=10):` says them. Nested in itself it takes two places.
@@ -44,12 +40,13 @@ class Bulkhead:
         parameters: BulkheadParameters | Tier | None = None,
         *,
         key: Callable[..., Hashable] | None = None,
-        priority: int | Callable[..., int] = 0,
+        priority: int | Callable[..., int | None] | None = 0,
     ) -> None:
         self.name = name
         self._key = key
-        self._priority = priority
-        self.parameters = _parameters(parameters)
+        self._priority = urgency.checked(priority)
+        self._urgency = urgency.Urgency(name)
+        self.parameters = limits_of(parameters)
         self._places = Places(self.parameters)
         forks.register(self)
 
@@ -70,27 +67,27 @@ class Bulkhead:
             what="a bulkhead",
         )
 
-    def of(self, key: Hashable = None, priority: int = 0) -> "Place":
+    def of(self, key: Hashable = None, priority: int | None = 0) -> "Place":
         """For one `with` or `async with`: a place for `key`, with that priority."""
         return Place(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
         """From now on; nobody who has a place loses it."""
-        self.parameters = _parameters(parameters)
+        self.parameters = limits_of(parameters)
         self._places.configure(self.parameters)
 
     def look(self) -> Occupancy:
         """How full it is now."""
         return self._places.look()
 
-    def take(self, key: Hashable = None, priority: int = 0) -> Places:
+    def take(self, key: Hashable = None, priority: int | None = 0) -> Places:
         """A place, waited for if need be; what it is given back to. For adapters."""
         places = self._places
         if not places.take(key):
             self._wait(places, key, priority)
         return places
 
-    async def atake(self, key: Hashable = None, priority: int = 0) -> Places:
+    async def atake(self, key: Hashable = None, priority: int | None = 0) -> Places:
         """The same, in an event loop."""
         places = self._places
         if not places.take(key):
@@ -125,20 +122,16 @@ class Bulkhead:
         self._left().give()
 
     def _entered(self, places: Places) -> None:
-        _inside.set((*_inside.get(), (self, places)))
+        entries.entered(self, places, None)
 
     def _left(self) -> Places:
         """Those that the place is from, which in a child of a fork may be others than now."""
-        inside = _inside.get()
-        for at in range(len(inside) - 1, -1, -1):
-            owner, places = inside[at]
-            if owner is self:
-                _inside.set(inside[:at] + inside[at + 1 :])
-                return places
-        return self._places  # Left elsewhere than entered.
+        places: Places
+        places, _ = entries.left(self) or (self._places, None)  # Left elsewhere than entered.
+        return places
 
     def _fixed_priority(self) -> int:
-        return self._priority if isinstance(self._priority, int) else 0
+        return 0 if callable(self._priority) else self._priority
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         find_key, find_priority = self._finders(function)
@@ -149,7 +142,8 @@ class Bulkhead:
             if not places.take(key):
                 self._wait(places, key, find_priority(args, kwargs))
             try:
-                return function(*args, **kwargs)
+                value = function(*args, **kwargs)
+                return refuse_coroutine(value) if type(value) is CoroutineType else value
             finally:
                 places.give(key)
 
@@ -177,11 +171,11 @@ class Bulkhead:
             return find_key, finder(priority, function)
         return find_key, lambda args, kwargs: priority
 
-    def _wait(self, places: Places, key: Hashable, priority: int) -> None:
+    def _wait(self, places: Places, key: Hashable, priority: int | None) -> None:
         seconds, until = self._patience()
         bell = threading.Event()
-        wake = None if seconds <= 0 or _in_event_loop() else bell.set
-        waiter = places.line_up(key, priority, wake)
+        wake = None if seconds <= 0 or in_event_loop() else bell.set
+        waiter = places.line_up(key, self._urgency.of(priority), wake)
         if isinstance(waiter, str):
             raise self._full(places, waiter)
         try:
@@ -194,12 +188,12 @@ class Bulkhead:
         if state != "admitted":
             raise self._full(places, state if state == "displaced" else f"no place {until}")
 
-    async def _await(self, places: Places, key: Hashable, priority: int) -> None:
+    async def _await(self, places: Places, key: Hashable, priority: int | None) -> None:
         seconds, until = self._patience()
         loop = asyncio.get_running_loop()
         rung = loop.create_future()
         wake = functools.partial(loop.call_soon_threadsafe, _ring, rung) if seconds > 0 else None
-        waiter = places.line_up(key, priority, wake)
+        waiter = places.line_up(key, self._urgency.of(priority), wake)
         if isinstance(waiter, str):
             raise self._full(places, waiter)
         timer = loop.call_later(seconds, _ring, rung)
@@ -225,8 +219,7 @@ class Bulkhead:
 
     def _full(self, places: Places, why: str) -> BulkheadFull:
         places.reject()
-        # A key may be what nobody is to read in a log.
-        note("bulkhead_full", self.name, why=KEY_LIMIT if why.startswith(KEY_LIMIT) else why)
+        note("bulkhead_full", self.name, why=why)
         return BulkheadFull(self.name, why)
 
 
@@ -234,7 +227,7 @@ class Place:
     """One place in a bulkhead, for a key and with a priority: for one `with` or `async with` at a
     time."""
 
-    def __init__(self, bulkhead: Bulkhead, key: Hashable, priority: int) -> None:
+    def __init__(self, bulkhead: Bulkhead, key: Hashable, priority: int | None) -> None:
         self._bulkhead = bulkhead
         self._key = key
         self._priority = priority
@@ -261,22 +254,6 @@ class Place:
         traceback: TracebackType | None,
     ) -> None:
         self._taken.pop().give(self._key)
-
-
-def _parameters(given: BulkheadParameters | Tier | None) -> BulkheadParameters | None:
-    if not isinstance(given, str):
-        return given
-    if given not in TIERS:
-        raise ValueError(f"a tier is one of {', '.join(TIERS)}, not {given!r:.50}")
-    return TIERS[given]
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _ring(rung: asyncio.Future[None]) -> None:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from types import MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Protocol
 
 from switchgear.finding import Finder, finder
@@ -79,26 +79,47 @@ class MemoryCache:
 
 def key_finder(function: Callable[..., Any], find: Callable[..., Any] | None) -> Finder:
     """Finds the key of a call of `function`: what `find` makes of its arguments; without that, the
-    function itself and all arguments, with their types: 1, 1.0 and True are three.
+    function itself and all arguments, with their types: 1, 1.0 and True are three, also in tuples
+    and frozensets.
 
     A function made anew for each call, such as a lambda, has another key each time, for what it
-    closes over is not to be seen.
+    closes over is not to be seen. A method of another object is another function, however equal
+    the two objects are. The key keeps both alive, so that nothing else can be taken for them.
     """
     if find is not None:
         return finder(find, function)
     identity = _identity(function)
 
     def key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
-        named = tuple(sorted(kwargs.items()))
-        kinds = (*map(type, args), *(type(value) for _, value in named))
-        return identity, args, named, kinds
+        named = tuple((name, _typed(value)) for name, value in sorted(kwargs.items()))
+        return identity, tuple(map(_typed, args)), named
 
     return key
 
 
+class _Same:
+    """Equal to itself alone, whatever `one` holds for equal to it."""
+
+    def __init__(self, one: object) -> None:
+        self._one = one
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._one is other._one
+
+    def __hash__(self) -> int:
+        return id(self._one)
+
+
 def _identity(function: Any) -> Hashable:
-    if isinstance(function, MethodType):
-        return function.__self__, _identity(function.__func__)
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function  # type: ignore[no-any-return]
+    """What it is around is not looked at: a decorator may have parameters."""
+    # Methods compare the objects that they are of by identity, and functions are their own.
+    is_itself = type(function) in (FunctionType, MethodType, BuiltinFunctionType)
+    return function if is_itself else _Same(function)
+
+
+def _typed(value: Any) -> Hashable:
+    if isinstance(value, tuple):
+        return type(value), value, tuple(map(_typed, value))
+    if isinstance(value, frozenset):
+        return type(value), value, frozenset(map(_typed, value))
+    return type(value), value

@@ -13,15 +13,17 @@ from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from switchgear.failing.responses import respond
-from switchgear.failing.words import said_by
+from switchgear.failing.words import is_told_to_stop, said_by
 from switchgear.finding import Finder
 from switchgear.guards import SwitchEngaged
-from switchgear.journal import note
+from switchgear.journal import complain, note
 from switchgear.patterns import deadline, forks
 from switchgear.patterns.answers import Answer, told
 from switchgear.patterns.caches import MISSING, Cache, key_finder
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.hops import Asking, Hop
+from switchgear.refusals import within
+from switchgear.wrapping import NotAwaited
 
 CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
@@ -58,6 +60,8 @@ class Course:
 
     def answers(self, error: BaseException) -> bool:
         """Whether something may stand in for the call that raised `error`."""
+        if isinstance(error, NotAwaited):
+            return False  # It would be answered so always, and nobody would see why.
         return (_is_one_of(self.on, error) or self._is_switch(error)) and self.goes_on(error)
 
     def goes_on(self, error: BaseException) -> bool:
@@ -67,12 +71,18 @@ class Course:
             return all(self.goes_on(each) for each in error.exceptions)
         if not isinstance(error, Exception) or isinstance(error, CANCELLED):
             return False
-        if isinstance(error, SwitchEngaged):
-            return self.on_switch
-        return isinstance(error, NotGood) or respond(error, self.name).fallback
+        if is_told_to_stop(error):
+            return False
+        if not self.on_switch and _is_switched(error):
+            return False
+        return isinstance(error, NotGood | SwitchEngaged) or respond(error, self.name).fallback
 
     def _is_switch(self, error: BaseException) -> bool:
-        return self.on_switch and isinstance(error, SwitchEngaged)
+        return self.on_switch and _is_switched(error)
+
+    def asks(self, error: BaseException) -> bool:
+        """Whether `error` is one of those that this is for."""
+        return self.on_switch if _is_switched(error) else _is_one_of(self.on, error)
 
     def stand_in(
         self,
@@ -163,7 +173,7 @@ class Calls:
             if deadline.left() == 0:
                 break
             try:
-                if hop.only_if is not None and not hop.only_if():
+                if not hop.is_for(first):
                     continue
                 if course.on_hop is not None:
                     course.on_hop(before, hop, last)
@@ -240,11 +250,20 @@ async def adrive(turns: Turns) -> Answer[Any] | BaseException:
         return end.value  # type: ignore[no-any-return]
 
 
+def _is_switched(error: BaseException) -> bool:
+    """Also if an SDK has wrapped it up."""
+    return any(isinstance(each, SwitchEngaged) for each in within(error))
+
+
 def _is_one_of(on: On, error: BaseException) -> bool:
     if isinstance(error, NotGood):
         return True
     if not isinstance(on, type | tuple):
-        return on(error)
+        try:
+            return bool(on(error))
+        except Exception:  # The caller shall get what the call raised, and not this.
+            complain("%r could not say whether to fall back", on)
+            return False
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):
         return all(_is_one_of(on, each) for each in error.exceptions)
     return isinstance(error, on)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from switchgear.failing.words import is_timeout
@@ -11,6 +11,7 @@ from switchgear.patterns.limits import (
     DeadlineExceeded,
     Limit,
     NoTimeLeft,
+    Steps,
     begin,
     checked_seconds,
     cut_off,
@@ -19,7 +20,8 @@ from switchgear.patterns.limits import (
     left,
     was_cut_off,
 )
-from switchgear.wrapping import by_kind
+from switchgear.stepping import stepwise
+from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 __all__ = ["Deadline", "DeadlineExceeded", "NoTimeLeft", "left"]
 
@@ -33,6 +35,10 @@ class Deadline:
     can't interrupt: there it works together with what asks :func:`left`, as all patterns and the
     transports of this library do: no call or attempt begins after it, none waits longer, and what
     comes late is given as it is.
+
+    A breaker directly inside sees a cancellation when it cuts off, which says nothing of whom it
+    calls: put a `Timeout(None)` innermost, so that a call that hangs is counted. For generators
+    the same holds as for a `Timeout`.
 
     Without `cuts` it only counts, which is cheaper: for who has a `Timeout` around everything
     inside that may wait.
@@ -50,23 +56,31 @@ class Deadline:
         self.seconds = checked_seconds(seconds)
 
     def __call__(self, function: F) -> F:
-        """`function`, limited. A generator can't be: :class:`TypeError`."""
+        """`function`, limited. A generator is from its first step to its end, with what its
+        consumer takes; the limit holds during its steps and cuts off in them alone. A step that
+        would begin after it is `NoTimeLeft`."""
         return by_kind(
-            function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a deadline"
+            function,
+            plain=self._plain,
+            coroutine=self._coroutine,
+            generator=self._generator,
+            stream=None,
+            what="a deadline",
         )
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             limit = begin(self, self.seconds, self._clock)
-            if limit is None:
-                return function(*args, **kwargs)
             try:
-                return function(*args, **kwargs)
+                value = function(*args, **kwargs)
+                return refuse_coroutine(value) if type(value) is CoroutineType else value
             except Exception as error:
-                _raise_if_late(limit, error)
+                if limit is not None:
+                    _raise_if_late(limit, error)
                 raise
             finally:
-                end(limit)
+                if limit is not None:
+                    end(limit)
 
         return call
 
@@ -75,7 +89,8 @@ class Deadline:
             limit = begin(self, self.seconds, self._clock)
             if limit is None:
                 return await function(*args, **kwargs)
-            cut_off(limit)
+            if self._cuts:
+                cut_off(limit)
             try:
                 result = await function(*args, **kwargs)
             except BaseException as error:
@@ -85,6 +100,14 @@ class Deadline:
             return result
 
         return call
+
+    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        is_async = is_async_generator_function(function)
+        return stepwise(
+            function,
+            lambda: Steps(self, self.seconds, self._clock, _leave, cuts=is_async and self._cuts),
+            is_async=is_async,
+        )
 
     def __enter__(self) -> None:
         begin(self, self.seconds, self._clock)

@@ -4,33 +4,61 @@ entered again within themselves."""
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any
 
-_Entry = tuple[object, Any, float | None, Optional["_Entry"]]
-"""Who was entered, what it gave, when, and what was entered before it."""
+DEEPEST = 1000
+"""Nobody is inside of so many: what is kept then was left where it can't be found."""
+
+
+class _Entry:
+    """Who was entered, what it gave, when, and what was entered `before` it. Contexts that are
+    copied share it: what is left in one of them is over in all."""
+
+    __slots__ = ("before", "began", "depth", "given", "is_over", "who")
+    depth: int
+
+    def __init__(
+        self, who: object, given: Any, began: float | None, before: "_Entry | None"
+    ) -> None:
+        self.who = who
+        self.given = given
+        self.began = began
+        self.before = before
+        self.depth = 1 if before is None else before.depth + 1
+        self.is_over = False
+
+
 _last: ContextVar[_Entry | None] = ContextVar("switchgear_entries", default=None)
 
 
 def entered(who: object, given: Any, began: float | None) -> None:
     """Keep `given` until `who` is left in this context."""
-    _last.set((who, given, began, _last.get()))
+    before = _innermost()
+    if before is not None and before.depth >= DEEPEST:
+        before = None
+    _last.set(_Entry(who, given, began, before))
 
 
 def left(who: object) -> tuple[Any, float | None] | None:
     """What was kept when `who` was entered last. None if that was in another context: each step of
     a generator may have its own."""
-    above: list[_Entry] = []
     entry = _last.get()
-    while entry is not None and entry[0] is not who:
-        above.append(entry)
-        entry = entry[3]
+    while entry is not None and (entry.is_over or entry.who is not who):
+        entry = entry.before
     if entry is None:
         return None
-    rest = entry[3]
-    for each in reversed(above):
-        rest = (*each[:3], rest)
-    _last.set(rest)
-    return entry[1], entry[2]
+    entry.is_over = True
+    found = entry.given, entry.began
+    entry.who = entry.given = None
+    _last.set(_innermost())
+    return found
+
+
+def _innermost() -> _Entry | None:
+    entry = _last.get()
+    while entry is not None and entry.is_over:
+        entry = entry.before
+    return entry
 
 
 class Passage:

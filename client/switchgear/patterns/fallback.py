@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from switchgear.failing.words import said_by
@@ -12,7 +12,8 @@ from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.course import Calls, Course, On, adrive, drive
 from switchgear.patterns.hops import Hop, hop_of
-from switchgear.wrapping import by_kind
+from switchgear.patterns.succession import one_after_other
+from switchgear.wrapping import by_kind, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -79,26 +80,78 @@ class Fallback:
     def __call__(self, function: F) -> F:
         """`function`, answered for when it fails. Raises :class:`TypeError` for a generator, and
         for a function that can't await what a hop gives."""
+        return self.around(function, None)
+
+    def around(self, function: F, original: Callable[..., Any] | None) -> F:
+        """The same for what stands for `original`: hops get their arguments as that has them, and
+        its answers are kept as that one's."""
         return by_kind(
-            function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a fallback"
+            function,
+            plain=lambda inner: self._plain(inner, original or inner),
+            coroutine=lambda inner: self._coroutine(inner, original or inner),
+            stream=None,
+            what="a fallback",
         )
 
-    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
+    def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """How `function` is answered with these arguments."""
-        self._plain(function)(*args, **kwargs)
-        return _latest()
+        return self.run_for(function, function, *args, **kwargs)
 
     async def arun(
-        self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+        self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """The same, of a coroutine function."""
-        await self._coroutine(function)(*args, **kwargs)
+        return await self.arun_for(function, function, *args, **kwargs)
+
+    def run_for(
+        self,
+        original: Callable[..., Any],
+        function: Callable[P, T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Answer[T]:
+        """As `run`, where `function` stands for `original`; see `around`."""
+        self._plain(function, original)(*args, **kwargs)
+        return _latest()
+
+    async def arun_for(
+        self,
+        original: Callable[..., Any],
+        function: Callable[P, Awaitable[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Answer[T]:
+        """The same, of a coroutine function."""
+        await self._coroutine(function, original)(*args, **kwargs)
         return _latest()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
         """The same one, told of as `name` and counted in `counters`: a policy's."""
         same = copy.copy(self)
         same._course = replace(self._course, name=name, counters=counters)
+        return same
+
+    @property
+    def has_any(self) -> bool:
+        """Whether it changes anything about a call that fails."""
+        course = self._course
+        stands_in = course.hops or course.cache is not None or course.default is not MISSING
+        return bool(stands_in) or course.exhausted is not None
+
+    @property
+    def cache(self) -> Cache | None:
+        """Where good answers are kept."""
+        return self._course.cache
+
+    def followed_by(self, other: "Fallback") -> "Fallback":
+        """A new one: asks the hops of this one for the errors that this one answers, then all that
+        `other` has for those that `other` does. The cache is that of `other` if it has one, and a
+        good answer is one that both take."""
+        same = copy.copy(self)
+        same._course = one_after_other(self._course, other._course)
+        same._is_simple = same._course.cache is None and same._course.is_good is None
         return same
 
     def catching(self, default: Any = MISSING) -> "Held":
@@ -110,16 +163,20 @@ class Fallback:
         """How many calls each hop, "cache" and "default" answered."""
         return self._course.tally.counted()
 
-    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _plain(
+        self, function: Callable[..., Any], original: Callable[..., Any]
+    ) -> Callable[..., Any]:
         slow = [hop.name for hop in self._course.hops if hop.is_coroutine]
         if slow:
             raise TypeError(f"{', '.join(slow)} can only be awaited: decorate a coroutine function")
-        calls, is_simple = Calls(self._course, function), self._is_simple
+        calls, is_simple = Calls(self._course, original), self._is_simple
 
         def call(*args: Any, **kwargs: Any) -> Any:
             before = partials()
             try:
                 value = function(*args, **kwargs)
+                if type(value) is CoroutineType:
+                    refuse_coroutine(value)
             except Exception as error:
                 turns = calls.failed(args, kwargs, error)
             else:
@@ -132,8 +189,10 @@ class Fallback:
 
         return call
 
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        calls, is_simple = Calls(self._course, function), self._is_simple
+    def _coroutine(
+        self, function: Callable[..., Any], original: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        calls, is_simple = Calls(self._course, original), self._is_simple
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             before = partials()

@@ -15,8 +15,8 @@ class Hop:
 
     `call` gets those arguments of the original call that its own parameters name, or all of them if
     it names others; besides, where it names them, `cause`, what failed last, and `model`. It is
-    passed by while `only_if` gives False. `is_partial` says that its answers are less than what was
-    asked for.
+    passed by while `only_if` gives False, and where `suits` does for what the call failed with.
+    `is_partial` says that its answers are less than what was asked for.
     """
 
     name: str
@@ -25,6 +25,13 @@ class Hop:
     model: str | None = None
     only_if: Callable[[], bool] | None = None
     is_partial: bool = False
+    suits: Callable[[BaseException], bool] | None = None
+
+    def is_for(self, error: BaseException) -> bool:
+        """Whether it may be asked now for a call that failed so."""
+        if self.only_if is not None and not self.only_if():
+            return False
+        return self.suits is None or self.suits(error)
 
     @property
     def is_coroutine(self) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any
 
 from switchgear.patterns.cutoffs import Cutoff
@@ -162,6 +163,56 @@ def cut_off(limit: Limit) -> None:
         limit.cutoff = lent
     else:
         limit.cutoff = Cutoff(task, loop, limit.until - limit.clock())
+
+
+class Steps:
+    """The limit of one stream, from its first step to its end: it holds during each step, which is
+    `left` with it and what the step raised, and not between them. With `cuts`, a step that is not
+    done in time is cancelled; none begins later, which raises :class:`NoTimeLeft`."""
+
+    def __init__(
+        self,
+        owner: object,
+        seconds: float | None,
+        clock: Clock,
+        left: Callable[[Limit, BaseException | None], None],
+        *,
+        cuts: bool,
+    ) -> None:
+        self._owner, self._seconds, self._clock = owner, seconds, clock
+        self._left, self._cuts = left, cuts
+        self._until: float | None = None
+        self._limit: Limit | None = None
+        self._retries = 0
+
+    def __enter__(self) -> None:
+        seconds = self._seconds
+        if seconds is not None:
+            now = self._clock()
+            if self._until is None:
+                self._until = now + seconds
+            seconds = self._until - now
+            if seconds <= 0:
+                raise NoTimeLeft(self._seconds or 0.0, self._retries + 1, self._retries > 0)
+        limit = self._limit = begin(self._owner, seconds, self._clock)
+        if limit is None:
+            return
+        if limit.lent_by is None and self._seconds is not None:
+            limit.seconds = self._seconds
+        limit.retries = self._retries
+        if self._cuts:
+            cut_off(limit)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        limit, self._limit = self._limit, None
+        if limit is not None:
+            self._retries = limit.retries
+            self._left(limit, error)
 
 
 def was_cut_off(limit: Limit, error: BaseException | None) -> bool:

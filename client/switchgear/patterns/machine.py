@@ -68,13 +68,6 @@ class Machine:
         term.probes.add(probe)
         return probe, None
 
-    def some_permit(self) -> Permit | None:
-        """One that has been given and not come back, of whom nobody knows whose it is."""
-        term = self.term
-        if term.state == "closed":
-            return term.permit
-        return next(iter(term.probes), None)
-
     def record(self, permit: Permit, failed: bool, slow: bool) -> None:
         """The call of `permit` has ended: a probe, or one that failed, or was slow. Of an older
         generation, it is dropped."""

@@ -179,3 +179,13 @@ TIERS: Mapping[Tier, BulkheadParameters] = {
     "optional": BulkheadParameters(limit=2, queue=3, queue_seconds=60),
 }
 """Synthesis and quality gates; content analysis; enrichment and caching."""
+
+
+def limits_of(given: BulkheadParameters | Tier | None) -> BulkheadParameters | None:
+    """Those of a tier, or as they are given. Raises :class:`ValueError` for a tier that there is
+    not."""
+    if not isinstance(given, str):
+        return given
+    if given not in TIERS:
+        raise ValueError(f"a tier is one of {', '.join(TIERS)}, not {given!r:.50}")
+    return TIERS[given]

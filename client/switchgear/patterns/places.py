@@ -11,7 +11,6 @@ from switchgear.patterns.parameters import BulkheadParameters
 
 SOME = 16
 """Places that are made at once where there is no limit."""
-KEY_LIMIT = "limit of key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +219,7 @@ class Places:
 
     def _full(self, key: Hashable) -> str:
         if not self._has_room(key):
-            return f"{KEY_LIMIT} {key!s:.50}"
+            return "limit of key"  # Which one, nobody is to read in a log.
         return "queue is full" if self._queue_limit else f"limit of {self._limit}"
 
 

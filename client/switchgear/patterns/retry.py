@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from inspect import isawaitable
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from switchgear.patterns import attempts
@@ -18,7 +18,7 @@ from switchgear.patterns.limits import Clock
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.rounds import Kinds, RetryState, Round
-from switchgear.wrapping import by_kind
+from switchgear.wrapping import by_kind, refuse_coroutine
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -155,6 +155,8 @@ class Retry:
                 while True:
                     try:
                         result = function(*args, **kwargs)
+                        if type(result) is CoroutineType:
+                            refuse_coroutine(result)
                     except BaseException as error:
                         wait = round_.after_error(error)
                         if wait is None:

@@ -3,7 +3,6 @@ as it never waits itself."""
 
 import concurrent.futures
 import contextlib
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,21 +11,22 @@ from typing import Any, Protocol
 from switchgear import journal
 from switchgear.clock import read_date
 from switchgear.failing.classes import Retried, is_catastrophic
-from switchgear.failing.words import HOPELESS, header_of, retry_after_of, words_of
+from switchgear.failing.words import HOPELESS, header_of, is_told_to_stop, retry_after_of, words_of
 from switchgear.patterns import attempts, limits
 from switchgear.patterns.backoff import pause_seconds, spread_seconds, told_seconds
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.refusals import Refused
+from switchgear.refusals import refusal_in
 
+NOTE = "switchgear: "
 TOO_LONG = "context_length_exceeded"
 EXHAUSTED_NOTED_EVERY_SECONDS = 10.0
 
 Kinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool] | None
 """Errors of these classes, or of which this is true; None for what the parameters say."""
 
-log = logging.getLogger("switchgear")
+CANCELLED = concurrent.futures.CancelledError
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Round(attempts.Attempts):
 
     def after_error(self, error: BaseException) -> float | None:
         """The attempt ended with `error`, which is to be raised if this gives None."""
-        if _is_final(error):
+        if is_final(error):
             return None
         if not self._may(error, words_of(error)):
             return self._given_up(error, "no use")
@@ -102,8 +102,11 @@ class Round(attempts.Attempts):
 
     def after_result(self, result: object) -> float | None:
         """The attempt gave `result`, which is to be returned if this gives None."""
-        rules = self.rules
-        if rules.retry_result is None or not rules.retry_result(result):
+        asked = self.rules.retry_result
+        if asked is None:
+            return None
+        self.truncates = False
+        if not _true_of(asked, result):
             return None
         return self._pause(result, None, result)
 
@@ -112,6 +115,7 @@ class Round(attempts.Attempts):
         decides."""
         if self.rules.retry_result is not None:
             return self.after_result(response)
+        self.truncates = False
         parameters = self.rules.parameters
         words = words_of(response)
         if words & set(parameters.never) or not words & set(parameters.retry_on):
@@ -127,9 +131,13 @@ class Round(attempts.Attempts):
             self.truncates = rules.truncate is not None and not self._has_truncated
             self._has_truncated = True
             return self.truncates
-        if words & HOPELESS or _is_of(error, rules.never, words, never):
+        try:
+            if words & HOPELESS or _is_of(error, rules.never, words, never):
+                return False
+            return _is_of(error, rules.retry_on, words, retry_on)
+        except Exception:  # The caller shall get what the call raised, and not this.
+            journal.complain("the retry %s could not say what to try again", rules.name)
             return False
-        return _is_of(error, rules.retry_on, words, retry_on)
 
     def _pause(self, outcome: object, error: BaseException | None, result: object) -> float | None:
         rules, parameters = self.rules, self.rules.parameters
@@ -169,7 +177,7 @@ class Round(attempts.Attempts):
             try:
                 rules.on_retry(RetryState(rules.name, attempt, wait, elapsed, error, result))
             except Exception:  # Somebody else's, and not the caller's business.
-                log.exception("switchgear: a hook of the retry %s failed", rules.name)
+                journal.complain("a hook of the retry %s failed", rules.name)
         self.number += 1
         self.asked = None
 
@@ -181,9 +189,7 @@ class Round(attempts.Attempts):
         with contextlib.suppress(Exception):  # Some errors take no attributes.
             error.switchgear_retried = Retried(self.tried, seconds, why)  # type: ignore[attr-defined]
         times = "attempt" if self.tried == 1 else "attempts"
-        note = f"switchgear: {self.tried} {times} in {seconds:.1f} s, given up: {why}"
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        _say_on(error, f"{NOTE}{self.tried} {times} in {seconds:.1f} s, given up: {why}")
         return None
 
     def _note_exhausted(self) -> None:
@@ -194,12 +200,34 @@ class Round(attempts.Attempts):
             journal.note("retry_budget_exhausted", rules.name, attempt=self.tried)
 
 
-def _is_final(error: BaseException) -> bool:
+def _say_on(error: BaseException, note: str) -> None:
+    """In the place of what was said before: one error may be raised again and again."""
+    notes = getattr(error, "__notes__", None)
+    if isinstance(notes, list):
+        notes[:] = [each for each in notes if not (isinstance(each, str) and each.startswith(NOTE))]
+    with contextlib.suppress(Exception):  # Some errors take no attributes.
+        error.add_note(note)
+
+
+def is_final(error: BaseException) -> bool:
     """Never tried again, whatever anybody says: refusals, cancellation, and what must be stopped by
-    a person."""
-    if not isinstance(error, Exception) or isinstance(error, Refused):
-        return True
-    return isinstance(error, concurrent.futures.CancelledError) or is_catastrophic(error)
+    a person. Of a group: all refused, or anything in it cancelled or to be stopped."""
+    return _is_cancelled(error) or refusal_in(error) is not None or is_catastrophic(error)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    if isinstance(error, ExceptionGroup):
+        return any(_is_cancelled(each) for each in error.exceptions)
+    is_stopped = isinstance(error, CANCELLED) or is_told_to_stop(error)
+    return not isinstance(error, Exception) or is_stopped
+
+
+def _true_of(asked: Callable[[Any], bool], result: object) -> bool:
+    try:
+        return bool(asked(result))
+    except Exception:  # The caller shall get what the call gave, and not this.
+        journal.complain("%r could not say whether to try again", asked)
+        return False
 
 
 def _is_of(

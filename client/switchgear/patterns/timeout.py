@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from switchgear.patterns.limits import (
     Clock,
     Limit,
+    Steps,
     begin,
     checked_seconds,
     cut_off,
@@ -15,7 +16,8 @@ from switchgear.patterns.limits import (
     held_by,
     was_cut_off,
 )
-from switchgear.wrapping import by_kind
+from switchgear.stepping import stepwise
+from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +40,9 @@ class Timeout:
     shorter one. A plain function can't be interrupted: it is not begun when no time is left, what
     it calls may ask `deadline.left()`, and what comes late is given as it is. Innermost of a stack,
     so that what is around it sees an error of the call, and no cancellation.
+
+    Decorate a generator, and never leave `with timeout:` open over a `yield` in it: what is around
+    the `yield` is the consumer's, who would be limited by it, and cancelled.
     """
 
     def __init__(self, seconds: float | None, *, clock: Clock = time.monotonic) -> None:
@@ -49,20 +54,27 @@ class Timeout:
         self.seconds = checked_seconds(seconds)
 
     def __call__(self, function: F) -> F:
-        """`function`, limited. A generator can't be: :class:`TypeError`."""
+        """`function`, limited. A generator is from its first step to its end, with what its
+        consumer takes; the limit holds during its steps and cuts off in them alone. A step that
+        would begin after it is `NoTimeLeft`."""
         return by_kind(
-            function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a timeout"
+            function,
+            plain=self._plain,
+            coroutine=self._coroutine,
+            generator=self._generator,
+            stream=None,
+            what="a timeout",
         )
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             limit = begin(self, self.seconds, self._clock)
-            if limit is None:
-                return function(*args, **kwargs)
             try:
-                return function(*args, **kwargs)
+                value = function(*args, **kwargs)
+                return refuse_coroutine(value) if type(value) is CoroutineType else value
             finally:
-                end(limit)
+                if limit is not None:
+                    end(limit)
 
         return call
 
@@ -81,6 +93,14 @@ class Timeout:
             return result
 
         return call
+
+    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        is_async = is_async_generator_function(function)
+        return stepwise(
+            function,
+            lambda: Steps(self, self.seconds, self._clock, self._leave, cuts=is_async),
+            is_async=is_async,
+        )
 
     def __enter__(self) -> None:
         begin(self, self.seconds, self._clock)

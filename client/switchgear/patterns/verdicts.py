@@ -1,15 +1,13 @@
 """What the end of a call says of whom it was for."""
 
 import concurrent.futures
-import logging
 from collections.abc import Callable
 from typing import Any, Literal
 
-from switchgear.refusals import Refused
+from switchgear.journal import complain
+from switchgear.refusals import refusal_in
 
 Verdict = Literal["good", "bad", "nothing"]
-
-log = logging.getLogger("switchgear")
 
 
 class Verdicts:
@@ -22,7 +20,6 @@ class Verdicts:
         is_failed_result: Callable[[Any], bool] | None,
     ) -> None:
         self._ignored: tuple[type[BaseException], ...] = (
-            Refused,
             concurrent.futures.CancelledError,
             *ignore,
         )
@@ -40,7 +37,7 @@ class Verdicts:
 
     def _says_nothing(self, error: BaseException) -> bool:
         """Of a group: if that is so of all in it."""
-        if isinstance(error, self._ignored):
+        if isinstance(error, self._ignored) or refusal_in(error) is not None:
             return True
         if isinstance(error, BaseExceptionGroup):
             return all(self._says_nothing(each) for each in error.exceptions)
@@ -54,5 +51,5 @@ def _says(asked: Callable[[Any], bool] | None, about: Any) -> bool:
     try:
         return bool(asked(about))
     except Exception:  # The caller shall get what the call gave, and not this.
-        log.exception("switchgear: %r could not say whether a call failed", asked)
+        complain("%r could not say whether a call failed", asked)
         return True

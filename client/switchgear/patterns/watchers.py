@@ -1,6 +1,5 @@
 """Tells the journal, and whoever watches, what becomes of a breaker."""
 
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 
@@ -14,8 +13,6 @@ EVENTS: Mapping[State, str] = {
     "half_open": "circuit_breaker_half_open",
     "closed": "circuit_breaker_closed",
 }
-
-log = logging.getLogger("switchgear")
 
 
 class Watchers:
@@ -48,7 +45,7 @@ class Watchers:
                     try:
                         watcher(each)
                     except Exception:  # Somebody else's, and not the caller's business.
-                        log.exception("switchgear: a watcher of breaker %s failed", self._name)
+                        journal.complain("a watcher of breaker %s failed", self._name)
 
     def _note(self, each: Transition | WouldOpen) -> None:
         seen = {"cause": each.cause, "failure_rate": each.failure_rate, "calls": each.calls}

@@ -1,9 +1,10 @@
-"""Which fallback answers for a policy now: the console's chain of providers, or that of the
+"""Which fallback answers for a policy now: the console's chain of providers, and that of the
 code."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback import Fallback
 
@@ -12,8 +13,9 @@ NONE = "none"
 
 
 class Answering:
-    """The console's `fallback.chain` counts where the code has `providers` for it; its mode `none`
-    switches every fallback off. All else that it says of fallbacks is for people."""
+    """The console's `fallback.chain` counts where the code has `providers` for it, and is followed
+    by the fallback of the code, whose cache is that of the chain; its mode `none` switches every
+    fallback off. All else that it says of fallbacks is for people."""
 
     def __init__(
         self,
@@ -22,10 +24,11 @@ class Answering:
         given: Fallback | Callable[..., Any] | None,
         providers: Mapping[str, Callable[..., Any]] | None,
         on_switch: bool,
+        cache: Cache | None = None,
     ) -> None:
         self._name, self._counters = name, counters
         self._providers, self._on_switch = providers, on_switch
-        self._of_code = self._made(given)
+        self._of_code = self._made(given, cache)
         self._document: Mapping[str, Any] | None = None
         self._chain: Fallback | None = None
 
@@ -37,24 +40,42 @@ class Answering:
             return None
         if not self._providers or not document.get("chain"):
             return self._of_code
-        if self._chain is None or document != self._document:
-            from switchgear.llm.providers import chain  # Only who has providers needs it.
-
-            self._document = document
-            self._chain = chain(
-                document,
-                self._providers,
-                name=self._name,
-                on_switch=self._on_switch,
-                counters=self._counters,
-            )
+        if document != self._document:
+            self._document, self._chain = document, self._chained(document, self._providers)
         return self._chain
 
-    def _made(self, given: Fallback | Callable[..., Any] | None) -> Fallback | None:
-        if given is None:
+    def _chained(
+        self, document: Mapping[str, Any], providers: Mapping[str, Callable[..., Any]]
+    ) -> Fallback | None:
+        from switchgear.llm.providers import chain  # Only who has providers needs it.
+
+        of_code = self._of_code
+        found = chain(
+            document,
+            providers,
+            name=self._name,
+            cache=None if of_code is None else of_code.cache,
+            on_switch=self._on_switch,
+            counters=self._counters,
+        )
+        if not found.has_any:
+            return of_code
+        return found if of_code is None else found.followed_by(of_code)
+
+    def _made(
+        self, given: Fallback | Callable[..., Any] | None, cache: Cache | None
+    ) -> Fallback | None:
+        if isinstance(given, Fallback):
+            if self._on_switch or cache is not None:
+                what = "on_switch" if self._on_switch else "its cache"
+                raise ValueError(f"say {what} to the Fallback that is given")
+            return given.counted_as(self._name, self._counters)
+        if given is None and cache is None:
             return None
-        if not isinstance(given, Fallback):
-            return Fallback(self._name, given, on_switch=self._on_switch, counters=self._counters)
-        if self._on_switch:
-            raise ValueError("say on_switch to the Fallback that is given")
-        return given.counted_as(self._name, self._counters)
+        return Fallback(
+            self._name,
+            *(() if given is None else (given,)),
+            cache=cache,
+            on_switch=self._on_switch,
+            counters=self._counters,
+        )

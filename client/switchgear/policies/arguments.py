@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
 from switchgear.guards import KeyOf, Keys, Unknown
+from switchgear.patterns.caches import Cache
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import (
     BreakerParameters,
@@ -42,9 +43,10 @@ class Arguments(TypedDict, total=False):
       are the timeouts of the parts of an HTTP call, for transports.
     - `breaker`, `retry`, `bulkhead`: parameters. Without any, and nothing of the console, there is
       a breaker with the defaults, and neither retries nor a bulkhead.
-    - `fallback`: a :class:`Fallback`, or a function that is given the call's arguments.
-      `providers`: by name, what the hops of the console's chain are called with. `on_switch`:
-      whether a fallback answers also where a switch stops the call.
+    - `fallback`: a :class:`Fallback`, or a function that is given the call's arguments; `cache`:
+      where good answers are kept, to stand in if that has none. `providers`: by name, what the hops
+      of the console's chain are called with; after them comes the fallback. `on_switch`: whether
+      all that answers also where a switch stops the call.
     - `key` and `priority` of the bulkhead: values, or what finds them in the call's arguments.
     - `ignore`, `is_failure`, `is_failed_result`: of the breaker, which all policies of a name
       share. `retry_on`, `never`, `retry_result`, `truncate`: of retries.
@@ -58,9 +60,10 @@ class Arguments(TypedDict, total=False):
     bulkhead: BulkheadParameters | Tier | None
     fallback: Fallback | Callable[..., Any] | None
     providers: Mapping[str, Callable[..., Any]] | None
+    cache: Cache | None
     on_switch: bool
     key: object
-    priority: int | Callable[..., int]
+    priority: int | Callable[..., int | None] | None
     ignore: Errors
     is_failure: Callable[[BaseException], bool] | None
     is_failed_result: Callable[[Any], bool] | None

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Unpack
 
 from switchgear.patterns import forks
@@ -13,17 +14,18 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.parameters import (
-    TIERS,
     BreakerParameters,
     BulkheadParameters,
+    RetryParameters,
     Tier,
+    limits_of,
 )
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.terms import Transition
 from switchgear.policies.arguments import BreakerArguments
 from switchgear.policies.documents import NOTHING, RESET, Override, Said
 
-MOST_STEPS = 100
+MOST_KEPT_STEPS = 100
 """As many as the console keeps of one breaker out of one report."""
 
 log = logging.getLogger("switchgear")
@@ -33,12 +35,15 @@ class Dependency:
     """One name's. Safe to use from any thread. `clock` is monotonic.
 
     What the console says is put in force by :meth:`say`, in place: a breaker stays as open as it
-    is. Policies look whether `said` is still the one that they were built by.
+    is. One thread at a time does that, and those that come meanwhile leave theirs to it: no lock
+    is held while the breaker is changed, whose watchers may want another policy.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
         self.said: Said = NOTHING
+        """What is in force: another object after each change, by which policies see that there was
+        one."""
         self.counters = Counters()
         self.budget = RetryBudget(clock=clock)
         """Of all retries of this name."""
@@ -48,11 +53,14 @@ class Dependency:
         self._bulkhead: Bulkhead | None = None
         self._breaker_arguments: BreakerArguments = {}
         self._bulkhead_parameters: BulkheadParameters | None = None
+        self._retry_parameters: RetryParameters | None = None
+        self._wanted: Said = NOTHING
+        self._now = float("-inf")
+        self._is_due = self._is_working = False
         self._mode: str | None = None
-        self._applied: int | None = None
-        self._is_over: int | None = None
-        self._has_complained = False
-        self.steps: deque[Transition] = deque(maxlen=MOST_STEPS)
+        self._applied: Override | None = None
+        self._complaints: set[str] = set()
+        self.steps: deque[Transition] = deque(maxlen=MOST_KEPT_STEPS)
         """The latest of its breaker that nobody has taken away, by number."""
         self.on_step: Callable[[], object] | None = None
         """Is called after each of them, in the thread in which it happened."""
@@ -70,67 +78,96 @@ class Dependency:
 
     def breaker_of(self, **arguments: Unpack[BreakerArguments]) -> Breaker:
         """The breaker; what the first one says of it holds for all."""
-        given: BreakerArguments = {}
-        for name, one in arguments.items():
-            if one is not None and one != ():
-                given[name] = one  # type: ignore[literal-required]
         with self._lock:
-            known = self._breaker_arguments
-            for name, one in given.items():
-                if known.setdefault(name, one) != one:  # type: ignore[misc]
-                    self._complain(f"{name} of its breaker")
-            if self._breaker is None:
+            wrong = self._take(arguments)
+            breaker = self._breaker
+            if breaker is None:
+                known = self._breaker_arguments
                 rest = {name: one for name, one in known.items() if name != "parameters"}
-                self._breaker = Breaker(
+                self._breaker = breaker = Breaker(
                     self.name,
                     self._breaker_parameters(),
                     counters=self.counters,
                     clock=self._clock,
                     **rest,  # type: ignore[arg-type]
                 )
-                self._breaker.watch(self._step)
-                self._force()
-            else:
-                self._configure()
-            return self._breaker
+                breaker.watch(self._step)
+            self._is_due = True
+        self._complain(*wrong)
+        self.settle()
+        return breaker
 
     def bulkhead_of(self, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
-        """The bulkhead; without parameters from anybody all pass through it."""
-        given = TIERS[parameters] if isinstance(parameters, str) else parameters
+        """The bulkhead; without parameters from anybody all pass through it. :class:`ValueError`
+        for a tier that there is not."""
+        given = limits_of(parameters)
         with self._lock:
-            if given is not None and self._bulkhead_parameters not in (None, given):
-                self._complain("parameters of its bulkhead")
+            is_other = given is not None and self._bulkhead_parameters not in (None, given)
             self._bulkhead_parameters = self._bulkhead_parameters or given
-            if self._bulkhead is None:
-                self._bulkhead = Bulkhead(self.name)
-            self._configure()
-            return self._bulkhead
+            self._bulkhead = bulkhead = self._bulkhead or Bulkhead(self.name)
+            self._is_due = True
+        if is_other:
+            self._complain("parameters of its bulkhead")
+        self.settle()
+        return bulkhead
+
+    def budget_of(self, parameters: RetryParameters | None) -> RetryBudget:
+        """The budget for retries; that of the first parameters holds for all."""
+        with self._lock:
+            first = self._retry_parameters = self._retry_parameters or parameters
+            self._is_due = True
+        if first is not None and parameters is not None and _budget(first) != _budget(parameters):
+            self._complain("the budget of its retries")
+        self.settle()
+        return self.budget
 
     def say(self, said: Said, now: float) -> None:
-        """The console says so; `now` is UNIX seconds by its clock."""
+        """The console says so; `now` is UNIX seconds by its clock. It is in force at the return,
+        unless another thread is at it: see `is_settled`."""
+        self.want(said, now)
+        self.settle()
+
+    def want(self, said: Said, now: float) -> None:
+        """As :meth:`say`, but only :meth:`settle` puts it in force."""
         with self._lock:
-            if said != self.said:
-                self.said = said
-                self._configure()
-            self._end(now)
-            self._force()
+            self._wanted, self._now = said, now
+            self._is_due = True
 
     def expire(self, now: float) -> None:
-        """End an override whose time is over."""
+        """End an override whose time is over; or begin it again, if it turns out that it is not."""
         with self._lock:
-            self._end(now)
-            self._force()
+            if self._wanted.override is None:
+                return
+            self._now = now
+            self._is_due = True
+        self.settle()
+
+    def settle(self) -> None:
+        """Put in force what was said last. A thread that is at it already does this, too."""
+        while self._begins():
+            try:
+                self._put_in_force()
+            except Exception:  # Of a hook: what comes next must not suffer from that.
+                log.exception("switchgear: policy of %.100r was not put in force", self.name)
+            finally:
+                self._is_working = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was said is in force."""
+        return not self._is_due and not self._is_working
 
     @property
     def ends_at(self) -> float | None:
-        """When the override that is in force ends by itself; None without one."""
-        override = self._override()
+        """When its override ends by itself, or has ended; None without one."""
+        override = self._wanted.override
         return None if override is None or override.mode == RESET else override.ends_at
 
     def after_fork(self) -> None:
         """In a child: nothing is told of the parent's breaker. That of the child begins anew, in
-        the same mode."""
+        the same mode. What a thread of the parent was at is to be settled again."""
         self._lock = threading.RLock()
+        self._is_due, self._is_working = True, False
         self.steps.clear()
 
     def _step(self, step: Transition) -> None:
@@ -138,51 +175,74 @@ class Dependency:
         if self.on_step is not None:
             self.on_step()
 
-    def _override(self) -> Override | None:
-        override = self.said.override
-        return None if override is None or override.version == self._is_over else override
+    def _begins(self) -> bool:
+        with self._lock:
+            if self._is_working or not self._is_due:
+                return False
+            self._is_working, self._is_due = True, False
+            return True
 
-    def _end(self, now: float) -> None:
-        override = self.said.override
+    def _put_in_force(self) -> None:
+        """In one thread at a time. `said` comes after what policies find by it."""
+        with self._lock:
+            said, now = self._wanted, self._now
+            breaker, bulkhead = self._breaker, self._bulkhead
+            for_breaker = self._breaker_parameters()
+            for_bulkhead = said.bulkhead or self._bulkhead_parameters
+            for_retry = said.retry or self._retry_parameters
+        is_other = said != self.said
+        if for_retry is not None:
+            self.budget.configure(*_budget(for_retry))
+        if bulkhead is not None and bulkhead.parameters != for_bulkhead:
+            bulkhead.configure(for_bulkhead)
+            is_other = True
+        if is_other:
+            self.said = replace(said)
+        if breaker is not None:
+            if breaker.parameters != for_breaker:
+                breaker.configure(for_breaker)
+            self._force(breaker, said.override, now)
+
+    def _force(self, breaker: Breaker, override: Override | None, now: float) -> None:
+        """Bring the breaker into the mode of the override, once for each, as long as it lasts."""
         if override is not None and override.mode != RESET and override.ends_at <= now:
-            self._is_over = override.version
-
-    def _force(self) -> None:
-        """Bring the breaker into the mode of the override, once for each of its versions."""
-        breaker, override = self._breaker, self._override()
-        if breaker is None:
-            return
+            override = None
         mode = None if override is None or override.mode == RESET else override.mode
-        version = None if override is None else override.version
         if self._mode is not None and mode is None:
             breaker.unforce()
-        if override is not None and version != self._applied:
+        if override is not None and override != self._applied:
             if override.mode == RESET:
                 breaker.reset()
             else:
                 breaker.force(override.mode)  # type: ignore[arg-type]
-        self._mode = mode
-        if version is not None:
-            self._applied = version
+        self._mode, self._applied = mode, override
 
-    def _configure(self) -> None:
-        breaker, bulkhead = self._breaker, self._bulkhead
-        if breaker is not None and breaker.parameters != self._breaker_parameters():
-            breaker.configure(self._breaker_parameters())
-        if bulkhead is not None:
-            wanted = self.said.bulkhead or self._bulkhead_parameters
-            if bulkhead.parameters != wanted:
-                bulkhead.configure(wanted)
+    def _take(self, arguments: BreakerArguments) -> list[str]:
+        """Keep what nobody has said yet; what differs from it, or comes too late."""
+        known, wrong = self._breaker_arguments, []
+        for name, one in arguments.items():
+            if one is None or one == ():
+                continue
+            # What judges calls is the breaker's from the beginning.
+            is_late = name != "parameters" and name not in known and self._breaker is not None
+            if is_late or known.setdefault(name, one) != one:  # type: ignore[misc]
+                wrong.append(f"{name} of its breaker")
+        return wrong
 
     def _breaker_parameters(self) -> BreakerParameters:
         given = self._breaker_arguments.get("parameters")
-        return self.said.breaker or given or BreakerParameters()
+        return self._wanted.breaker or given or BreakerParameters()
 
-    def _complain(self, what: str) -> None:
-        if not self._has_complained:
-            self._has_complained = True
-            log.warning(
-                "switchgear: policies of %.100r differ in %s: those said first hold for all of"
-                " that name",
-                *(self.name, what),
-            )
+    def _complain(self, *differences: str) -> None:
+        for what in differences:
+            if what not in self._complaints:
+                self._complaints.add(what)
+                log.warning(
+                    "switchgear: policies of %.100r differ in %s: those said first hold for all of"
+                    " that name",
+                    *(self.name, what),
+                )
+
+
+def _budget(parameters: RetryParameters) -> tuple[float, float]:
+    return parameters.budget_rate, parameters.budget_per_second

@@ -66,11 +66,13 @@ NOTHING = Said()
 
 @dataclass(frozen=True)
 class Document:
-    """`complaints` say which sections were left as they were, and why."""
+    """`complaints` say which sections were left as they were, and why; `service` is whose calls
+    these are, as far as it says so."""
 
     version: int
     dependencies: Mapping[str, Said]
     complaints: tuple[str, ...] = field(default=(), compare=False)
+    service: str | None = None
 
 
 class Unreadable(ValueError):
@@ -93,22 +95,32 @@ def read(body: bytes, before: Mapping[str, Said]) -> Document:
         name: _said(name, one, before.get(name, NOTHING), complaints)
         for name, one in found["dependencies"].items()
     }
-    return Document(version, dependencies, tuple(complaints))
+    service = found.get("service")
+    known = service if isinstance(service, str) else None
+    return Document(version, dependencies, tuple(complaints), known)
 
 
 @functools.lru_cache(maxsize=1000)
 def matcher(pattern: str) -> re.Pattern[str]:
     """`*` is any part of a path between slashes, `**` any rest; `/a/**` is `/a` as well."""
     head, rest = (pattern[:-3], "(?:/.*)?") if pattern.endswith("/**") else (pattern, "")
-    literals, stars = re.split(r"\*+", head), re.findall(r"\*+", head)
-    found = re.escape(literals[0])
-    for place, star in enumerate(stars):
-        some, literal = ("[^/]*" if star == "*" else ".*"), re.escape(literals[place + 1])
-        is_last = place == len(stars) - 1
-        # The first place where what follows is found is as good as any, so none is tried again:
-        # a long path costs no more than it is long.
-        found += some + literal if is_last else f"(?>{some}?{literal})"
+    first, *others = re.split(r"\*\*+", head)
+    found = _piece(first, is_last=not others)
+    for place, piece in enumerate(others, 1):
+        # Where a piece is found first, it ends first, too: that place is as good as any, so none
+        # is tried again. Only the last piece has to end where the path does.
+        is_last = place == len(others)
+        found += f".*{_piece(piece, is_last=True)}" if is_last else f"(?>.*?{_piece(piece)})"
     return re.compile(found + rest, re.DOTALL)
+
+
+def _piece(piece: str, *, is_last: bool = False) -> str:
+    """What has no `**` in it. Here as well, the first place of what follows an asterisk will do."""
+    found, *literals = map(re.escape, piece.split("*"))
+    for place, literal in enumerate(literals, 1):
+        ends = is_last and place == len(literals)
+        found += f"[^/]*{literal}" if ends else f"(?>[^/]*?{literal})"
+    return found
 
 
 def _said(name: str, given: Any, before: Said, complaints: list[str]) -> Said:

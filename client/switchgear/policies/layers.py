@@ -1,7 +1,6 @@
 """The layers of a policy, as what is known now has them."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -64,7 +63,10 @@ class Sought:
 
             return call
 
-        return by_kind(function, plain=plain, coroutine=coroutine, stream=None, what="a bulkhead")
+        def place(args: Any, kwargs: Mapping[str, Any]) -> Any:
+            return bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs))
+
+        return by_kind(function, plain=plain, coroutine=coroutine, stream=place, what="a bulkhead")
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,17 @@ class Layers:
         default_factory=dict, compare=False
     )
 
+    @property
+    def calls_again(self) -> bool:
+        """Whether one call may become several."""
+        tries = self.retry is not None and self.retry.parameters.attempts > 1
+        return tries or self.fallback is not None
+
     def stacked(
         self, function: Callable[..., Any], sought: Sought, *, with_fallback: bool = True
     ) -> Callable[..., Any]:
         """`function` with all of them around."""
-        function = (self.timeout or OUTER_ONLY)(function)
+        original, function = function, (self.timeout or OUTER_ONLY)(function)
         if self.bulkhead is not None:
             function = sought.around(self.bulkhead, function)
         function = self.breaker(function)
@@ -95,7 +103,18 @@ class Layers:
             if layer is not None:
                 function = layer(function)
         if self.fallback is not None and with_fallback:
-            function = self.fallback(function)
+            function = self.fallback.around(function, original)
+        return function
+
+    def streamed(self, function: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
+        """A generator function with all of them around, but those that call again."""
+        function = (self.timeout or OUTER_ONLY)(function)
+        if self.bulkhead is not None:
+            function = sought.around(self.bulkhead, function)
+        function = self.breaker(function)
+        for layer in (self.deadline, self.guard):
+            if layer is not None:
+                function = layer(function)
         return function
 
     def through(self, caller: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
@@ -104,30 +123,6 @@ class Layers:
         if found is None:
             found = self._through[caller] = self.stacked(caller, sought, with_fallback=False)
         return found
-
-    def around_block(self, sought: Sought) -> Iterator[Any]:
-        """What a block is to enter, outside in."""
-        if self.guard is not None:
-            yield self.guard
-        if self.deadline is not None:
-            yield self.deadline
-        yield from self.around_try(sought)
-
-    def around_try(self, sought: Sought) -> Iterator[Any]:
-        """What one try is to enter."""
-        yield self.breaker
-        if self.bulkhead is not None:
-            yield sought.place(self.bulkhead)
-        yield self.timeout or OUTER_ONLY
-
-    def around_tries(self) -> ExitStack:
-        """What all tries are in, entered already."""
-        with ExitStack() as entered:
-            if self.guard is not None:
-                entered.enter_context(self.guard)
-            if self.deadline is not None:
-                entered.enter_context(self.deadline)
-            return entered.pop_all()
 
 
 def called(function: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:

@@ -2,33 +2,37 @@
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack
-from functools import partial, update_wrapper
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType, TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
 from switchgear.guards import Guard
-from switchgear.patterns import entries, forks
+from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline
+from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
+from switchgear.patterns.urgency import checked
 from switchgear.policies.answering import Answering
 from switchgear.policies.arguments import Arguments
+from switchgear.policies.blocks import Blocks, around_block, around_tries
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import Said
 from switchgear.policies.layers import Layers, Sought, awaited, called
+from switchgear.policies.streaming import Streaming
 from switchgear.policies.trials import Trial
 from switchgear.wrapping import by_kind
 
 log = logging.getLogger("switchgear")
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -41,9 +45,10 @@ class Policy:
     client that have the same name share breaker, bulkhead, counters and budget for retries.
 
     As a decorator it suits functions, coroutine functions and methods, and keeps their signature;
-    `with policy:` and `async with policy:` are all but retries and the fallback, also inside a
-    generator; `for attempt in policy:` with `with attempt:` inside (`async for`, `async with`) is
-    all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
+    generators too, without retry and fallback. `with policy:` and `async with policy:` are all but
+    these two, and not for the inside of a generator (see `Timeout`). `for attempt in policy:` with
+    `with attempt:` inside (`async for`, `async with`) is all but the fallback. In a plain function
+    the timeouts are cooperative: see `Timeout`.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class Policy:
             is_failed_result=arguments.get("is_failed_result"),
         )
         self._bulkhead = dependency.bulkhead_of(arguments.get("bulkhead"))
-        self._sought = Sought(arguments.get("key"), arguments.get("priority", 0))
+        self._sought = Sought(arguments.get("key"), checked(arguments.get("priority")))
         self._retry = Retry(
             name,
             arguments.get("retry"),
@@ -77,7 +82,7 @@ class Policy:
             never=arguments.get("never"),
             retry_result=arguments.get("retry_result"),
             truncate=arguments.get("truncate"),
-            budget=dependency.budget,
+            budget=dependency.budget_of(arguments.get("retry")),
             counters=dependency.counters,
         )
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
@@ -87,47 +92,46 @@ class Policy:
             dependency.counters,
             arguments.get("fallback"),
             arguments.get("providers"),
-            arguments.get("on_switch", False),
+            *(arguments.get("on_switch", False), arguments.get("cache")),
         )
+        self._blocks = Blocks()
         self._lock = threading.RLock()
         self._layers = self._composed(dependency.said)
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """`function` with all of it around. A generator has no whole call that could be tried
-        again: use `with policy:` inside it. :class:`TypeError` for that."""
+        """`function` with all of it around. A generator is one call from its first step to its
+        end, which can't be made again when a part is out: a retry or a fallback of the code is a
+        :class:`TypeError` for it, those of the console are left out, with one warning."""
         return by_kind(
             function,
             plain=lambda inner: self._stacked(inner, is_coroutine=False),
             coroutine=lambda inner: self._stacked(inner, is_coroutine=True),
+            generator=Streaming(self.name, self._arguments, self._sought, self._now),
             stream=None,
             what="a policy",
         )
 
-    def run(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Answer[T]:
+    def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Call it with all of it around, and say also how it was answered."""
         layers = self._now()
         if layers.fallback is None:
             return Answer(self._one(layers, function, called)(*args, **kwargs))
-        inner = update_wrapper(self._one(layers, function, called), function)
-        return layers.fallback.run(inner, *args, **kwargs)
+        inner = self._one(layers, function, called)
+        return layers.fallback.run_for(function, inner, *args, **kwargs)
 
     async def arun(
-        self, function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any
+        self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """As :meth:`run`, for a coroutine function."""
         layers = self._now()
         if layers.fallback is None:
             return Answer(await self._one(layers, function, awaited)(*args, **kwargs))
-        inner = update_wrapper(self._one(layers, function, awaited), function)
-        return await layers.fallback.arun(inner, *args, **kwargs)
+        inner = self._one(layers, function, awaited)
+        return await layers.fallback.arun_for(function, inner, *args, **kwargs)
 
     def __enter__(self) -> Self:
-        layers = self._now()
-        with ExitStack() as entered:
-            for each in layers.around_block(self._sought):
-                entered.enter_context(each)
-            entries.entered(self, entered.pop_all(), None)
+        self._blocks.enter(around_block(self._now(), self._sought))
         return self
 
     def __exit__(
@@ -136,17 +140,10 @@ class Policy:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # In another context, whose steps these are not, there is nothing.
-        entered, _ = entries.left(self) or (None, None)
-        if isinstance(entered, ExitStack):
-            entered.__exit__(kind, error, traceback)
+        self._blocks.leave(error, traceback)
 
     async def __aenter__(self) -> Self:
-        layers = self._now()
-        async with AsyncExitStack() as entered:
-            for each in layers.around_block(self._sought):
-                await entered.enter_async_context(each)
-            entries.entered(self, entered.pop_all(), None)
+        await self._blocks.aenter(around_block(self._now(), self._sought))
         return self
 
     async def __aexit__(
@@ -155,13 +152,11 @@ class Policy:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        entered, _ = entries.left(self) or (None, None)
-        if isinstance(entered, AsyncExitStack):
-            await entered.__aexit__(kind, error, traceback)
+        await self._blocks.aleave(error, traceback)
 
     def __iter__(self) -> Iterator[Trial]:
         layers = self._now()
-        with layers.around_tries() as outer:
+        with around_tries(layers) as outer:
             if layers.retry is None:
                 yield Trial(None, layers, self._sought, outer)
                 return
@@ -170,7 +165,7 @@ class Policy:
 
     async def __aiter__(self) -> AsyncIterator[Trial]:
         layers = self._now()
-        with layers.around_tries() as outer:
+        with around_tries(layers) as outer:
             if layers.retry is None:
                 yield Trial(None, layers, self._sought, outer)
                 return
@@ -199,6 +194,16 @@ class Policy:
     def bulkhead(self) -> Bulkhead | None:
         """Of the calls at once now; None without a limit."""
         return self._now().bulkhead
+
+    @property
+    def fallback(self) -> Fallback | None:
+        """What answers now for a call that fails."""
+        return self._now().fallback
+
+    @property
+    def arguments(self) -> Mapping[str, object]:
+        """What the code has said; what it has not is left out."""
+        return MappingProxyType(dict(self._arguments))
 
     @property
     def deadline(self) -> Deadline | None:
@@ -239,7 +244,6 @@ class Policy:
         retry = said.retry or self._arguments.get("retry")
         if retry is not None:
             self._retry.configure(retry)
-            self._dependency.budget.configure(retry.budget_rate, retry.budget_per_second)
         timeout = self._seconds(said)
         self._timeout.configure(timeout)
         return Layers(

@@ -3,22 +3,23 @@
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from switchgear.clock import ConsoleClock
+from switchgear.deciding.memory import MOST_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.documents import NOTHING, Document, Said
+from switchgear.policies.documents import NOTHING, Document
 
 MOST_BREAKERS, MOST_BULKHEADS = 500, 200
 """As many as the console takes of one process."""
+MOST_DEPENDENCIES = 10_000
 MOST_CALLERS = 4
-MOST_EPOCHS = 1000
 MOST_COMPLAINTS = 20
 LOOK_SECONDS = 1.0
-"""An override that will end by itself is looked after that often: the console's time may turn out
-to be another one."""
+"""An override that ends by itself is looked after that often, also when it has ended: the console's
+time may turn out to be another one."""
 _NAME = re.compile(r"([a-z0-9-]{1,60})->[a-z0-9-]{1,60}", re.ASCII)
 
 log = logging.getLogger("switchgear")
@@ -28,40 +29,47 @@ class Past(ValueError):
     """A document that is older than the one in force, which changes nothing."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Caller:
     """What the console said last of the calls of one service; `epoch` is that of its database, and
-    those that were left are never returned to."""
+    those that were left are never returned to. `in_force` is what all breakers go by already."""
 
     epoch: str | None = None
     left_epochs: tuple[str, ...] = ()
     body: bytes = b""
     document: Document = field(default_factory=lambda: Document(0, {}))
+    in_force: Document | None = None
 
     @property
     def version(self) -> int | None:
         return None if self.epoch is None else self.document.version
 
 
+def _nothing(*_told: object) -> None:
+    pass
+
+
 class Registry:
     """Safe to use from any thread. Unless it `ends_alone`, who holds it ends overrides, by
-    :meth:`expire`."""
+    :meth:`expire`. What is to hold is decided under its lock, and put in force without it: a
+    breaker's watchers may want another policy, or wait for who does."""
 
     def __init__(self, clock: ConsoleClock, *, ends_alone: bool = True) -> None:
-        self.on_caller: Callable[[str], object] = lambda _caller: None
+        self.on_caller: Callable[[str], object] = _nothing
         """Is told of each service whose policies are wanted, once."""
-        self.on_step: Callable[[], object] = lambda: None
+        self.on_step: Callable[[], object] = _nothing
         """Is told that a breaker has changed its state."""
         self._clock = clock
         self._ends_alone = ends_alone
         self._dependencies: dict[str, Dependency] = {}
         self._callers: dict[str, Caller] = {}
-        self._complaints = 0
+        self._complaints: set[tuple[str, str]] = set()
         self._is_abandoned = False
         self._fresh()
 
     def dependency(self, name: str) -> Dependency:
-        """The one of that name. Of one that is no `caller->callee` nobody outside hears."""
+        """The one of that name. Of one that is no `caller->callee` nobody outside hears, and one of
+        too many is nobody else's, and follows nothing."""
         found = self._dependencies.get(name)
         if found is not None:
             return found
@@ -73,58 +81,81 @@ class Registry:
             if found is not None:
                 return found
             found = Dependency(name, self._clock.time.monotonic)
-            if caller is None:
-                self._complain(name, "that is no caller->callee, such as core->oracle")
-            else:
-                found.on_step = lambda: self.on_step()
-                self._tell(found)
-            self._dependencies[name] = found
-            if len(self._dependencies) == MOST_BREAKERS + 1:
-                self._complain(name, f"no more than {MOST_BREAKERS} breakers are reported")
-            return found
+            number = len(self._dependencies) + 1
+            if number <= MOST_DEPENDENCIES:
+                self._dependencies[name] = found
+                if caller is not None:
+                    found.on_step = lambda: self.on_step()
+                    self._hand(found)
+                    if found.ends_at is not None:
+                        self._see_to_ends()
+        if caller is None:
+            self._complain(name, "that is no caller->callee, such as core->oracle")
+        if number == MOST_BREAKERS + 1:
+            self._complain(name, f"no more than {MOST_BREAKERS} breakers are reported")
+        if number > MOST_DEPENDENCIES:
+            self._complain(name, f"that is one of more than {MOST_DEPENDENCIES}: it is alone")
+        found.settle()
+        return found
 
     def dependencies(self) -> list[Dependency]:
         """Those that the console can be told of, in the order in which they were first wanted."""
         return [each for name, each in list(self._dependencies.items()) if caller_of(name)]
 
     def accept(
-        self, caller: str, epoch: str, body: bytes, left_epochs: tuple[str, ...] = ()
+        self,
+        caller: str,
+        epoch: str,
+        body: bytes,
+        left_epochs: tuple[str, ...] = (),
+        *,
+        hear: Callable[[], object] = _nothing,
     ) -> bool:
         """Put in force what the console says of the calls of `caller`; whether that is news.
-        `left_epochs` are some never to return to.
+        `left_epochs` are some never to return to. `hear` is called once it is clear that the
+        console says so, and before it is looked at what time it is there.
 
         Raises :class:`documents.Unreadable` for what is no such document, and :class:`Past`.
         """
-        with self._lock:
-            known = self._callers.setdefault(caller, Caller())
-            if (known.epoch, known.body) == (epoch, body):
+        while True:
+            before = self.known(caller)
+            if (before.epoch, before.body) == (epoch, body):
+                hear()
                 return False
-            read = documents.read(body, known.document.dependencies)
-            known.left_epochs = known.left_epochs or left_epochs
-            if known.epoch not in (None, epoch):
-                if epoch in known.left_epochs:
-                    raise Past("its policies are from the past")
-                known.left_epochs = (*known.left_epochs, str(known.epoch))[-MOST_EPOCHS:]
-            elif known.epoch is not None and read.version < known.document.version:
-                raise Past("its policies are from the past")
-            known.epoch, known.body, known.document = epoch, body, read
+            read = documents.read(body, before.document.dependencies)
+            if read.service not in (None, caller):
+                raise documents.Unreadable("it is of another service")
+            with self._lock:
+                if self._callers.setdefault(caller, before) is not before:
+                    continue  # Another thread was quicker, and what it said counts, too.
+                left = _left(before, epoch, read, left_epochs)
+                hear()
+                self._callers[caller] = Caller(epoch, left, body, read, before.in_force)
+                told = self._of(caller)
+                for found in told:
+                    self._hand(found)
+                self._see_to_ends()
+            for found in told:
+                found.settle()
+            self.version(caller)  # Sees whether it is in force now.
             for complaint in read.complaints:
                 self._complain(complaint, "that part of its policy is left as it was")
-            for found in list(self._dependencies.values()):
-                if caller_of(found.name) == caller:
-                    self._tell(found)
-            self._see_to_ends()
-        return True
+            return True
 
     def known(self, caller: str) -> Caller:
-        """What is in force of the calls of a service."""
-        return self._callers.get(caller, Caller())
+        """What was said last of the calls of a service."""
+        return self._callers.get(caller) or Caller()
 
     def version(self, service: str) -> int | None:
-        """Of what is in force: that of `service`, or of whose calls are looked after here else."""
-        callers = self._callers
-        known = callers.get(service) or next(iter(callers.values()), None)
-        return None if known is None else known.version
+        """Of what is in force in all breakers of `service`; None if there is nothing of it."""
+        with self._lock:
+            known = self._callers.get(service)
+            if known is None or known.epoch is None:
+                return None
+            is_new = known.in_force is not known.document
+            if is_new and all(each.is_settled for each in self._of(service)):
+                known = self._callers[service] = replace(known, in_force=known.document)
+            return None if known.in_force is None else known.in_force.version
 
     def callers(self) -> list[str]:
         """The services whose policies are wanted."""
@@ -146,13 +177,21 @@ class Registry:
         self._is_abandoned = True
 
     def after_fork(self) -> None:
-        """In a child: what the console said still holds, for breakers that begin anew."""
+        """In a child: what the console said still holds, for breakers that begin anew; also what a
+        thread of the parent was about to put in force."""
+        # Those who are told are the parent's.
+        self.on_caller = self.on_step = _nothing
         was_stopped = self._stopped.is_set()
         self._fresh()
         if was_stopped:
             self._stopped.set()
+        there = list(self._dependencies.values())
         with self._lock:
+            for found in there:
+                self._hand(found)
             self._see_to_ends()
+        for found in there:
+            found.settle()
 
     def _fresh(self) -> None:
         # One that its holder may take again: a signal's handler may want a policy, too.
@@ -164,17 +203,22 @@ class Registry:
         with self._lock:
             if caller in self._callers:
                 return
-            if len(self._callers) >= MOST_CALLERS:
-                self._complain(caller, f"the policies of {MOST_CALLERS} other services are")
-                return
-            self._callers[caller] = Caller()
-        self.on_caller(caller)
+            is_followed = len(self._callers) < MOST_CALLERS
+            if is_followed:
+                self._callers[caller] = Caller()
+        if is_followed:
+            self.on_caller(caller)
+        else:
+            self._complain(caller, f"its policies are the code's: {MOST_CALLERS} are followed")
 
-    def _tell(self, found: Dependency) -> None:
-        known = self._callers.get(caller_of(found.name) or "")
-        said: Mapping[str, Said] = {} if known is None else known.document.dependencies
-        found.say(said.get(found.name, NOTHING), self._clock.now())
-        self._see_to_ends()
+    def _of(self, caller: str) -> list[Dependency]:
+        there = list(self._dependencies.values())
+        return [each for each in there if caller_of(each.name) == caller]
+
+    def _hand(self, found: Dependency) -> None:
+        """What it is to settle next."""
+        said = self.known(caller_of(found.name) or "").document.dependencies
+        found.want(said.get(found.name, NOTHING), self._clock.now())
 
     def _see_to_ends(self) -> None:
         """A thread for as long as there is an override that ends by itself."""
@@ -203,14 +247,30 @@ class Registry:
                 if not self._has_ends():
                     self._thread = None
                     return
+            now = self._clock.now()
             ends = [at for each in self.dependencies() if (at := each.ends_at) is not None]
-            left = min(ends, default=0.0) - self._clock.now()
+            left = min((at - now for at in ends if at > now), default=LOOK_SECONDS)
             self._stopped.wait(min(max(left, 0.01), LOOK_SECONDS))
 
     def _complain(self, what: str, why: str) -> None:
-        if self._complaints < MOST_COMPLAINTS:
-            self._complaints += 1
+        """Once of each, and not of very many."""
+        if len(self._complaints) < MOST_COMPLAINTS and (what, why) not in self._complaints:
+            self._complaints.add((what, why))
             log.warning("switchgear: %.200s: %s", what, why)
+
+
+def _left(
+    before: Caller, epoch: str, read: Document, left_epochs: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The epochs that are left for good if that comes next. Raises :class:`Past`."""
+    left = before.left_epochs or left_epochs
+    if before.epoch not in (None, epoch):
+        if epoch in left:
+            raise Past("its policies are from the past")
+        left = (*left, str(before.epoch))
+    elif before.epoch is not None and read.version < before.document.version:
+        raise Past("its policies are from the past")
+    return left[-MOST_EPOCHS:]
 
 
 def caller_of(name: str) -> str | None:

@@ -1,5 +1,6 @@
 """What a report says of breakers and bulkheads, and which of it the console has taken in."""
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,12 @@ from switchgear.patterns.terms import Transition
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.registry import MOST_BREAKERS, MOST_BULKHEADS, Registry
 
-MOST_STEPS = 200
-"""In one report, so that it is not too large; the rest is in the next, which follows at once."""
+MOST_TOLD = 1000
+MOST_TOLD_BYTES = 200 * 2**10
+"""Transitions in one report, so that it is not too large; the rest is in the next, which follows at
+once."""
+STEP_BYTES = 140
+"""One in JSON, but for its cause."""
 LONGEST_CAUSE = 200
 
 
@@ -19,59 +24,66 @@ class Reporting:
 
     def __init__(self, registry: Registry, clock: ConsoleClock, service: str) -> None:
         self._registry, self._clock, self._service = registry, clock, service
-        self._told: dict[str, int] = {}
-        """The number of the last transition in the latest report, by dependency."""
+        self._told: dict[str, set[int]] = {}
+        """The numbers of the transitions in the latest report, by dependency."""
 
     def __call__(self) -> dict[str, Any]:
         """The fields of a report, as they stand now. Without any breaker they say nothing."""
         self._told = {}
         if not self._registry.dependencies():
             return {}
+        # First this: it may be in force before they are looked at, but not after.
+        version = self._registry.version(self._service)
         fields: dict[str, Any] = {
             "breakers": list(self._breakers()),
             "bulkheads": list(self._bulkheads()),
         }
-        version = self._registry.version(self._service)
         return fields if version is None else {**fields, "config_version": version}
 
     def accepted(self) -> bool:
         """The console has taken in the latest report; whether there is more to be told."""
         told, self._told = self._told, {}
-        more = False
-        for each in self._with_breakers():
-            steps, last = each.steps, told.get(each.name, 0)
-            while steps and steps[0].n <= last:
-                steps.popleft()
-            more = more or bool(steps)
-        return more
+        there = self._with_breakers()
+        for each in there:
+            if each.name in told:
+                _drop(each.steps, told[each.name])
+        return any(each.steps for each in there)
 
     def _with_breakers(self) -> list[Dependency]:
         there = self._registry.dependencies()
         return [each for each in there if each.breaker is not None][:MOST_BREAKERS]
 
     def _breakers(self) -> Iterator[dict[str, Any]]:
-        room = MOST_STEPS
-        ahead = self._clock.now() - self._clock.time.monotonic()
+        room = _Room()
         for each in self._with_breakers():
             breaker = each.breaker
             if breaker is None:
                 continue
             look = breaker.look()
-            steps = sorted(each.steps.copy(), key=lambda step: step.n)[:room]
-            room -= len(steps)
+            # Two threads may have noted theirs in the wrong order.
+            steps = room.first_of(sorted(each.steps.copy(), key=lambda step: step.n))
             if steps:
-                self._told[each.name] = steps[-1].n
+                self._told[each.name] = {step.n for step in steps}
             rates = {"failure_rate": look.failure_rate, "slow_rate": look.slow_rate}
             yield {
                 "dependency": each.name,
                 "state": look.state,
                 "mode": look.mode,
-                "since": moment(look.since + ahead),
+                "since": moment(self._clock.at(look.since)),
                 **{name: round(rate, 4) for name, rate in rates.items() if rate is not None},
                 "calls": look.calls,
                 "counters": {name: n for name, n in each.counters.counted().items() if n},
-                "transitions": [_step(step, ahead) for step in steps],
+                "transitions": [self._step(step) for step in steps],
             }
+
+    def _step(self, step: Transition) -> dict[str, Any]:
+        return {
+            "n": step.n,
+            "from": step.before,
+            "to": step.after,
+            "at": moment(self._clock.at(step.at)),
+            "cause": _cause(step),
+        }
 
     def _bulkheads(self) -> Iterator[dict[str, Any]]:
         there = self._registry.dependencies()
@@ -93,11 +105,32 @@ class Reporting:
             }
 
 
-def _step(step: Transition, ahead: float) -> dict[str, Any]:
-    return {
-        "n": step.n,
-        "from": step.before,
-        "to": step.after,
-        "at": moment(step.at + ahead),
-        "cause": step.cause[:LONGEST_CAUSE],
-    }
+class _Room:
+    """What is left of one report for transitions."""
+
+    def __init__(self) -> None:
+        self._steps, self._bytes = MOST_TOLD, MOST_TOLD_BYTES
+
+    def first_of(self, steps: list[Transition]) -> list[Transition]:
+        """As many of them as there is room for."""
+        fit: list[Transition] = []
+        for step in steps[: self._steps]:
+            self._bytes -= STEP_BYTES + len(_cause(step).encode(errors="replace"))
+            if self._bytes < 0:
+                self._steps = 0
+                return fit
+            fit.append(step)
+        self._steps -= len(fit)
+        return fit
+
+
+def _cause(step: Transition) -> str:
+    return step.cause[:LONGEST_CAUSE]
+
+
+def _drop(steps: deque[Transition], numbers: set[int]) -> None:
+    """Take those away; others may come in meanwhile, and their order does not matter."""
+    for _ in range(len(steps)):
+        step = steps.popleft()
+        if step.n not in numbers:
+            steps.append(step)

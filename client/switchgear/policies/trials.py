@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from switchgear.patterns.retry import Attempt
+from switchgear.policies.blocks import around_try, entered_async, entered_now
 from switchgear.policies.layers import Layers, Sought
 
 
@@ -32,10 +33,7 @@ class Trial:
 
     def __enter__(self) -> Self:
         try:
-            with ExitStack() as entered:
-                for each in self._layers.around_try(self._sought):
-                    entered.enter_context(each)
-                self._entered = entered.pop_all()
+            self._entered = entered_now(around_try(self._layers, self._sought))
         except BaseException as error:
             self._refused(error)
             raise
@@ -58,10 +56,7 @@ class Trial:
 
     async def __aenter__(self) -> Self:
         try:
-            async with AsyncExitStack() as entered:
-                for each in self._layers.around_try(self._sought):
-                    await entered.enter_async_context(each)
-                self._entered = entered.pop_all()
+            self._entered = await entered_async(around_try(self._layers, self._sought))
         except BaseException as error:
             self._refused(error)
             raise

@@ -16,7 +16,9 @@ from switchgear.steps.context import Context
 from switchgear.steps.effects import Effect
 from switchgear.steps.errors import (
     EffectRepeated,
+    JobCompleted,
     JobTaken,
+    KeyTaken,
     LeaseLost,
     NotApproved,
     NotKept,
@@ -51,9 +53,11 @@ __all__ = [
     "EffectState",
     "Estimate",
     "Job",
+    "JobCompleted",
     "JobRecord",
     "JobStatus",
     "JobTaken",
+    "KeyTaken",
     "Lease",
     "LeaseLost",
     "NotApproved",

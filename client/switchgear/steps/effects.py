@@ -10,16 +10,19 @@ from switchgear import journal
 from switchgear.failing.words import said_by
 from switchgear.patterns.idempotency import LONGEST_KEY, idempotency_key_of
 from switchgear.refusals import Refused
-from switchgear.steps.errors import EffectRepeated, LeaseLost, Paused
+from switchgear.steps.errors import OURS, EffectRepeated, LeaseLost, Paused
 from switchgear.steps.page import Page
 from switchgear.steps.plain import plain
 from switchgear.steps.records import EffectRecord, EffectState
 
+SETTLED_SECONDS = 60.0
+"""How often a job looks whether a person has settled what another one did."""
+
 
 class Effect:
     """`with` or `async with`: the body does it, and sends `key` along; our HTTP transports do by
-    themselves, if it is of visible ASCII characters. `is_unknown` says that an
-    earlier try may have got there. Set `outcome` to what is to be kept of it.
+    themselves, if it is of visible ASCII characters. `is_unknown` says that an earlier try, maybe
+    another job's, may have got there. Set `outcome` to what is to be kept of it.
 
     A body that raises leaves it unknown: the other side may have done it. Nothing was done if what
     was raised is :class:`Refused`, or the body says so by :meth:`not_done`.
@@ -74,21 +77,25 @@ class Effect:
 
     def _intend(self) -> None:
         page = self._page
-        found = page.effect(self.key)
+        self._row = replace(self._row, at=page.now())
+        found = page.intend(self._row, is_keyed=self._is_keyed)
         if found is not None and found.state is EffectState.DONE:
             note_repeated(page, self._row)
             raise EffectRepeated(self.key)
         self.is_unknown = found is not None and found.state is EffectState.UNKNOWN
-        if self.is_unknown and not self._is_keyed:
-            raise Paused(f"the effect {self.key} may have happened: look, and settle it")
-        self._row = replace(self._row, at=page.now())
-        page.save(self._row)
+        if found is not None and self.is_unknown and not self._is_keyed:
+            is_own = found.job_id == page.job.id
+            where = "" if is_own else f" of the job {found.job_id}"
+            raise Paused(
+                f"the effect {self.key}{where} may have happened: look, and settle it",
+                None if is_own else SETTLED_SECONDS,
+            )
 
     def _conclude(self, error: BaseException | None) -> None:
         if error is None and not self._is_not_done:
             self._keep()
             return
-        is_refusal = isinstance(error, Refused) and not isinstance(error, LeaseLost | Paused)
+        is_refusal = isinstance(error, Refused) and not isinstance(error, OURS)
         if self._is_not_done or is_refusal:
             self._write(EffectState.NOT_DONE, error)
         elif isinstance(error, Exception) and not isinstance(error, LeaseLost):

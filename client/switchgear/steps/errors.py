@@ -41,6 +41,23 @@ class NotKept(Refused):
         return f"the store of jobs has failed: {self.why}"
 
 
+class KeyTaken(Refused):
+    """The job `job_id`, which is not over, is at the step `step` under the same idempotency key, or
+    past it: this one waits for what comes of that."""
+
+    def __init__(self, step: str, job_id: str) -> None:
+        super().__init__(step, job_id)
+        self.step = step
+        self.job_id = job_id
+
+    def __str__(self) -> str:
+        return f"the job {self.job_id} has the idempotency key of the step {self.step}"
+
+
+OURS = (LeaseLost, Paused, NotKept, KeyTaken)
+"""What ends the run of a job, and is for nobody else to judge."""
+
+
 class JobTaken(Exception):
     """Another worker is at the job, and gave a sign of life not long ago."""
 
@@ -50,6 +67,17 @@ class JobTaken(Exception):
 
     def __str__(self) -> str:
         return f"another worker is at the job {self.job_id}"
+
+
+class JobCompleted(Exception):
+    """The job `job_id` has reached its end: others may build on what it did."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(job_id)
+        self.job_id = job_id
+
+    def __str__(self) -> str:
+        return f"the job {self.job_id} is completed: only one that failed or waits can be undone"
 
 
 class PlanChanged(Exception):
@@ -69,7 +97,7 @@ class PlanChanged(Exception):
 
 
 class EffectRepeated(Exception):
-    """The effect `key` is done already. Ask `was_recorded(key)` before, or let `once` do it."""
+    """The effect `key` is done already. Ask `was_recorded` before, or let `once` do it."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)

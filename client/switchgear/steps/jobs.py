@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from switchgear.steps.context import Context
+from switchgear.steps.plain import worded
 from switchgear.steps.risks import Estimate
 
 OnFailure = Literal["compensate", "hold"]
@@ -16,10 +17,11 @@ class Step:
     gives an output that is JSON.
 
     `compensate` undoes it, with the same context and its `output`. `idempotency_key` finds a key in
-    the context: a step of the same job name that succeeded under this key is not done again, its
-    output is taken. `retry` is put around each try: a :class:`~switchgear.patterns.retry.Retry`, a
-    policy, or any other decorator. After `most_attempts`, over all workers, it has failed: a step
-    may be what kills them.
+    the context: a step of this name, of a job of the same name, that succeeded under this key is
+    not done again, its output is taken once that job is over; until then this one waits. `retry`
+    is put around each try: a :class:`~switchgear.patterns.retry.Retry`, a policy, or any other
+    decorator. After `most_attempts`, over all workers, it has failed, and so has what undoes it:
+    either may be what kills them.
 
     People are asked before it (for `approval_seconds`) if `needs_approval`, or if that is None and
     its risk by `tags` and `estimate` is as high as the runner says.
@@ -49,6 +51,9 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
+        worded(self.name, "the name of a job")
+        for step in self.steps:
+            worded(step.name, "the name of a step")
         if not self.steps:
             raise ValueError(f"the job {self.name} has no steps")
         if len(set(self.plan)) < len(self.steps):

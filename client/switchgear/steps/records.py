@@ -36,16 +36,19 @@ class EffectState(StrEnum):
 
 
 class ApprovalState(StrEnum):
+    """`former` was declined before the job was resumed: it is asked anew."""
+
     OPEN = "open"
     GIVEN = "given"
     DECLINED = "declined"
+    FORMER = "former"
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord:
     """One job. `current` is the position of its next step; `reason` says why it is paused or has
-    failed; it is due again at `resume_at`, None if only a person can say. `epoch` counts its
-    workers: what one of an older epoch writes is refused."""
+    failed, `failure` why it goes backward; it is due again at `resume_at`, None if only a person
+    can say. `epoch` counts its workers: what one of an older epoch writes is refused."""
 
     id: str
     name: str
@@ -57,6 +60,7 @@ class JobRecord:
     is_compensating: bool = False
     current: int = 0
     reason: str | None = field(default=None, repr=False)
+    failure: str | None = field(default=None, repr=False)
     resume_at: float | None = None
     epoch: int = 0
     worker: str | None = None
@@ -68,8 +72,9 @@ class JobRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
-    """One step of a job. `attempts` counts over all workers; `is_reused` says that its output is
-    that of another job's step with the same key."""
+    """One step of a job. `attempts` counts over all workers, `compensations` those to undo it;
+    `has_returned` says that a try came to its end, `is_reused` that its output is that of another
+    job's step of this name with the same key."""
 
     job_id: str
     position: int
@@ -77,6 +82,8 @@ class StepRecord:
     key: str
     status: StepStatus = StepStatus.PENDING
     attempts: int = 0
+    compensations: int = 0
+    has_returned: bool = False
     output: Any = field(default=None, repr=False)
     checkpoint: Any = field(default=None, repr=False)
     error: str | None = field(default=None, repr=False)
@@ -88,7 +95,8 @@ class StepRecord:
 @dataclass(frozen=True, kw_only=True)
 class EffectRecord:
     """Something done to the outside: `kind` as "email", `target` the system, `key` its idempotency
-    key, the same there and here."""
+    key, the same there and here. These and `is_compensation` say which effect it is: a payment and
+    its refund may have one key."""
 
     job_id: str
     position: int

@@ -1,13 +1,12 @@
 """Runs jobs: each step once, from where the last worker left off."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +14,20 @@ from switchgear import journal
 from switchgear.failing.classes import FailureClass, classify
 from switchgear.failing.responses import respond
 from switchgear.failing.words import said_by
-from switchgear.refusals import CircuitOpen, Refused
+from switchgear.refusals import Refused
 from switchgear.steps.calling import Ask, Course, drive, drive_async
 from switchgear.steps.context import Approve
-from switchgear.steps.errors import JobTaken, LeaseLost, NotApproved, Paused, PlanChanged
+from switchgear.steps.errors import (
+    JobCompleted,
+    JobTaken,
+    LeaseLost,
+    NotApproved,
+    PlanChanged,
+)
 from switchgear.steps.heart import Heart
 from switchgear.steps.jobs import Job
-from switchgear.steps.plain import plain
+from switchgear.steps.pausing import paused, supervised
+from switchgear.steps.plain import plain, worded
 from switchgear.steps.records import (
     ApprovalState,
     EffectState,
@@ -29,7 +35,6 @@ from switchgear.steps.records import (
     JobStatus,
     Lease,
     Progress,
-    Row,
 )
 from switchgear.steps.risks import Risk
 from switchgear.steps.running import Running, StepFailed
@@ -85,15 +90,16 @@ class Runner:
         user: str = "",
     ) -> str:
         """Keep a new job of this name to be run, and give its id. If a `job_id` is there already,
-        it stays as it is. Raises :class:`TypeError` for an input that is no JSON, and
+        it stays as it is. Raises :class:`TypeError` for an input that is no JSON,
+        :class:`TypeError` and :class:`ValueError` for words that can't be kept, and
         :class:`LookupError` for a name that is not known here."""
         record = JobRecord(
-            id=job_id or str(uuid.uuid4()),
+            id=str(uuid.uuid4()) if job_id is None else worded(job_id, "the id of a job"),
             name=name,
             plan=self._job(name).plan,
             input=plain(input, "the input of a job"),
-            tenant=tenant,
-            user=user,
+            tenant=worded(tenant, "the tenant of a job", may_be_empty=True),
+            user=worded(user, "the user of a job", may_be_empty=True),
             created_at=self._clock(),
         )
         self._store.add(record)
@@ -111,14 +117,16 @@ class Runner:
         return await drive_async(self._course(job_id))
 
     def resume(self, job_id: str) -> JobRecord:
-        """:meth:`run`, also of a job that has failed and was not compensated: at that step."""
+        """:meth:`run`, also of a job that has failed and was not compensated: at that step. If that
+        was not approved, people are asked anew."""
         return drive(self._course(job_id, also_failed=True))
 
     async def aresume(self, job_id: str) -> JobRecord:
         return await drive_async(self._course(job_id, also_failed=True))
 
     def compensate(self, job_id: str) -> JobRecord:
-        """Undo what a job has done that has failed and was held, or is paused."""
+        """Undo what a job has done that has failed and was held, or is paused; also once more what
+        could not be undone. Raises :class:`JobCompleted`, and what :meth:`run` raises."""
         return drive(self._course(job_id, also_failed=True, is_undoing=True))
 
     async def acompensate(self, job_id: str) -> JobRecord:
@@ -129,14 +137,14 @@ class Runner:
         Call it every few seconds. A job that can't be run is logged."""
         done = []
         for job_id in self._due(most):
-            with _supervised(job_id):
+            with supervised(job_id):
                 done.append(self.run(job_id))
         return done
 
     async def arun_due(self, most: int = 20) -> list[JobRecord]:
         done = []
         for job_id in await asyncio.to_thread(self._due, most):
-            with _supervised(job_id):
+            with supervised(job_id):
                 done.append(await self.arun(job_id))
         return done
 
@@ -148,17 +156,28 @@ class Runner:
         return found
 
     def approve(self, job_id: str, step: str, *, by: str = "") -> bool:
-        """A person says yes to what is asked about this step; False if nothing is, any more."""
+        """A person says yes to what is asked about this step; False if nothing is, any more.
+        Raises :class:`LookupError` for a job or a step that there is not."""
         return self._decide(job_id, step, ApprovalState.GIVEN, by)
 
     def decline(self, job_id: str, step: str, *, by: str = "") -> bool:
         """A person says no to it: the step fails."""
         return self._decide(job_id, step, ApprovalState.DECLINED, by)
 
-    def settle(self, job_id: str, key: str, *, is_done: bool) -> bool:
-        """A person has looked whether the unknown effect `key` happened; False if it is known."""
+    def settle(
+        self, job_id: str, key: str, *, is_done: bool, kind: str = "", target: str = ""
+    ) -> bool:
+        """A person has looked whether the unknown effect `key` of this job happened; False if it is
+        known. Raises :class:`ValueError` if several have this key: then say `kind` or `target`
+        too; :class:`LookupError` for an unknown job."""
         state = EffectState.DONE if is_done else EffectState.NOT_DONE
-        return self._store.settle(job_id, key, state)
+        found = [
+            each for each in self.look(job_id).unknown_effects
+            if each.key == key and kind in ("", each.kind) and target in ("", each.target)
+        ]  # fmt: skip
+        if len(found) > 1:
+            raise ValueError(f"{len(found)} effects of the job {job_id} have the key {key}")
+        return bool(found) and self._store.settle(found[0], state)
 
     def _course(
         self, job_id: str, *, also_failed: bool = False, is_undoing: bool = False
@@ -167,9 +186,11 @@ class Runner:
         job = self._job(before.job.name)
         if before.job.plan != job.plan:
             raise PlanChanged(job_id, job.name)
-        lease: Lease | None = yield Ask(self._claim, (job_id, also_failed))
+        lease: Lease | None = yield Ask(self._claim, (job_id, also_failed, is_undoing))
         if lease is None:
             found: Progress = yield Ask(self.look, (job_id,))
+            if is_undoing and found.job.status is JobStatus.COMPLETED:
+                raise JobCompleted(job_id)
             if found.job.status in (JobStatus.COMPLETED, JobStatus.FAILED):
                 return found.job
             raise JobTaken(job_id)
@@ -189,7 +210,12 @@ class Runner:
             running = Running(
                 job, self._store, lease, progress, self._clock, self._approve, self._approve_from
             )
-            yield from self._through(running, is_undoing)
+            if is_undoing or running.record.is_compensating:
+                yield from self._back(running, before.job, is_again=is_undoing)
+            else:
+                if before.job.status is JobStatus.FAILED:
+                    yield from running.ask_anew()
+                yield from self._through(running)
         except LeaseLost:
             if not lease.is_lost:
                 lease.is_lost = True
@@ -203,26 +229,28 @@ class Runner:
             self._let_go(lease, running.record if running else before.job)
             raise
 
-    def _through(self, running: Running, is_undoing: bool) -> Course[None]:
-        reason: str | None = running.record.reason
-        if running.record.is_compensating or is_undoing:
-            yield from backward(running, running.record.current)
-            reason = "compensated"
+    def _through(self, running: Running) -> Course[None]:
+        try:
+            yield from running.forward()
+        except StepFailed as failed:
+            error = failed.__cause__ or failed
+            reason = f"{running.job.steps[failed.position].name}: {said_by(error)}"
+            if not isinstance(error, NotApproved):
+                respond(error, running.job.name)
+            is_held = classify(error) is FailureClass.CATASTROPHIC  # People decide.
+            if running.job.on_failure == "compensate" and not is_held:
+                yield from backward(running, failed.position, reason)
+            yield from self._end(running, JobStatus.FAILED, reason)
         else:
-            try:
-                yield from running.forward()
-            except StepFailed as failed:
-                error = failed.__cause__ or failed
-                reason = f"{running.job.steps[failed.position].name}: {said_by(error)}"
-                if not isinstance(error, NotApproved):
-                    respond(error, running.job.name)
-                is_held = classify(error) is FailureClass.CATASTROPHIC  # People decide.
-                if running.job.on_failure == "compensate" and not is_held:
-                    yield from backward(running, failed.position)
-            else:
-                yield from self._end(running, JobStatus.COMPLETED, None)
-                return
-        yield from self._end(running, JobStatus.FAILED, reason)
+            yield from self._end(running, JobStatus.COMPLETED, None)
+
+    def _back(self, running: Running, before: JobRecord, *, is_again: bool) -> Course[None]:
+        """Its reason is why it failed, if it did."""
+        reason = running.record.failure
+        if before.status is JobStatus.FAILED:
+            reason = reason or before.reason
+        yield from backward(running, running.record.current, reason, is_again=is_again)
+        yield from self._end(running, JobStatus.FAILED, reason or "compensated")
 
     def _end(self, running: Running, status: JobStatus, reason: str | None) -> Course[None]:
         now = self._clock()
@@ -233,23 +261,10 @@ class Runner:
         journal.note(name, running.job.name, job=running.record.id, seconds=seconds)
 
     def _pause(self, running: Running, refusal: Refused) -> Course[None]:
-        question = refusal.question if isinstance(refusal, Paused) else None
-        seconds: float | None = self._refused_seconds
-        if isinstance(refusal, Paused):
-            seconds = refusal.seconds
-        elif isinstance(refusal, CircuitOpen) and refusal.retry_after:
-            seconds = refusal.retry_after
-        resume_at = None if seconds is None else self._clock() + seconds
-        paused = replace(
-            running.record,
-            status=JobStatus.PAUSED,
-            reason=said_by(refusal),
-            resume_at=question.expires_at if question else resume_at,
-        )
-        rows: tuple[Row, ...] = (paused,) if question is None else (paused, question)
+        rows = paused(running.record, refusal, self._clock(), self._refused_seconds)
         yield running.ask(running.keep, *rows)
         why = type(refusal).__name__
-        journal.note("job_paused", running.job.name, job=paused.id, why=why)
+        journal.note("job_paused", running.job.name, job=running.record.id, why=why)
 
     def _let_go(self, lease: Lease, record: JobRecord) -> None:
         """So that nobody has to wait until it counts as stuck."""
@@ -258,30 +273,23 @@ class Runner:
         except Exception:  # Then they wait.
             log.warning("switchgear: the job %s counts as running", record.id)
 
-    def _claim(self, job_id: str, also_failed: bool) -> Lease | None:
+    def _claim(self, job_id: str, also_failed: bool, is_undoing: bool) -> Lease | None:
         worker = self._worker or f"{socket.gethostname()}:{os.getpid()}"
         now = self._clock()
-        return self._store.claim(job_id, worker, now, self._stuck_seconds, also_failed=also_failed)
+        terms = {"also_failed": also_failed, "is_undoing": is_undoing}
+        return self._store.claim(job_id, worker, now, self._stuck_seconds, **terms)
 
     def _due(self, most: int) -> list[str]:
         return self._store.due(tuple(self._jobs), self._clock(), self._stuck_seconds, most)
 
     def _decide(self, job_id: str, step: str, state: ApprovalState, by: str) -> bool:
-        position = self.look(job_id).job.plan.index(step)
-        return self._store.decide(job_id, position, state, by, self._clock()) > 0
+        plan = self.look(job_id).job.plan
+        if step not in plan:
+            raise LookupError(f"the job {job_id} has no step called {step}")
+        worded(by, "who decides", may_be_empty=True)
+        return self._store.decide(job_id, plan.index(step), state, by, self._clock()) > 0
 
     def _job(self, name: str) -> Job:
         if name not in self._jobs:
             raise LookupError(f"there is no job called {name}")
         return self._jobs[name]
-
-
-@contextlib.contextmanager
-def _supervised(job_id: str) -> Iterator[None]:
-    """One job's trouble is not the others'."""
-    try:
-        yield
-    except (JobTaken, LeaseLost):
-        pass  # Another worker was quicker.
-    except Exception as error:
-        log.error("switchgear: the job %s was not run: %s", job_id, said_by(error))

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from switchgear import journal
@@ -11,14 +10,24 @@ from switchgear.failing.words import said_by
 from switchgear.refusals import Refused
 from switchgear.steps.calling import Ask, Course
 from switchgear.steps.context import Approve, Context
-from switchgear.steps.errors import NotApproved
+from switchgear.steps.errors import OURS, NotApproved
 from switchgear.steps.jobs import Job, Step
 from switchgear.steps.page import Page, kept
-from switchgear.steps.plain import plain
-from switchgear.steps.records import JobRecord, Lease, Progress, Row, StepRecord, StepStatus
+from switchgear.steps.plain import Copies, copied, plain, worded
+from switchgear.steps.records import (
+    ApprovalState,
+    JobRecord,
+    Lease,
+    Progress,
+    Row,
+    StepRecord,
+    StepStatus,
+)
 from switchgear.steps.risks import Risk, risk_of
 from switchgear.steps.store import Store
 from switchgear.wrapping import is_coroutine_function
+
+_ENDED = object()
 
 
 class StepFailed(Exception):
@@ -49,6 +58,7 @@ class Running:
         self.record: JobRecord = progress.job
         self.rows = {row.position: row for row in progress.steps}
         self.now = now
+        self._approvals = progress.approvals
         self._approve = approve
         self._approve_from = approve_from
 
@@ -57,10 +67,22 @@ class Running:
         for position in range(self.record.current, len(self.job.steps)):
             yield from self._step(position)
 
+    def ask_anew(self) -> Course[None]:
+        """A step that was not approved is asked about again, as its job was resumed."""
+        row = self.rows.get(self.record.current)
+        if row is None or not (row.error or "").startswith(NotApproved.__name__):
+            return
+        former = [
+            replace(each, state=ApprovalState.FORMER)
+            for each in self._approvals
+            if each.position == row.position and each.state is ApprovalState.DECLINED
+        ]
+        yield self.ask(self.keep, *former)
+
     def context(self, position: int, page: Page, **more: Any) -> Context:
         """For the step at `position`, with the outputs of those before."""
         return Context(
-            input=self.record.input,
+            input=copied(self.record.input),
             outputs=self._outputs(position),
             attempt=page.row.attempts,
             page=page,
@@ -81,9 +103,11 @@ class Running:
     def _step(self, position: int) -> Course[None]:
         step = self.job.steps[position]
         page = self.page(self._row(position, step))
+        before = page.row.attempts
         try:
             if step.idempotency_key is not None:
-                key = str((yield self.ask(step.idempotency_key, self.context(position, page))))
+                key = yield self.ask(step.idempotency_key, self.context(position, page))
+                worded(key, f"the idempotency key of {step.name}")
                 page.row = replace(page.row, key=key)
                 found = yield self.ask(page.succeeded, key)
                 if found is not None:
@@ -91,9 +115,10 @@ class Running:
                     return
             yield from self._ask_people(position, step, page)
             output = yield self.ask(self._tried(position, step, page))
+            page.row = replace(page.row, has_returned=True)
             made = plain(output, f"the output of {step.name}")
         except Refused:
-            if page.row.status is StepStatus.RUNNING:  # It did not come to a try.
+            if page.row.attempts > before:  # That one was none.
                 changes = {"status": StepStatus.PENDING, "attempts": page.row.attempts - 1}
                 yield self.ask(lambda: page.write(**changes))
             raise
@@ -128,11 +153,7 @@ class Running:
         def begin() -> Context:
             if page.row.attempts >= step.most_attempts:
                 raise RuntimeError(f"the step {step.name} was tried {page.row.attempts} times")
-            page.write(
-                status=StepStatus.RUNNING,
-                attempts=page.row.attempts + 1,
-                started_at=page.row.started_at or self.now(),
-            )
+            page.begin()
             return self.context(position, page)
 
         return around(step.run, begin, step.retry)
@@ -152,7 +173,7 @@ class Running:
             page,
             status=StepStatus.SUCCEEDED,
             output=found.output,
-            is_reused=found.job_id != self.record.id,
+            is_reused=True,
             completed_at=self.now(),
         )
         self.note("step_reused", page.row)
@@ -182,7 +203,7 @@ class Running:
 
     def _outputs(self, position: int) -> Mapping[str, Any]:
         before = (self.rows[each] for each in range(position) if each in self.rows)
-        return MappingProxyType({row.name: row.output for row in before})
+        return Copies({row.name: row.output for row in before})
 
 
 def around(
@@ -199,4 +220,52 @@ def around(
         return await run(await asyncio.to_thread(begin))
 
     made = once_async if is_coroutine_function(run) else once
-    return made if retry is None else retry(made)
+    if retry is None:
+        return made
+    if type(retry).__module__.partition(".")[0] == "switchgear":
+        return retry(made)  # It knows what is Refused.
+    return _put_aside(made, retry)
+
+
+def _put_aside(
+    made: Callable[..., Any], retry: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """`made` within the decorator of somebody else, who would try again what ends our run: to that
+    it looks as if all went well."""
+    ended: list[BaseException] = []
+
+    def once() -> Any:
+        if ended:
+            return _ENDED
+        try:
+            return made()
+        except OURS as error:
+            ended.append(error)
+            return _ENDED
+
+    async def once_async() -> Any:
+        if ended:
+            return _ENDED
+        try:
+            return await made()
+        except OURS as error:
+            ended.append(error)
+            return _ENDED
+
+    def tried() -> Any:
+        try:
+            return retried()
+        finally:
+            if ended:
+                raise ended[0]
+
+    async def tried_async() -> Any:
+        try:
+            return await retried()
+        finally:
+            if ended:
+                raise ended[0]
+
+    is_async = is_coroutine_function(made)
+    retried = retry(once_async if is_async else once)
+    return tried_async if is_async else tried

@@ -45,11 +45,17 @@ TABLES: Mapping[type, Table] = {
         "steps",
         ("job_id", "position"),
         ("output", "checkpoint"),
-        {"output": json.loads, "checkpoint": json.loads, "status": StepStatus, "is_reused": bool},
+        {
+            "output": json.loads,
+            "checkpoint": json.loads,
+            "status": StepStatus,
+            "has_returned": bool,
+            "is_reused": bool,
+        },
     ),
     EffectRecord: Table(
         "effects",
-        ("job_id", "key"),
+        ("job_id", "kind", "target", "key", "is_compensation"),
         ("details", "outcome"),
         {
             "details": json.loads,
@@ -67,13 +73,14 @@ SCHEMA = (
     """CREATE TABLE IF NOT EXISTS jobs (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, plan TEXT NOT NULL, input TEXT NOT NULL,
         tenant TEXT NOT NULL, user TEXT NOT NULL, status TEXT NOT NULL,
-        is_compensating INTEGER NOT NULL, current INTEGER NOT NULL, reason TEXT, resume_at REAL,
-        epoch INTEGER NOT NULL, worker TEXT, heartbeat REAL, created_at REAL NOT NULL,
-        started_at REAL, completed_at REAL)""",
+        is_compensating INTEGER NOT NULL, current INTEGER NOT NULL, reason TEXT, failure TEXT,
+        resume_at REAL, epoch INTEGER NOT NULL, worker TEXT, heartbeat REAL,
+        created_at REAL NOT NULL, started_at REAL, completed_at REAL)""",
     "CREATE INDEX IF NOT EXISTS jobs_due ON jobs (status, created_at)",
     """CREATE TABLE IF NOT EXISTS steps (
         job_id TEXT NOT NULL REFERENCES jobs ON DELETE CASCADE, position INTEGER NOT NULL,
         name TEXT NOT NULL, key TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL,
+        compensations INTEGER NOT NULL, has_returned INTEGER NOT NULL,
         output TEXT NOT NULL, checkpoint TEXT NOT NULL, error TEXT, is_reused INTEGER NOT NULL,
         started_at REAL, completed_at REAL, UNIQUE (job_id, position))""",
     "CREATE INDEX IF NOT EXISTS steps_key ON steps (key)",
@@ -81,7 +88,8 @@ SCHEMA = (
         job_id TEXT NOT NULL REFERENCES jobs ON DELETE CASCADE, position INTEGER NOT NULL,
         kind TEXT NOT NULL, target TEXT NOT NULL, key TEXT NOT NULL, state TEXT NOT NULL,
         details TEXT NOT NULL, outcome TEXT NOT NULL, error TEXT,
-        is_compensation INTEGER NOT NULL, at REAL NOT NULL, UNIQUE (job_id, key))""",
+        is_compensation INTEGER NOT NULL, at REAL NOT NULL,
+        UNIQUE (job_id, kind, target, key, is_compensation))""",
     "CREATE INDEX IF NOT EXISTS effects_key ON effects (key)",
     """CREATE TABLE IF NOT EXISTS approvals (
         job_id TEXT NOT NULL REFERENCES jobs ON DELETE CASCADE, position INTEGER NOT NULL,

@@ -6,10 +6,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 from switchgear.patterns import forks
 from switchgear.steps.errors import LeaseLost
@@ -19,21 +17,20 @@ from switchgear.steps.records import (
     EffectRecord,
     EffectState,
     JobRecord,
-    JobStatus,
     Lease,
     Progress,
     Row,
     StepRecord,
-    StepStatus,
 )
-from switchgear.steps.schema import SCHEMA, TABLES
+from switchgear.steps.rows import insert, select, update_job, wake, wake_if_answered
+from switchgear.steps.schema import SCHEMA
 
 BUSY_SECONDS = 30.0
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _CLAIMABLE = """(status IN ('pending', 'paused')
-    OR (status = 'running' AND (heartbeat IS NULL OR abs(:now - heartbeat) >= :stuck)))"""
-
-R = TypeVar("R", JobRecord, StepRecord, EffectRecord, ApprovalRecord)
+    OR (status = 'running' AND (heartbeat IS NULL OR :now - heartbeat >= :stuck)))"""
+_NOT_UNDONE = """(status = 'failed' AND (NOT is_compensating OR (:is_undoing AND EXISTS (
+    SELECT 1 FROM steps WHERE job_id = jobs.id AND steps.status = 'compensation_failed'))))"""
 
 
 class SQLiteStore:
@@ -65,22 +62,23 @@ class SQLiteStore:
 
     def add(self, job: JobRecord) -> bool:
         with self._transaction() as connection:
-            return _insert(connection, job, "DO NOTHING") == 1
+            return insert(connection, job, "DO NOTHING") == 1
 
     def look(self, job_id: str) -> Progress | None:
         with self._transaction("BEGIN") as connection:
-            jobs = _select(connection, JobRecord, "id = :id", {"id": job_id})
+            jobs = select(connection, JobRecord, "id = :id", {"id": job_id})
             if not jobs:
                 return None
             of_job, given = "job_id = :id ORDER BY rowid", {"id": job_id}
             return Progress(
                 job=jobs[0],
-                steps=tuple(_select(connection, StepRecord, of_job, given)),
-                effects=tuple(_select(connection, EffectRecord, of_job, given)),
-                approvals=tuple(_select(connection, ApprovalRecord, of_job, given)),
+                steps=tuple(select(connection, StepRecord, of_job, given)),
+                effects=tuple(select(connection, EffectRecord, of_job, given)),
+                approvals=tuple(select(connection, ApprovalRecord, of_job, given)),
             )
 
     def due(self, names: tuple[str, ...], now: float, stuck_seconds: float, most: int) -> list[str]:
+        self._bring_back(now)
         with self._transaction("BEGIN") as connection:
             rows = connection.execute(
                 f"""SELECT id FROM jobs WHERE {_CLAIMABLE}
@@ -92,16 +90,25 @@ class SQLiteStore:
             return [row[0] for row in rows]
 
     def claim(
-        self, job_id: str, worker: str, now: float, stuck_seconds: float, *, also_failed: bool
+        self,
+        job_id: str,
+        worker: str,
+        now: float,
+        stuck_seconds: float,
+        *,
+        also_failed: bool = False,
+        is_undoing: bool = False,
     ) -> Lease | None:
-        failed = "OR (status = 'failed' AND NOT is_compensating)" if also_failed else ""
+        self._bring_back(now)
+        failed = f"OR {_NOT_UNDONE}" if also_failed else ""
+        given = {"id": job_id, "worker": worker, "now": now, "stuck": stuck_seconds}
         with self._transaction() as connection:
             row = connection.execute(
                 f"""UPDATE jobs SET status = 'running', epoch = epoch + 1, worker = :worker,
                         heartbeat = :now, started_at = coalesce(started_at, :now),
                         reason = NULL, resume_at = NULL, completed_at = NULL
                     WHERE id = :id AND ({_CLAIMABLE} {failed}) RETURNING epoch""",  # noqa: S608
-                {"id": job_id, "worker": worker, "now": now, "stuck": stuck_seconds},
+                {**given, "is_undoing": is_undoing},
             ).fetchone()
         return None if row is None else Lease(job_id, row[0])
 
@@ -115,31 +122,50 @@ class SQLiteStore:
             self._hold(connection, lease)
             for row in rows:
                 if isinstance(row, JobRecord):
-                    _update_job(connection, row)
-                elif isinstance(row, ApprovalRecord) and row.state is ApprovalState.OPEN:
-                    _insert(connection, row, "DO NOTHING")  # It may be answered by now.
+                    update_job(connection, row)
                 else:
-                    _insert(connection, row, "DO UPDATE")
+                    insert(connection, row, "DO UPDATE")
             for row in rows:
                 if isinstance(row, ApprovalRecord):
-                    _wake_if_answered(connection, row)
+                    wake_if_answered(connection, row)
 
-    def succeeded(self, job_name: str, key: str) -> StepRecord | None:
-        condition = """key = :key AND status = :status AND NOT is_reused
-            AND job_id IN (SELECT id FROM jobs WHERE name = :name) LIMIT 1"""
-        given = {"key": key, "status": StepStatus.SUCCEEDED, "name": job_name}
+    def succeeded(self, job_name: str, step: str, key: str) -> StepRecord | None:
+        condition = """key = :key AND name = :step AND status = 'succeeded' AND NOT is_reused
+            AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = steps.job_id AND jobs.name = :name
+                AND jobs.status IN ('completed', 'failed')) LIMIT 1"""
+        given = {"key": key, "step": step, "name": job_name}
         with self._transaction("BEGIN") as connection:
-            found = _select(connection, StepRecord, condition, given)
+            found = select(connection, StepRecord, condition, given)
         return found[0] if found else None
 
-    def effect(self, job_id: str, job_name: str, key: str) -> EffectRecord | None:
-        condition = """key = :key AND (job_id = :job_id OR (state = 'done'
-                AND job_id IN (SELECT id FROM jobs WHERE name = :name)))
-            ORDER BY state = 'done' DESC, job_id = :job_id DESC LIMIT 1"""
-        given = {"key": key, "job_id": job_id, "name": job_name}
-        with self._transaction("BEGIN") as connection:
-            found = _select(connection, EffectRecord, condition, given)
+    def begin(self, lease: Lease, job_name: str, step: StepRecord) -> StepRecord | None:
+        condition = """key = :key AND name = :step AND job_id != :job_id AND NOT is_reused
+            AND status != 'compensated'
+            AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = steps.job_id AND jobs.name = :name
+                AND (steps.status = 'succeeded' OR jobs.status NOT IN ('completed', 'failed')))
+            LIMIT 1"""
+        given = {"key": step.key, "step": step.name, "job_id": step.job_id, "name": job_name}
+        with self._transaction() as connection:
+            self._hold(connection, lease)
+            found = select(connection, StepRecord, condition, given)
+            if not found:
+                insert(connection, step, "DO UPDATE")
         return found[0] if found else None
+
+    def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
+        with self._transaction("BEGIN") as connection:
+            return _known(connection, job_name, wanted)
+
+    def intend(
+        self, lease: Lease, job_name: str, wanted: EffectRecord, is_keyed: bool
+    ) -> EffectRecord | None:
+        with self._transaction() as connection:
+            self._hold(connection, lease)
+            found = _known(connection, job_name, wanted)
+            state = None if found is None else found.state
+            if state is not EffectState.DONE and (is_keyed or state is not EffectState.UNKNOWN):
+                insert(connection, wanted, "DO UPDATE")
+        return found
 
     def decide(self, job_id: str, position: int, state: ApprovalState, by: str, now: float) -> int:
         with self._transaction() as connection:
@@ -149,18 +175,19 @@ class SQLiteStore:
                 (state, by, now, job_id, position, now),
             ).rowcount
             if answered:
-                _wake(connection, job_id)
+                wake(connection, job_id)
             return answered
 
-    def settle(self, job_id: str, key: str, state: EffectState) -> bool:
+    def settle(self, effect: EffectRecord, state: EffectState) -> bool:
         with self._transaction() as connection:
             settled = connection.execute(
-                """UPDATE effects SET state = ? WHERE job_id = ? AND key = ?
-                   AND state = 'unknown'""",
-                (state, job_id, key),
-            ).rowcount
+                """UPDATE effects SET state = ? WHERE job_id = ? AND kind = ? AND target = ?
+                   AND key = ? AND is_compensation = ? AND state = 'unknown'""",
+                (state, effect.job_id, effect.kind, effect.target, effect.key,
+                 effect.is_compensation),
+            ).rowcount  # fmt: skip
             if settled:
-                _wake(connection, job_id)
+                wake(connection, effect.job_id)
             return settled == 1
 
     def forget(self, before: float) -> int:
@@ -171,6 +198,16 @@ class SQLiteStore:
                 "DELETE FROM jobs WHERE status IN ('completed', 'failed') AND completed_at < ?",
                 (before,),
             ).rowcount
+
+    def _bring_back(self, now: float) -> None:
+        """Signs of life from the future are of a clock that was set back: they count from now."""
+        future = "status = 'running' AND heartbeat > ?"
+        with self._transaction("BEGIN") as connection:
+            found = connection.execute(f"SELECT 1 FROM jobs WHERE {future} LIMIT 1", (now,))  # noqa: S608
+            if found.fetchone() is None:
+                return
+        with self._transaction() as connection:
+            connection.execute(f"UPDATE jobs SET heartbeat = ? WHERE {future}", (now, now))  # noqa: S608
 
     def _hold(self, connection: sqlite3.Connection, lease: Lease) -> None:
         row = connection.execute(
@@ -231,61 +268,16 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def _insert(connection: sqlite3.Connection, row: Row, conflict: str) -> int:
-    table = TABLES[type(row)]
-    values = {each.name: getattr(row, each.name) for each in fields(row)}
-    for name in table.json:
-        values[name] = json.dumps(values[name])
-    if conflict == "DO UPDATE":
-        conflict += " SET " + ", ".join(f"{name} = excluded.{name}" for name in values)
-    return connection.execute(
-        f"""INSERT INTO {table.name} ({", ".join(values)})
-            VALUES ({", ".join(f":{name}" for name in values)})
-            ON CONFLICT ({", ".join(table.key)}) {conflict}""",  # noqa: S608 - names of fields.
-        values,
-    ).rowcount
-
-
-def _select(
-    connection: sqlite3.Connection, kind: type[R], condition: str, given: Mapping[str, object]
-) -> list[R]:
-    table = TABLES[kind]
-    names = [each.name for each in fields(kind)]
-    found = connection.execute(
-        f"SELECT {', '.join(names)} FROM {table.name} WHERE {condition}",  # noqa: S608
-        given,
-    )
-    as_is: Callable[[Any], Any] = lambda value: value  # noqa: E731
-    reads = [table.read.get(name, as_is) for name in names]
-    return [
-        kind(**{name: read(value) for name, read, value in zip(names, reads, row, strict=True)})
-        for row in found
-    ]
-
-
-def _update_job(connection: sqlite3.Connection, job: JobRecord) -> None:
-    """What its worker knows of it; signs of life and epochs are not among that."""
-    names = ("status", "is_compensating", "current", "reason", "resume_at", "completed_at")
-    changes = ", ".join(f"{name} = :{name}" for name in names)
-    connection.execute(
-        f"UPDATE jobs SET {changes} WHERE id = :id",  # noqa: S608 - names of fields.
-        {name: getattr(job, name) for name in (*names, "id")},
-    )
-
-
-def _wake_if_answered(connection: sqlite3.Connection, asked: ApprovalRecord) -> None:
-    """An answer may come between the question and the pause."""
-    row = connection.execute(
-        """SELECT 1 FROM approvals WHERE job_id = ? AND position = ? AND description = ?
-           AND state != 'open'""",
-        (asked.job_id, asked.position, asked.description),
-    ).fetchone()
-    if row is not None:
-        _wake(connection, asked.job_id)
-
-
-def _wake(connection: sqlite3.Connection, job_id: str) -> None:
-    connection.execute(
-        "UPDATE jobs SET status = ?, resume_at = NULL WHERE id = ? AND status = ?",
-        (JobStatus.PENDING, job_id, JobStatus.PAUSED),
-    )
+def _known(
+    connection: sqlite3.Connection, job_name: str, wanted: EffectRecord
+) -> EffectRecord | None:
+    condition = """kind = :kind AND target = :target AND key = :key
+        AND is_compensation = :is_compensation AND (job_id = :job_id
+            OR (state IN ('done', 'unknown') AND NOT is_compensation AND EXISTS (
+                SELECT 1 FROM jobs WHERE jobs.id = effects.job_id AND jobs.name = :name)))
+        ORDER BY CASE state WHEN 'done' THEN 0 WHEN 'unknown' THEN 1 ELSE 2 END,
+            job_id = :job_id DESC LIMIT 1"""
+    names = ("kind", "target", "key", "is_compensation", "job_id")
+    given = {name: getattr(wanted, name) for name in names}
+    found = select(connection, EffectRecord, condition, {**given, "name": job_name})
+    return found[0] if found else None

@@ -32,10 +32,18 @@ class Store(Protocol):
         ...
 
     def claim(
-        self, job_id: str, worker: str, now: float, stuck_seconds: float, *, also_failed: bool
+        self,
+        job_id: str,
+        worker: str,
+        now: float,
+        stuck_seconds: float,
+        *,
+        also_failed: bool = False,
+        is_undoing: bool = False,
     ) -> Lease | None:
         """Make it running, under the next epoch. None if it is over, or another is at it; one that
-        failed without being compensated only if `also_failed`."""
+        failed only if `also_failed` and it was not compensated, or a compensation of it failed and
+        `is_undoing`. A sign of life from the future (a clock was set back) counts from now on."""
         ...
 
     def beat(self, lease: Lease, now: float) -> None:
@@ -47,12 +55,28 @@ class Store(Protocol):
         the job its status, progress and reason; a status other than running ends the lease."""
         ...
 
-    def succeeded(self, job_name: str, key: str) -> StepRecord | None:
-        """A step that succeeded under this key in any job of this name, and was not undone."""
+    def succeeded(self, job_name: str, step: str, key: str) -> StepRecord | None:
+        """A step of this name that succeeded under this key in any job of this name that is over,
+        and was not undone."""
         ...
 
-    def effect(self, job_id: str, job_name: str, key: str) -> EffectRecord | None:
-        """The effect of this key: one that is done, of any job of this name, else this job's."""
+    def begin(self, lease: Lease, job_name: str, step: StepRecord) -> StepRecord | None:
+        """Write `step`, unless another job of this name has its key at its step of the same name,
+        and is not over or succeeded with it: then give that one, and write nothing. Raises
+        :class:`LeaseLost`."""
+        ...
+
+    def effect(self, job_name: str, wanted: EffectRecord) -> EffectRecord | None:
+        """What is known of the effect of this kind, target and key, as a compensation or not: one
+        that is done, else one that is unknown, else any; the job's own before those of others of
+        this name. A compensation is its own job's alone."""
+        ...
+
+    def intend(
+        self, lease: Lease, job_name: str, wanted: EffectRecord, is_keyed: bool
+    ) -> EffectRecord | None:
+        """Write the intent `wanted`, and give what :meth:`effect` knew before; written is nothing
+        if that is done, or unknown while the target knows no keys. Raises :class:`LeaseLost`."""
         ...
 
     def decide(self, job_id: str, position: int, state: ApprovalState, by: str, now: float) -> int:
@@ -60,7 +84,7 @@ class Store(Protocol):
         how many questions that were."""
         ...
 
-    def settle(self, job_id: str, key: str, state: EffectState) -> bool:
+    def settle(self, effect: EffectRecord, state: EffectState) -> bool:
         """Say of an unknown effect what became of it, and make its paused job pending; False if
-        there is none."""
+        it is not unknown any more."""
         ...

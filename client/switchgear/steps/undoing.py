@@ -8,24 +8,33 @@ from switchgear.refusals import Refused
 from switchgear.steps.calling import Course
 from switchgear.steps.context import Context
 from switchgear.steps.page import Page
+from switchgear.steps.plain import copied
 from switchgear.steps.records import EffectRecord, EffectState, StepRecord, StepStatus
 from switchgear.steps.running import Running, around
 
 _MAY_HAVE_HAPPENED = (EffectState.DONE, EffectState.UNKNOWN)
+_HAPPENED = (StepStatus.SUCCEEDED, StepStatus.COMPENSATION_FAILED)
 
 
-def backward(running: Running, failed: int) -> Course[None]:
-    """Compensate the steps that succeeded, and the one at `failed` if it may have done something.
+def backward(
+    running: Running, failed: int, reason: str | None, *, is_again: bool = False
+) -> Course[None]:
+    """Compensate the steps that succeeded, and the one at `failed` if it may have done something;
+    `is_again` those too whose compensation failed. `reason` says why, and is kept.
 
     A compensation that fails is for people; the others go on. One that was refused ends the run:
     the job is to be paused, and goes on with it later.
     """
-    record = replace(running.record, is_compensating=True, current=failed)
+    record = replace(running.record, is_compensating=True, current=failed, failure=reason)
     yield running.ask(running.keep, record)
     running.record = record
     for position in range(min(failed, len(running.job.steps) - 1), -1, -1):
         row = running.rows.get(position)
         if row is not None and not row.is_reused:
+            if is_again and row.status is StepStatus.COMPENSATION_FAILED:
+                row = replace(row, compensations=0)
+            elif row.status is StepStatus.COMPENSATION_FAILED:
+                continue
             yield from _undo(running, row)
 
 
@@ -33,10 +42,8 @@ def _undo(running: Running, row: StepRecord) -> Course[None]:
     step, page = running.job.steps[row.position], running.page(row)
     found = yield running.ask(page.look)
     effects = _to_undo(found.effects_of(row.position))
-    is_meant = row.status is StepStatus.SUCCEEDED or (
-        row.status in (StepStatus.FAILED, StepStatus.RUNNING) and bool(effects)
-    )
-    if not is_meant:
+    has_happened = row.has_returned or bool(effects)
+    if row.status is StepStatus.COMPENSATED or not (row.status in _HAPPENED or has_happened):
         return
     if step.compensate is None:
         if effects:
@@ -44,11 +51,17 @@ def _undo(running: Running, row: StepRecord) -> Course[None]:
         return
 
     def begin() -> Context:
-        return running.context(row.position, page, output=row.output, is_compensating=True)
+        if page.row.compensations >= step.most_attempts:
+            raise RuntimeError(f"{step.name} was compensated {page.row.compensations} times")
+        page.write(compensations=page.row.compensations + 1)
+        output = copied(row.output)
+        return running.context(row.position, page, output=output, is_compensating=True)
 
     try:
         yield running.ask(around(step.compensate, begin, step.retry))
     except Refused:
+        if page.row.compensations > row.compensations:  # That one was none.
+            yield running.ask(lambda: page.write(compensations=page.row.compensations - 1))
         raise
     except Exception as error:
         changes: dict[str, Any] = {

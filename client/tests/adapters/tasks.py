@@ -59,11 +59,25 @@ def told(key: str) -> int:
     return n
 
 
+@app.task
+def total(numbers: list[int]) -> int:
+    return sum(numbers)
+
+
+@app.task(base=PolicyTask, policy=mail, bind=True, max_retries=1)
+def asking(self: PolicyTask, key: str) -> None:
+    """Fails twice, and then asks to be tried again for ever."""
+    if keep(key) <= 2:
+        raise ConnectionError("away")
+    raise self.retry(countdown=0.02)
+
+
 @app.task(base=PolicyTask, policy=mail, refused_seconds=0.05)
 def refused(key: str, times: int) -> int:
     n = keep(key)
     if n <= times:
-        raise BulkheadFull("mail", "queue is full")
+        refusal = BulkheadFull("mail", "queue is full")
+        raise refusal if n % 2 else OSError("no answer") from refusal
     if n == times + 1:
         raise ConnectionError("away")
     return n

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import celery
 import pytest
 import redis
+from celery.exceptions import MaxRetriesExceededError
 
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.parameters import RetryParameters
@@ -89,6 +91,22 @@ def test_retry_after_is_waited_for_by_the_message(tasks: ModuleType, key: str) -
 def test_refusals_come_back_and_count_as_no_attempts(tasks: ModuleType, key: str) -> None:
     assert tasks.refused.delay(key, 5).get(timeout=PATIENCE) == 7
     assert [each["attempt"] for each in attempts_of(key)] == [*["0"] * 6, "1"]
+
+
+def test_chord_waits_for_what_comes_again(tasks: ModuleType, key: str) -> None:
+    parts = [tasks.flaky.s(f"{key}-{times}", times) for times in (0, 1, 2)]
+    made = celery.chord([*parts, tasks.refused.s(key, 2)])(tasks.total.s())
+
+    assert made.get(timeout=PATIENCE) == 1 + 2 + 3 + 4
+    with redis.Redis.from_url(URL) as client:
+        client.delete(*(f"{key}-{times}" for times in (0, 1, 2)))
+
+
+def test_what_a_task_asks_for_ends_at_max_retries(tasks: ModuleType, key: str) -> None:
+    """Two of its retries are the policy's, one is its own."""
+    with pytest.raises(MaxRetriesExceededError):
+        tasks.asking.delay(key).get(timeout=PATIENCE)
+    assert len(attempts_of(key)) == 4
 
 
 def test_retry_that_a_task_asks_for_is_no_failure(tasks: ModuleType, key: str) -> None:

@@ -236,6 +236,25 @@ def test_retry_after_is_found_wherever_it_is():
     assert header_of(httpx_status(429, {"Date": "now"}), "date") == "now"
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (5.0, "5"),
+        (0.25, "0.250"),
+        (1e-7, "0"),
+        (1e16, "999999999"),
+        (10**400, "999999999"),
+        (float("inf"), "999999999"),
+        (float("nan"), None),
+        (-5, None),
+    ],
+)
+def test_a_number_is_said_as_a_header_says_it(given, said):
+    error = Exception()
+    error.retry_after = given
+    assert retry_after_of(error) == said
+
+
 def test_what_is_kept_of_an_error_is_short():
     assert said_by(ValueError("no")) == "ValueError: no"
     assert said_by(KeyError()) == "KeyError"

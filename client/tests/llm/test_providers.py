@@ -242,3 +242,23 @@ def test_same_call_is_not_made_again_under_the_name_of_another_model(document, c
 
     assert asked == ["why"]
     assert "takes no model" in caplog.text
+
+
+@pytest.mark.parametrize("status", [True, False, 0, 200, 302, 399, 600, 10**9, "503", None, 503.0])
+def test_status_that_says_no_error_is_a_bad_gateway(status):
+    document = [{"provider": "openai"}, {"error": "LLM_DOWN", "status": status}]
+
+    with pytest.raises(ProviderUnavailable) as raised:
+        chain(document, {}).run(Provider(gpt_4o=TimeoutError()), "why")
+
+    assert (raised.value.status, type(raised.value.status)) == (502, int)
+
+
+@pytest.mark.parametrize("status", [400, 429, 503, 599])
+def test_status_that_says_an_error_is_told(status):
+    document = [{"provider": "openai"}, {"error": "LLM_DOWN", "status": status}]
+
+    with pytest.raises(ProviderUnavailable) as raised:
+        chain(document, {}).run(Provider(gpt_4o=TimeoutError()), "why")
+
+    assert raised.value.status == status

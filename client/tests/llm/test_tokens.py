@@ -214,3 +214,37 @@ def test_splitting_loses_nothing(parts, limit):
 
     sent = "".join(part.text for request in requests for part in request)
     assert sent == "".join(part.text for part in parts)
+
+
+def test_what_a_part_has_beside_is_not_taken_for_text_to_summarise():
+    asked = []
+
+    def summarise(text, tokens):
+        asked.append(tokens)
+        return "a b c"
+
+    budget = TokenBudget(12, overhead=2, count=words, strategies=(Summarise(summarise),))
+
+    ((first, _),) = budget.fit([Part("w " * 12, is_earlier=True), Part("the question")])
+
+    assert (asked, first.text) == ([3], "a b c")
+
+
+def test_summary_of_which_nothing_fits_is_left_to_the_next_strategy():
+    """A character of its has more than a quarter of what there was."""
+    budget = TokenBudget(
+        3,
+        count=lambda text: sum(9 if letter == "#" else 1 for letter in text),
+        strategies=(Summarise(lambda text, tokens: "##"), DropOptional()),
+    )
+    parts = [Part("abcdefgh", is_earlier=True, is_optional=True), Part("why")]
+
+    assert texts(budget.fit(parts)) == [["why"]]
+
+
+def test_leaving_everything_out_is_no_way_to_fit():
+    budget = TokenBudget(3, count=words)
+
+    with pytest.raises(ContentTooLarge, match="7 tokens, and 3 are allowed"):
+        budget.fit([Part("a b c d e f g", is_optional=True)])
+    assert budget.fit([Part("", is_optional=True)]) == ((Part("", is_optional=True),),)

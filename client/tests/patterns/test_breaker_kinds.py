@@ -172,12 +172,16 @@ def test_two_breakers_left_in_the_wrong_order_keep_their_own() -> None:
     assert other.state == "closed"
 
 
-def test_a_block_left_in_another_context_gives_its_probe_back_too() -> None:
+def test_a_block_left_in_another_context_settles_nobody_elses_probe() -> None:
     """As a generator does that is stepped by a thread pool, each step in a copy of the context."""
     breaker = half_open_soon(calls=1)
-    contextvars.copy_context().run(breaker.__enter__)
+    probe = breaker.admit()
     contextvars.copy_context().run(breaker.__exit__, None, None, None)
+    assert breaker.state == "half_open"
+    with pytest.raises(CircuitOpen):
+        breaker.admit()
 
+    breaker.succeed(probe)
     assert breaker.state == "closed"
 
 

@@ -244,15 +244,6 @@ def test_what_can_be_no_time_is_refused(seconds):
             kind(seconds)
 
 
-@pytest.mark.parametrize("kind", [Timeout, Deadline])
-def test_a_generator_can_not_be_limited(kind):
-    def numbers():
-        yield 1
-
-    with pytest.raises(TypeError, match="generator"):
-        kind(1)(numbers)
-
-
 @pytest.mark.parametrize(
     "error", [CallTimeout(1.5), DeadlineExceeded(2.0, 3, True), NoTimeLeft(2.0)]
 )

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from switchgear import CircuitOpen
+from switchgear import CircuitOpen, Fallback, Policy
+from switchgear.patterns.caches import MemoryCache
 from switchgear.testing import Console
 
 NAME = "oracle->openai"
@@ -101,3 +102,98 @@ def test_whatever_a_chain_says_a_call_that_succeeds_is_answered(chain):
     console.configure(NAME, {"fallback": {"chain": chain}})
 
     assert ask("hello") == "hello"
+
+
+def failing(prompt):
+    raise ConnectionError(prompt)
+
+
+@pytest.mark.parametrize("chain", [[{"provider": "openai"}], ["a text for people"], [{"x": 1}]])
+def test_chain_that_has_nothing_to_ask_leaves_the_fallback_of_the_code(console, chain):
+    policy = console.client().policy(NAME, providers=PROVIDERS, fallback=lambda prompt: "instead")
+    console.configure(NAME, {"fallback": {"mode": "cache", "chain": chain}})
+
+    assert policy(primary)("hello") == "instead"
+    assert policy.run(failing, "hello").source == "<lambda>"
+
+
+def test_chain_ends_in_the_fallback_of_the_code(console):
+    of_code = Fallback("mine", default="default", on=TimeoutError)
+    policy = console.client().policy(NAME, providers={"openai": openai}, fallback=of_code)
+    console.configure(NAME, {"fallback": {"chain": [CHAIN[0], CHAIN[1], CHAIN[3]]}})
+
+    answer = policy.run(primary, "hello")
+
+    assert (answer.value, answer.source, answer.is_partial) == ("default", "default", True)
+    assert answer.causes == ("TimeoutError: hello",) * 2
+
+
+def test_what_no_provider_is_worth_asking_for_is_for_the_fallback_of_the_code(console):
+    class BadRequest(Exception):
+        status_code = 400
+
+    asked = []
+
+    def refused(prompt):
+        raise BadRequest(prompt)
+
+    policy = console.client().policy(
+        NAME, providers={"openai": primary, "anthropic": asked.append}, fallback=lambda: "instead"
+    )
+    console.configure(NAME, {"fallback": {"chain": [CHAIN[0], CHAIN[2]]}})
+
+    assert policy.run(refused, "hello").value == "instead"
+    assert asked == []
+
+
+def test_switch_is_answered_only_by_what_says_so(console):
+    gear, asked = console.client(), []
+    policy = gear.policy(
+        NAME,
+        feature="chat",
+        providers={"openai": primary, "anthropic": asked.append},
+        fallback=Fallback("mine", lambda: "closed for today", on_switch=True),
+    )
+    console.configure(NAME, {"fallback": {"chain": [CHAIN[0], CHAIN[2]]}})
+    console.engage("feature:chat")
+
+    assert policy(lambda prompt: prompt)("hello") == "closed for today"
+    assert asked == []
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_cache_of_a_chain_is_that_of_the_policy(console, is_given, caplog):
+    cache, providers = MemoryCache(60), {"openai": primary}
+    policy = (
+        console.client().policy(NAME, providers=providers, cache=cache)
+        if is_given
+        else console.client().policy(NAME, providers=providers, fallback=Fallback(cache=cache))
+    )
+    console.configure(NAME, {"fallback": {"chain": [CHAIN[0], {"cache": "redis"}]}})
+    answers = ["good"]
+
+    @policy
+    def ask(prompt):
+        return answers.pop() if answers else primary(prompt)
+
+    assert [ask("hello"), ask("hello")] == ["good", "good"]
+    assert policy.fallback.hops() == {"cache": 1}
+    assert "cache is not known" not in caplog.text
+    with pytest.raises(TimeoutError):
+        ask("something else")
+
+
+def test_cache_alone_is_a_fallback():
+    policy = Policy("a", cache=MemoryCache(60), fallback=None)
+    answers = ["good"]
+
+    def ask():
+        return answers.pop() if answers else primary("")
+
+    assert policy.run(ask).source == "call"
+    assert policy.run(ask).source == "cache"
+
+
+def test_cache_beside_a_whole_fallback_is_refused():
+    with pytest.raises(ValueError, match="its cache"):
+        Policy("a", cache=MemoryCache(60), fallback=Fallback("b", default=1))

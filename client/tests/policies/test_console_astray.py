@@ -210,3 +210,25 @@ def test_policy_without_a_client_follows_nobody():
 
     assert Policy(NAME)(lambda: 1)() == 1
     assert our_threads() == before
+
+
+def test_status_says_that_policies_cannot_be_fetched(there):
+    there.config_lie = errors
+    with following(there) as gear:
+        gear.policy(NAME)
+        assert gear.wait_ready(30)
+        assert "500" in until(lambda: gear.status().config_error)
+        assert gear.status().error is None
+
+        there.config_lie = None
+        heard(gear, 1)
+        until(lambda: gear.status().config_error is None)
+
+
+def test_client_gives_the_dependencies_that_a_console_can_have():
+    with Switchgear(None, service="core") as gear:
+        gear.policy("neo4j")
+        policy = gear.policy(NAME)
+
+        [found] = gear.dependencies()
+        assert (found.name, found.breaker) == (NAME, policy.breaker)

@@ -1,6 +1,8 @@
 """What the console says of dependencies is read for what can be understood of it."""
 
 import json
+import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from breakers.policies.policy import checked
 from switchgear.patterns.parameters import TIERS, BreakerParameters, RetryParameters
-from switchgear.policies.documents import NOTHING, Override, Said, Unreadable, read
+from switchgear.policies.documents import NOTHING, Override, Said, Unreadable, matcher, read
 
 NAME = "core->oracle"
 ANYTHING = st.recursive(
@@ -168,6 +170,10 @@ def test_whatever_a_policy_says_it_can_be_read(fields):
         ("/a/**/c", ["/a/b/c", "/a/b/d/c"], ["/a/b"]),
         ("/a/*/**", ["/a/b", "/a/b/c"], ["/a", "/b/a"]),
         ("/a.b/*", ["/a.b/c"], ["/axb/c"]),
+        ("/x/**/y/*/z", ["/x/1/y/2/z", "/x/1/y/2/3/y/4/z"], ["/x/1/y/2/3/z"]),
+        ("/**/users/*", ["/v1/users/b", "/v1/users/a/users/b"], ["/v1/users/a/b", "/users/a"]),
+        ("/**/a/*/b/**/c/*", ["/a/x/a/y/b/c/x/c/z"], ["/a/x/y/b/c/z", "/x/a/y/b/c"]),
+        ("/**/a/*/**", ["/x/a/y", "/x/a/y/z/b"], ["/x/a", "/a/y"]),
     ],
 )
 def test_route_is_found_by_its_pattern(pattern, fits, does_not):
@@ -182,3 +188,50 @@ def test_pattern_of_many_asterisks_takes_no_time():
     found, _ = said(routes=[{"pattern": pattern, "timeout_ms": 1000}])
 
     assert found.route_timeout("/" + "a" * 20_000 + "b") is None
+
+
+def fits(pattern, path):
+    """What a pattern means, by all ways in which it may be."""
+    if pattern == "/**" and path == "":
+        return True
+    if pattern.startswith("**"):
+        return fits(pattern[2:], path) or (bool(path) and fits(pattern, path[1:]))
+    if pattern.startswith("*"):
+        return fits(pattern[1:], path) or (path[:1] not in ("", "/") and fits(pattern, path[1:]))
+    if not pattern or not path:
+        return pattern == path
+    return pattern[0] == path[0] and fits(pattern[1:], path[1:])
+
+
+PARTS = {
+    "/": st.just("/"),
+    "a": st.just("a"),
+    "b": st.just("b"),
+    "*": st.text("ab", max_size=3),
+    "**": st.text("/ab", max_size=6),
+}
+
+
+@st.composite
+def pattern_and_path(draw):
+    """The path is one that fits, perhaps but for what comes after it."""
+    parts = draw(st.lists(st.sampled_from(list(PARTS)), max_size=10))
+    pattern = re.sub(r"\*\*+", "**", "".join(parts))
+    return pattern, "".join(draw(PARTS[part]) for part in parts) + draw(st.text("/ab", max_size=2))
+
+
+@settings(deadline=None, max_examples=500)
+@given(pattern_and_path())
+def test_any_pattern_fits_what_it_means(given):
+    pattern, path = given
+
+    assert bool(matcher(pattern).fullmatch(path)) == fits(pattern, path)
+
+
+def test_asterisks_after_any_rest_take_no_time():
+    found, _ = said(routes=[{"pattern": "/**/a/*/b" * 10 + "/*c", "timeout_ms": 1000}])
+    began = time.monotonic()
+
+    assert found.route_timeout("/a/x" * 2_000) is None
+    assert found.route_timeout("/a/x/b" * 2_000) is None
+    assert time.monotonic() - began < 2

@@ -191,14 +191,6 @@ def test_method_and_class_method_are_called_as_such():
     assert Service.made(number=2) == (Service, 2)
 
 
-def test_generator_is_refused_with_a_hint():
-    def letters():
-        yield "a"
-
-    with pytest.raises(TypeError, match="generator"):
-        Policy("a")(letters)
-
-
 def test_unknown_argument_is_named():
     with pytest.raises(TypeError, match="retries"):
         Policy("a", retries=3)
@@ -250,3 +242,25 @@ def test_policy_is_used_by_many_threads_at_once():
     assert results == [199 * 100] * 20
     assert policy.counters.counted()["success"] == 4000
     assert policy.bulkhead.look().in_flight == 0
+
+
+def test_coroutine_function_is_for_arun_and_counts_for_nothing():
+    policy = Policy("a", fallback=lambda: "instead", retry=RetryParameters(base_seconds=0))
+    begun = []
+
+    async def ask():
+        begun.append(1)
+
+    for each in (policy, Policy("b")):
+        with pytest.raises(TypeError, match="arun"):
+            each.run(ask)
+        counted = each.counters.counted()
+        assert (counted["success"], counted["failure"], counted["retry"]) == (0, 0, 0)
+    assert not begun
+
+
+def test_what_stands_in_now_is_told():
+    fallback = Policy("a", fallback=lambda: 1).fallback
+
+    assert fallback.name == "a"
+    assert Policy("a").fallback is None

@@ -77,7 +77,7 @@ def test_thread_that_ends_an_override_ends_with_its_client():
 
 def test_override_ends_by_the_clock_of_the_machine_as_well():
     console = Console()
-    client = console.client()
+    client = console.client(service="core")
     breaker = client.breaker(NAME)
     console.force(NAME, "forced_open", expires_in=0.3)
     until(lambda: breaker.mode == "normal")

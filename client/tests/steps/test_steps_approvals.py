@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from switchgear.refusals import CircuitOpen
 from switchgear.steps import (
     ApprovalState,
     Estimate,
@@ -154,3 +155,90 @@ def test_step_asks_within_and_begins_again_with_the_answer(bench):
     (job,) = runner.run_due()
     assert runner.look(job.id).steps[0].output == "not sent"
     assert begun == [1, 1]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_hook_that_fails_has_said_nothing_and_is_asked_again(bench, is_async):
+    step, done = danger()
+    undone, answers = [], [ConnectionError("the chat is down"), CircuitOpen("core->chat"), True]
+
+    def hook(question):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def hook_async(question):
+        return hook(question)
+
+    first = Step(name="first", run=print, compensate=undone.append)
+    runner = bench.runner(first, step, approve=hook_async if is_async else hook)
+    paused = runner.run(runner.add("job"))
+    assert paused.status is JobStatus.PAUSED
+    assert "ConnectionError: the chat is down" in paused.reason
+    (question,) = runner.look(paused.id).approvals
+    assert question.state is ApprovalState.OPEN
+
+    assert runner.run_due() == []
+    bench.time.advance(60)
+    assert runner.run_due()[0].status is JobStatus.PAUSED
+    bench.time.advance(60)
+    (job,) = runner.run_due()
+    assert (job.status, done, undone) == (JobStatus.COMPLETED, [1], [])
+
+
+def test_person_answers_where_the_hook_fails(bench):
+    step, done = danger()
+
+    def hook(question):
+        raise ConnectionError("the chat is down")
+
+    runner = bench.runner(step, approve=hook)
+    paused = runner.run(runner.add("job"))
+    assert runner.approve(paused.id, "wipe")
+    assert runner.run_due()[0].status is JobStatus.COMPLETED
+    assert done == [1]
+
+
+@pytest.mark.parametrize("is_declined", [True, False])
+def test_resumed_job_asks_anew_what_was_not_approved(bench, is_declined):
+    step, done = danger(approval_seconds=60)
+    runner = bench.runner(step, on_failure="hold")
+    held = runner.run(runner.add("job"))
+    if is_declined:
+        runner.decline(held.id, "wipe", by="kim")
+    bench.time.advance(61)
+    assert runner.run(held.id).status is JobStatus.FAILED
+    assert not runner.approve(held.id, "wipe")
+
+    asked = runner.resume(held.id)
+    assert (asked.status, asked.resume_at) == (JobStatus.PAUSED, bench.time.wall() + 60)
+    assert runner.approve(held.id, "wipe", by="lee")
+    (job,) = runner.run_due()
+    assert (job.status, done) == (JobStatus.COMPLETED, [1])
+    (approval,) = runner.look(job.id).approvals
+    assert (approval.state, approval.by) == (ApprovalState.GIVEN, "lee")
+
+
+def test_no_is_not_asked_about_again_when_its_step_failed_otherwise(bench):
+    begun = []
+
+    def step(context):
+        begun.append(context.request_approval("send 5000 mails", 60))
+        raise ValueError("broken")
+
+    runner = bench.runner(Step(name="mail", run=step), on_failure="hold")
+    paused = runner.run(runner.add("job"))
+    runner.decline(paused.id, "mail")
+    runner.run(paused.id)
+    assert runner.resume(paused.id).status is JobStatus.FAILED
+    assert begun == [False, False]
+
+
+def test_decision_about_an_unknown_step_is_told(bench):
+    step, _ = danger()
+    runner = bench.runner(step)
+    paused = runner.run(runner.add("job"))
+    for decide in (runner.approve, runner.decline):
+        with pytest.raises(LookupError, match="has no step called wipes"):
+            decide(paused.id, "wipes")

@@ -13,7 +13,7 @@ def test_effect_is_done_once_though_its_step_is_tried_again(bench):
 
     def mail(context):
         receipt = context.once("email", "gateway", "mail-1", lambda: outside.send("mail-1"))
-        assert context.was_recorded("mail-1")
+        assert context.was_recorded("email", "gateway", "mail-1")
         if context.attempt == 1:
             raise ValueError("after the mail was sent")
         return receipt

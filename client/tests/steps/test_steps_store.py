@@ -11,9 +11,11 @@ import pytest
 from switchgear.steps import (
     EffectRepeated,
     Job,
+    JobCompleted,
     JobRecord,
     JobStatus,
     JobTaken,
+    KeyTaken,
     LeaseLost,
     NotApproved,
     NotKept,
@@ -74,7 +76,24 @@ def test_only_the_last_lease_writes(bench):
 def test_sign_of_life_from_the_future_does_not_hold_a_job_for_ever(bench):
     bench.store.add(job())
     bench.store.claim("j", "w1", 1e9, 60.0, also_failed=False)
-    assert bench.store.due(("job",), 1000.0, 60.0, 5) == ["j"]
+    assert bench.store.due(("job",), 1000.0, 60.0, 5) == []
+    assert bench.store.look("j").job.heartbeat == 1000.0
+    assert bench.store.due(("job",), 1059.0, 60.0, 5) == []
+    assert bench.store.due(("job",), 1060.0, 60.0, 5) == ["j"]
+
+
+def test_clock_that_is_set_back_takes_no_job_from_who_lives(bench):
+    taken, now = [], [1000.0]
+
+    def long(context):
+        for moment in (600.0, 899.0):
+            now[0] = moment
+            taken.append(runner.run_due())
+        return "done"
+
+    runner = bench.runner(Step(name="long", run=long), clock=lambda: now[0])
+    job = runner.run(runner.add("job"))
+    assert (job.status, taken) == (JobStatus.COMPLETED, [[], []])
 
 
 def test_many_threads_claim_and_one_has_it(bench):
@@ -177,8 +196,8 @@ def test_forgotten_are_only_those_that_are_over(bench):
 @pytest.mark.parametrize(
     "error",
     [
-        EffectRepeated("k"), JobTaken("j"), LeaseLost("j"), NotApproved("s"), NotKept("disk"),
-        Paused("why", 3.0), PlanChanged("j", "job"),
+        EffectRepeated("k"), JobCompleted("j"), JobTaken("j"), KeyTaken("s", "j"), LeaseLost("j"),
+        NotApproved("s"), NotKept("disk"), Paused("why", 3.0), PlanChanged("j", "job"),
     ],
 )  # fmt: skip
 def test_errors_come_whole_out_of_another_process(error):

@@ -12,7 +12,7 @@ from controlplane.dataplane.report_fields import read
 from switchgear import BreakerParameters, BulkheadParameters
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.policies.registry import MOST_BREAKERS, MOST_BULKHEADS, Registry
-from switchgear.policies.reporting import MOST_STEPS, Reporting
+from switchgear.policies.reporting import MOST_TOLD, Reporting
 from tests.consoles import REPORT, Exchange, console
 from tests.lies import errors
 from tests.policies.following import NAME, following, heard
@@ -196,8 +196,8 @@ def test_largest_report_is_one_that_the_console_takes(caplog):
     identity = {"service": "core", "instance": "a", "boot": "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b41"}
     report = read({**identity, "seq": 1, **fields})
     assert (len(report["breakers"]), len(report["bulkheads"])) == (MOST_BREAKERS, MOST_BULKHEADS)
-    assert seen == MOST_STEPS
-    assert len(json.dumps(fields, separators=(",", ":"))) < 280_000
+    assert seen == MOST_TOLD
+    assert len(json.dumps(fields, separators=(",", ":"))) < 400_000
     while reporting.accepted():
         seen += sum(len(one["transitions"]) for one in reporting()["breakers"])
     assert seen == MOST_BREAKERS * 8

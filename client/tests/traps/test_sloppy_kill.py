@@ -1,4 +1,5 @@
-"""A switch that was thrown in haste is forgotten, and nobody knows what it was for."""
+"""A switch that was thrown in haste is forgotten, nobody knows what it was for, and who finds it
+releases it for all at once."""
 
 from datetime import timedelta
 
@@ -8,22 +9,6 @@ from switchgear import SwitchEngaged
 from switchgear.testing import Console, FakeClock
 
 A_WEEK = timedelta(weeks=1).total_seconds()
-
-
-class Flag:
-    """As it is often written."""
-
-    is_stopped = False
-
-
-def test_a_flag_is_still_set_after_a_week_and_says_nothing() -> None:
-    clock, flag = FakeClock(), Flag()
-    flag.is_stopped = True
-
-    clock.advance(A_WEEK)
-
-    assert flag.is_stopped
-    assert not hasattr(flag, "reason")
 
 
 def test_an_engaged_switch_says_why_to_everyone_whom_it_stops() -> None:
@@ -66,3 +51,26 @@ def test_one_that_guards_a_leak_holds_however_long_nobody_looks() -> None:
     clock.advance(A_WEEK)
 
     assert not gear.allowed(segment="finance")
+
+
+def test_a_release_sends_all_back_at_once_and_a_ramp_a_few_who_stay() -> None:
+    console = Console(FakeClock())
+    gear = console.client()
+
+    def let_in() -> set[int]:
+        return {n for n in range(1000) if gear.allowed(feature="chat", targeting_key=f"user-{n}")}
+
+    console.engage("feature:chat")
+    assert let_in() == set()
+    console.release("feature:chat")
+    assert len(let_in()) == 1000
+
+    console.engage("feature:chat")
+    console.ramp("feature:chat", 5)
+    first = let_in()
+    console.ramp("feature:chat", 25)
+    second = let_in()
+
+    assert 20 <= len(first) <= 100
+    assert 180 <= len(second) <= 320
+    assert first < second

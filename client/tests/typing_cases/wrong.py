@@ -66,3 +66,19 @@ gear.policy("core->oracle", unknown="blok")  # refused
 gear.breaker("core->oracle", failure_rate=0.5)  # refused
 Policy("core->oracle", segment="finance")  # refused
 Console().force("core->oracle", "reset")  # refused
+
+
+policy = Policy("core->oracle")
+
+
+async def asked() -> None:
+    await policy.arun(answer_later)  # refused
+    await policy.arun(answer_later, 7)  # refused
+    await policy.arun(answer, "kim")  # refused
+
+
+policy.run(answer)  # refused
+policy.run(answer, 7)  # refused
+policy.run(answer, "kim", soft=True)  # refused
+policy.run(answer, user="kim", loud="yes")  # refused
+length: int = policy.run(answer, "kim").value  # refused

@@ -1,0 +1,46 @@
+"""When something is told again, after it was, or could not be."""
+
+import logging
+import random
+import time
+from dataclasses import dataclass
+
+from switchgear.following import pacing
+from switchgear.following.transport import Failed
+
+REFUSED_SECONDS = 300.0
+"""Until it is tried again what the token may not do."""
+REFUSALS = (400, 403, 404, 413, 422)
+
+log = logging.getLogger("switchgear")
+
+
+@dataclass
+class Round:
+    """What is told again and again, about every `every_seconds`: `at` is when it is due, by the
+    monotonic clock. It takes a token with this `scope`."""
+
+    name: str
+    scope: str
+    every_seconds: float
+    at: float
+    failures: int = 0
+    is_refused: bool = False
+
+    def told(self) -> None:
+        if self.is_refused:
+            log.info("switchgear: the console takes %s again", self.name)
+        self.failures, self.is_refused = 0, False
+        self.at = time.monotonic() + pacing.poll_pause(self.every_seconds, random.random)
+
+    def failed(self, failed: Failed, told_seconds: float | None) -> None:
+        """That the console is away is said by whoever follows it; that it refuses is said here."""
+        self.failures += 1
+        pause = pacing.after_failure(self.failures, random.random, failed.status, told_seconds)
+        if failed.status == 403:
+            pause = pacing.poll_pause(REFUSED_SECONDS, random.random)
+        self.at = time.monotonic() + pause
+        if failed.status in REFUSALS and not self.is_refused:
+            self.is_refused = True
+            hint = f": the token needs the scope {self.scope}" if failed.status == 403 else ""
+            log.warning("switchgear: the console refuses %s, %s%s", self.name, failed.why, hint)

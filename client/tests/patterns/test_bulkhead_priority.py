@@ -1,0 +1,89 @@
+"""What is said of how urgent a call is never fails it, full or not."""
+
+import threading
+import time
+
+import pytest
+
+from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.parameters import BulkheadParameters
+from switchgear.policies.policy import Policy
+
+ONE = BulkheadParameters(limit=1, queue=5, queue_seconds=20.0)
+
+
+def served(bulkhead, calls):
+    """The order in which these are served, which came in this one, `{name: call}`, while the only
+    place is taken."""
+    order = []
+
+    def one(name, call):
+        call(lambda: order.append(name))
+
+    places = bulkhead.take()
+    threads = []
+    for number, (name, call) in enumerate(calls.items(), 1):
+        threads.append(threading.Thread(target=one, args=(name, call), daemon=True))
+        threads[-1].start()
+        end = time.monotonic() + 20
+        while bulkhead.look().queued < number and time.monotonic() < end:
+            time.sleep(0.002)
+    places.give()
+    for thread in threads:
+        thread.join(20)
+    return order
+
+
+@pytest.mark.parametrize("wrong", [None, "high", 1.5, object()])
+def test_found_priority_that_is_no_number_is_nought(wrong, caplog):
+    bulkhead = Bulkhead("llm", ONE, priority=lambda urgent: urgent)
+
+    @bulkhead
+    def ask(do, urgent):
+        do()
+
+    calls = {
+        name: lambda do, urgent=urgent: ask(do, urgent)
+        for name, urgent in (("low", -1), ("wrong", wrong), ("nought", 0), ("high", 1))
+    }
+    assert served(bulkhead, calls) == ["high", "wrong", "nought", "low"]
+    assert served(bulkhead, {"again": calls["wrong"]}) == ["again"]
+
+    complaints = [text for text in caplog.messages if "priority" in text]
+    assert len(complaints) == (wrong is not None)
+    assert all("llm" in text and "high" not in text for text in complaints)
+
+
+def test_so_is_one_that_is_said_to_a_block():
+    bulkhead = Bulkhead("llm", ONE)
+
+    def said(priority):
+        def call(do):
+            with bulkhead.of(priority=priority):
+                do()
+
+        return call
+
+    calls = {"low": said(-1), "none": said(None), "wrong": said("high"), "yes": said(True)}
+    assert served(bulkhead, calls) == ["yes", "none", "wrong", "low"]
+
+
+def test_so_is_one_that_is_found_for_a_policy():
+    policy = Policy("a", bulkhead=ONE, key=lambda do: None, priority=lambda urgent: urgent)
+
+    @policy
+    def ask(do, urgent):
+        do()
+
+    calls = {"low": lambda do: ask(do, -1), "none": lambda do: ask(do, None)}
+    assert served(policy.bulkhead, calls) == ["none", "low"]
+
+
+def test_fixed_priority_that_is_no_number_is_refused_at_once():
+    with pytest.raises(TypeError, match="priority"):
+        Bulkhead("llm", ONE, priority="high")
+    with pytest.raises(TypeError, match="priority"):
+        Policy("a", priority=0.5)
+
+    assert Bulkhead("llm", ONE, priority=None)(lambda: 7)() == 7
+    assert Policy("a", bulkhead=ONE, priority=None)(lambda: 7)() == 7

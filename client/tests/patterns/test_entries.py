@@ -1,0 +1,62 @@
+"""What is entered and left in different contexts does no harm, and leaves nothing behind."""
+
+import contextvars
+
+import pytest
+
+from switchgear.patterns import entries
+from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
+
+
+def kept():
+    entry, count = entries._last.get(), 0
+    while entry is not None:
+        entry, count = entry.before, count + 1
+    return count
+
+
+def of_breaker():
+    return Breaker("d", BreakerParameters())
+
+
+def of_bulkhead():
+    return Bulkhead("d", BulkheadParameters(limit=5))
+
+
+@pytest.mark.parametrize("make", [of_breaker, of_bulkhead])
+def test_left_in_a_copy_of_the_context_it_is_over_here_too(make):
+    def run():
+        pattern = make()
+        for _ in range(100):
+            pattern.__enter__()
+            contextvars.copy_context().run(pattern.__exit__, None, None, None)
+        return kept()
+
+    assert contextvars.Context().run(run) <= 1
+
+
+@pytest.mark.parametrize("make", [of_breaker, of_bulkhead])
+def test_left_where_it_is_not_known_it_is_kept_within_bounds(make):
+    def run():
+        pattern = make()
+        for _ in range(3000):
+            pattern.__enter__()
+            contextvars.Context().run(pattern.__exit__, None, None, None)
+        return kept()
+
+    assert contextvars.Context().run(run) <= entries.DEEPEST
+
+
+def test_what_is_nested_is_left_from_inside_out_whatever_was_left_elsewhere():
+    one, two = object(), object()
+
+    def run():
+        entries.entered(one, 1, None)
+        entries.entered(two, 2, None)
+        entries.entered(one, 3, None)
+        contextvars.copy_context().run(entries.left, two)
+        return entries.left(one), entries.left(two), entries.left(one), entries.left(one), kept()
+
+    assert contextvars.Context().run(run) == ((3, None), None, (1, None), None, 0)

@@ -1,0 +1,24 @@
+"""A registry that is told by a test what the console says."""
+
+import json
+from typing import Any
+
+from switchgear.clock import ConsoleClock
+from switchgear.policies.registry import Registry
+from switchgear.testing import FakeClock
+
+EPOCH = "e"
+FOREVER = "2100-01-01T00:00:00Z"
+
+
+def registry() -> Registry:
+    return Registry(ConsoleClock(FakeClock()), ends_alone=False)
+
+
+def override(mode: str, version: int, ends_at: str = FOREVER) -> dict[str, Any]:
+    told = {"mode": mode, "reason": "a test", "expires_at": ends_at, "version": version}
+    return {"override": told}
+
+
+def document(version: int, dependencies: dict[str, Any], **more: Any) -> bytes:
+    return json.dumps({"version": version, "dependencies": dependencies, **more}).encode()

@@ -1,0 +1,124 @@
+"""What one policy says, and another one of the same name differs in."""
+
+import json
+import logging
+import time
+
+import pytest
+
+from switchgear import BulkheadParameters, Policy, RetryParameters, Switchgear
+from switchgear.clock import ConsoleClock, SystemTime
+from switchgear.deciding.memory import MOST_EPOCHS
+from switchgear.policies.registry import MOST_DEPENDENCIES, Registry
+from switchgear.refusals import BulkheadFull
+from tests.policies.following import NAME
+from tests.policies.registries import EPOCH, document, registry
+
+
+@pytest.fixture
+def gear():
+    with Switchgear(None) as made:
+        yield made
+
+
+def warnings(caplog):
+    return [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+
+
+def test_limit_that_is_said_later_reaches_earlier_policies(gear):
+    first = gear.policy(NAME)
+    ask = first(lambda: 1)
+    ask()
+    gear.bulkhead(NAME, BulkheadParameters(limit=1))
+
+    assert first.bulkhead is gear.bulkhead(NAME)
+    with first.bulkhead, pytest.raises(BulkheadFull):
+        ask()
+
+
+def test_verdicts_that_come_too_late_are_complained_of(gear, caplog):
+    gear.breaker(NAME)
+    gear.policy(NAME, ignore=(KeyError,), is_failed_result=bool)
+    gear.policy(NAME, ignore=(KeyError,))
+
+    assert [one.split(":")[1] for one in warnings(caplog)] == [
+        " policies of 'core->oracle' differ in ignore of its breaker",
+        " policies of 'core->oracle' differ in is_failed_result of its breaker",
+    ]
+
+
+def test_budget_for_retries_is_that_of_the_first(gear, caplog):
+    few = RetryParameters(budget_rate=0.1, budget_per_second=1)
+    first = gear.policy(NAME, retry=few)
+    gear.policy(NAME, retry=RetryParameters())
+
+    budget = first._dependency.budget
+    assert (budget.rate, budget.per_second) == (0.1, 1)
+    [warning] = warnings(caplog)
+    assert "the budget of its retries" in warning
+
+
+def test_budget_of_the_console_goes_before_and_is_taken_back():
+    made = registry()
+    dependency = made.dependency(NAME)
+    Policy(NAME, dependency=dependency, retry=RetryParameters(budget_rate=0.1))
+    made.accept("core", EPOCH, document(1, {NAME: {"retry": {"budget_rate": 0.5}}}))
+    assert dependency.budget.rate == 0.5
+
+    made.accept("core", EPOCH, document(2, {NAME: {}}))
+    assert dependency.budget.rate == 0.1
+
+
+def test_tier_that_there_is_not_is_refused_by_name(gear):
+    for make in (Policy, gear.policy):
+        with pytest.raises(ValueError, match="critical, standard, optional, not 'premium'"):
+            make(NAME, bulkhead="premium")
+
+
+def test_version_of_another_service_is_not_told_as_its_own():
+    made = registry()
+    made.dependency("synapse->oracle").breaker_of()
+    made.accept("synapse", EPOCH, document(7, {}))
+
+    assert (made.version("core"), made.version("synapse")) == (None, 7)
+
+
+def test_section_that_stays_wrong_is_logged_once(caplog):
+    made = registry()
+    for version in range(30):
+        wrong = {"breaker": {"failure_rate": 7}, "timeout_ms": version + 1}
+        made.accept("core", EPOCH, document(version, {NAME: wrong}))
+
+    [warning] = warnings(caplog)
+    assert "core->oracle: breaker" in warning
+
+
+def test_fifth_service_is_logged_in_a_whole_sentence(gear, caplog):
+    for number in range(5):
+        gear.policy(f"a{number}->b")
+
+    assert warnings(caplog) == ["switchgear: a4: its policies are the code's: 4 are followed"]
+
+
+def test_very_many_names_are_made_quickly_and_those_beyond_are_alone(caplog):
+    made = Registry(ConsoleClock(SystemTime()))
+    began = time.monotonic()
+    for number in range(MOST_DEPENDENCIES):
+        made.dependency(f"core->a{number}")
+    made.accept("core", EPOCH, document(1, {f"core->a{n}": {"timeout_ms": 5} for n in range(500)}))
+    assert time.monotonic() - began < 10
+
+    assert made.dependency("core->a1") is made.dependency("core->a1")
+    assert made.dependency("core->more") is not made.dependency("core->more")
+    assert len(made.dependencies()) == MOST_DEPENDENCIES
+    [warning] = [one for one in warnings(caplog) if "core->more" in one]
+    assert "alone" in warning
+
+
+def test_epochs_of_a_long_copy_are_trimmed():
+    made = registry()
+    left = tuple(str(number) for number in range(MOST_EPOCHS + 50))
+    made.accept("core", EPOCH, document(1, {}), left)
+
+    assert made.known("core").left_epochs == left[-MOST_EPOCHS:]
+    assert json.loads(made.known("core").body)["version"] == 1
