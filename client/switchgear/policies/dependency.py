@@ -136,8 +136,12 @@ class Dependency:
     def expire(self, now: float) -> None:
         """End an override whose time is over; or begin it again, if it turns out that it is not."""
         with self._lock:
-            if self._wanted.override is None:
+            override = self._wanted.override
+            if override is None or override.mode == RESET:
                 return
+            is_ended = self._applied is None
+            if self.is_settled and is_ended == (override.ends_at <= now):
+                return  # So that whoever says something meanwhile need not leave it to us.
             self._now = now
             self._is_due = True
         self.settle()

@@ -87,8 +87,6 @@ class Registry:
                 if caller is not None:
                     found.on_step = lambda: self.on_step()
                     self._hand(found)
-                    if found.ends_at is not None:
-                        self._see_to_ends()
         if caller is None:
             self._complain(name, "that is no caller->callee, such as core->oracle")
         if number == MOST_BREAKERS + 1:
@@ -96,6 +94,8 @@ class Registry:
         if number > MOST_DEPENDENCIES:
             self._complain(name, f"that is one of more than {MOST_DEPENDENCIES}: it is alone")
         found.settle()
+        if found.ends_at is not None:
+            self._see_to_ends()
         return found
 
     def dependencies(self) -> list[Dependency]:
@@ -134,9 +134,9 @@ class Registry:
                 told = self._of(caller)
                 for found in told:
                     self._hand(found)
-                self._see_to_ends()
             for found in told:
                 found.settle()
+            self._see_to_ends()
             self.version(caller)  # Sees whether it is in force now.
             for complaint in read.complaints:
                 self._complain(complaint, "that part of its policy is left as it was")
@@ -189,9 +189,9 @@ class Registry:
         with self._lock:
             for found in there:
                 self._hand(found)
-            self._see_to_ends()
         for found in there:
             found.settle()
+        self._see_to_ends()
 
     def _fresh(self) -> None:
         # One that its holder may take again: a signal's handler may want a policy, too.
@@ -221,18 +221,20 @@ class Registry:
         found.want(said.get(found.name, NOTHING), self._clock.now())
 
     def _see_to_ends(self) -> None:
-        """A thread for as long as there is an override that ends by itself."""
-        if self._thread is not None or not self._ends_alone or self._stopped.is_set():
-            return
-        if not self._has_ends():
-            return
-        thread = threading.Thread(target=self._run, name="switchgear-overrides", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as error:
-            log.error("switchgear: overrides don't end by themselves: %s", error)
-        else:
-            self._thread = thread
+        """A thread for as long as there is an override that ends by itself. It begins once that is
+        in force, so that it is the caller who has put it in force."""
+        with self._lock:
+            if self._thread is not None or not self._ends_alone or self._stopped.is_set():
+                return
+            if not self._has_ends():
+                return
+            thread = threading.Thread(target=self._run, name="switchgear-overrides", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                log.error("switchgear: overrides don't end by themselves: %s", error)
+            else:
+                self._thread = thread
 
     def _has_ends(self) -> bool:
         return any(each.ends_at is not None for each in list(self._dependencies.values()))

@@ -1,16 +1,25 @@
 """In a child breakers begin anew, under a boot of their own, and go on following."""
 
 import json
+import threading
+import time
 
 from tests.consoles import CONFIG, console
 from tests.policies.following import NAME
 from tests.telling.running import environment, run
 
 
+def asking(there):
+    return {one.headers["switchgear-instance"] for one in there.of(CONFIG)}
+
+
 def test_child_begins_anew_and_tells_on_its_own(tmp_path):
     with console() as there:
-        there.configure(NAME, timeout_ms=500)
+        there.configure(NAME, timeout_ms=700)
+        changing = threading.Thread(target=change_once_two_ask, args=(there,))
+        changing.start()
         said = run("breaking", given=environment(there, tmp_path))
+        changing.join()
 
     child, parent = (json.loads(line) for line in said.splitlines())
     assert (child["who"], child["before"], child["failures"]) == ("child", "closed", 1)
@@ -26,7 +35,12 @@ def test_child_begins_anew_and_tells_on_its_own(tmp_path):
         for step in one["transitions"]
     }
     assert steps == {(of_child["boot"], 1), (of_parent["boot"], 1)}
-    assert {one.headers["switchgear-instance"] for one in there.of(CONFIG)} == {
-        f"core/{child['instance']}",
-        f"core/{parent['instance']}",
-    }
+    assert asking(there) == {f"core/{child['instance']}", f"core/{parent['instance']}"}
+
+
+def change_once_two_ask(there):
+    """They see it if both follow."""
+    until = time.monotonic() + 20
+    while len(asking(there)) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    there.configure(NAME, timeout_ms=500)

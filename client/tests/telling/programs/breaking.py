@@ -44,10 +44,11 @@ child = os.fork()
 before = policy.breaker.state
 if child == 0:
     trip()
-    wait_for(2)
+    wait_for(3)  # What it was born with does not say that it asks.
     say("child", before)
     gear.close()
     os._exit(0)
 os.waitpid(child, 0)
+wait_for(3)
 say("parent", before)
 gear.close()
