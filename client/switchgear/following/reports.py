@@ -56,7 +56,7 @@ class Reports:
             "boot": self._boot,
             "started_at": moment(clock.at(self._began)),
             "seq": self._seq,
-            "sent_at": moment(clock.now()),
+            "sent_at": moment(clock.at(clock.time.monotonic())),
         }
         for source in self._sources:
             body.update(source())
