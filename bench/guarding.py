@@ -41,6 +41,7 @@ ALONE, WINDOW_OF_TIME, SLOW, BLOCK, STACK = (
     "switchgear, whole policy",
 )
 OURS = (ALONE, WINDOW_OF_TIME, SLOW, BLOCK, STACK)
+OTHERS = "tenacity, retry only"
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def stacks() -> dict[str, Call]:
 
     return {
         STACK: policy()(bare),
-        "tenacity, retry only": tenacity.retry(stop=tenacity.stop_after_attempt(3))(bare),
+        OTHERS: tenacity.retry(stop=tenacity.stop_after_attempt(3))(bare),
         "stamina, retry only": stamina.retry(on=ValueError, attempts=3)(bare),
     }
 
@@ -122,7 +123,7 @@ def coroutines() -> dict[str, Call]:
     return {
         ALONE: Breaker("d")(abare),
         STACK: policy(acached)(abare),
-        "tenacity, retry only": tenacity.retry(stop=tenacity.stop_after_attempt(3))(abare),
+        OTHERS: tenacity.retry(stop=tenacity.stop_after_attempt(3))(abare),
         "stamina, retry only": stamina.retry(on=ValueError, attempts=3)(abare),
     }
 

@@ -110,7 +110,7 @@ def begin(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
             return None
         limit = Limit(owner, seconds, clock() + seconds, clock)
     else:
-        inner = _begin_inside(owner, seconds, clock)
+        inner = _begin_inside(before, owner, seconds, clock)
         if inner is None:
             return None
         limit = inner
@@ -118,8 +118,12 @@ def begin(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
     return limit
 
 
-def _begin_inside(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
-    outer = before = _innermost()
+def _begin_inside(
+    before: Limit | None, owner: object, seconds: float | None, clock: Clock
+) -> Limit | None:
+    while before is not None and before.is_over:
+        before = before.before
+    outer = before
     if outer is None or outer.until == math.inf:
         if seconds is None:
             return None

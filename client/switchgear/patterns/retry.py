@@ -150,7 +150,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return function(*args, **kwargs)
-            round_.enter()
+            attempts.begin(round_)
             try:
                 while True:
                     try:
@@ -162,6 +162,8 @@ class Retry:
                         if wait is None:
                             raise
                     else:
+                        if self.retry_result is None:
+                            return result
                         wait = round_.after_result(result)
                         if wait is None:
                             return result
@@ -169,7 +171,7 @@ class Retry:
                         args, kwargs = self._truncated(args, kwargs)
                     self.wait(wait)
             finally:
-                round_.leave()
+                attempts.end(round_)
 
         return call
 
@@ -178,7 +180,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return await function(*args, **kwargs)
-            round_.enter()
+            attempts.begin(round_)
             try:
                 while True:
                     try:
@@ -188,6 +190,8 @@ class Retry:
                         if wait is None:
                             raise
                     else:
+                        if self.retry_result is None:
+                            return result
                         wait = round_.after_result(result)
                         if wait is None:
                             return result
@@ -195,7 +199,7 @@ class Retry:
                         args, kwargs = self._truncated(args, kwargs)
                     await self.await_(wait)
             finally:
-                round_.leave()
+                attempts.end(round_)
 
         return call
 
