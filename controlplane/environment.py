@@ -12,7 +12,7 @@ import re
 import secrets
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -26,6 +26,7 @@ RUNTIME_ROLE = "switchgear_runtime"
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
 # A Prometheus nearly always stands in a network of one's own; only admins say which one is asked.
 OWN_NETWORKS = "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7"
+ROLES = ("viewer", "operator", "approver", "admin")
 SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 HIDDEN_KEYS = (
     "*password*,*passwd*,*pwd*,*passphrase*,pass,*secret*,*token*,*api_key*,*apikey*,*api-key*,"
@@ -89,6 +90,31 @@ class DeadLetters:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """How people come in: how long they stay, and when they have to show again who they are."""
+
+    session_minutes: int
+    idle_minutes: int
+    confirm_minutes: int
+    second_factor_roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Oidc:
+    """The OpenID provider that people may sign in by; `issuer` is empty if there is none.
+
+    `roles` pairs a value of the claim `claim` with a role; whoever matches none may not come in.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    name: str
+    claim: str
+    roles: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Environment:
     """Everything the environment says, checked."""
 
@@ -102,6 +128,10 @@ class Environment:
     most_held: int
     slack: Slack
     email: Email
+    entry: Entry
+    oidc: Oidc
+    trusted_proxies: tuple[str, ...]
+    kept_days: Mapping[str, int]
     webhook_allow: tuple[str, ...]
     probe_allow: tuple[str, ...]
     prometheus_allow: tuple[str, ...]
@@ -136,6 +166,10 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         most_held=_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         slack=_slack(variables),
         email=_email(variables),
+        entry=_entry(variables),
+        oidc=_oidc(variables),
+        trusted_proxies=_networks(variables, "TRUSTED_PROXIES"),
+        kept_days=_kept_days(variables),
         webhook_allow=_networks(variables, "WEBHOOK_ALLOW"),
         probe_allow=_networks(variables, "PROBE_ALLOW"),
         prometheus_allow=_networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
@@ -221,6 +255,64 @@ def _email(variables: Mapping[str, str]) -> Email:
     usual = {"tls": 465, "starttls": 587, "": 25}[security]
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return Email(host, parts.port or usual, user, password, security, sender)
+
+
+def _entry(variables: Mapping[str, str]) -> Entry:
+    return Entry(
+        session_minutes=60 * _number(variables, "SESSION_HOURS", default=12, low=1, high=720),
+        idle_minutes=_number(variables, "SESSION_IDLE_MINUTES", default=120, low=5, high=43_200),
+        confirm_minutes=_number(variables, "CONFIRM_MINUTES", default=30, low=1, high=1440),
+        second_factor_roles=_roles(variables, "SECOND_FACTOR_ROLES"),
+    )
+
+
+def _roles(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    found = tuple(variables.get(name, "").replace(",", " ").split())
+    for role in found:
+        _known_role(role, name)
+    return found
+
+
+def _known_role(role: str, name: str) -> None:
+    if role not in ROLES:
+        raise WrongVariable(name, f"{role!r} is no role; the roles are {', '.join(ROLES)}")
+
+
+def _oidc(variables: Mapping[str, str]) -> Oidc:
+    """`OIDC_ROLES`: `group=role`, several with spaces between, the strongest that matches counts."""
+    issuer = variables.get("OIDC_ISSUER", "").rstrip("/")
+    client, secret = variables.get("OIDC_CLIENT_ID", ""), variables.get("OIDC_CLIENT_SECRET", "")
+    if issuer:
+        _url(issuer, "OIDC_ISSUER", {"https", "http"})
+        for name, value in (("OIDC_CLIENT_ID", client), ("OIDC_CLIENT_SECRET", secret)):
+            if not value:
+                raise WrongVariable(name, "OIDC_ISSUER is set, so this has to be")
+    pairs = []
+    for text in variables.get("OIDC_ROLES", "").split():
+        group, is_pair, role = text.rpartition("=")
+        if not (is_pair and group):
+            raise WrongVariable("OIDC_ROLES", "must be group=role, several with spaces between")
+        _known_role(role, "OIDC_ROLES")
+        pairs.append((group, role))
+    return Oidc(
+        issuer=issuer,
+        client_id=client,
+        client_secret=secret,
+        name=variables.get("OIDC_NAME") or "single sign-on",
+        claim=variables.get("OIDC_CLAIM") or "groups",
+        roles=tuple(pairs),
+    )
+
+
+def _kept_days(variables: Mapping[str, str]) -> dict[str, int]:
+    """`KEPT_DAYS`: `name=days`, several with spaces between; names as `manage.py retention` says."""
+    found = {}
+    for text in variables.get("KEPT_DAYS", "").split():
+        name, is_pair, days = text.partition("=")
+        if not (is_pair and days.isascii() and days.isdigit() and 1 <= int(days) <= 36_500):
+            raise WrongVariable("KEPT_DAYS", "must be name=days, several with spaces between")
+        found[name] = int(days)
+    return found
 
 
 def _dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
