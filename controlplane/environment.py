@@ -279,7 +279,7 @@ def _known_role(role: str, name: str) -> None:
 
 
 def _oidc(variables: Mapping[str, str]) -> Oidc:
-    """`OIDC_ROLES`: `group=role`, several with spaces between, the strongest that matches counts."""
+    """`OIDC_ROLES`: `group=role`, several with spaces between; the strongest match counts."""
     issuer = variables.get("OIDC_ISSUER", "").rstrip("/")
     client, secret = variables.get("OIDC_CLIENT_ID", ""), variables.get("OIDC_CLIENT_SECRET", "")
     if issuer:
@@ -305,7 +305,7 @@ def _oidc(variables: Mapping[str, str]) -> Oidc:
 
 
 def _kept_days(variables: Mapping[str, str]) -> dict[str, int]:
-    """`KEPT_DAYS`: `name=days`, several with spaces between; names as `manage.py retention` says."""
+    """`KEPT_DAYS`: `name=days`, several with spaces between, as `manage.py retention` has them."""
     found = {}
     for text in variables.get("KEPT_DAYS", "").split():
         name, is_pair, days = text.partition("=")
