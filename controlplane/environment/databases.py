@@ -1,0 +1,57 @@
+"""Where PostgreSQL is."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from controlplane.environment.values import WrongVariable
+
+RUNTIME_ROLE = "switchgear_runtime"
+
+
+@dataclass(frozen=True)
+class Database:
+    """Where PostgreSQL is: `url` for the running application, `owner_url` for migrations.
+
+    `assume_role` is set when one login serves both, and the application steps down to it.
+    """
+
+    url: str
+    owner_url: str
+    assume_role: str | None
+
+
+def embedded_services(data_dir: Path) -> dict[str, str]:
+    try:
+        content = (data_dir / "run" / "services.json").read_text()
+    except OSError:
+        return {}
+    found: dict[str, str] = json.loads(content)
+    return found
+
+
+def database(variables: Mapping[str, str], services: Mapping[str, str]) -> Database:
+    given = variables.get("DATABASE_URL")
+    source = variables if given else {k.upper(): v for k, v in services.items()}
+    fallback = "postgresql://switchgear@127.0.0.1:5432/switchgear"
+    url = _postgresql(source.get("DATABASE_URL") or fallback, "DATABASE_URL")
+    owner = _postgresql(source.get("DATABASE_OWNER_URL") or url, "DATABASE_OWNER_URL")
+    return Database(url=url, owner_url=owner, assume_role=RUNTIME_ROLE if owner == url else None)
+
+
+def _postgresql(value: str, name: str) -> str:
+    """Libpq's own reader judges: its URLs may name several hosts and have options of their own."""
+    if not value.startswith(("postgres://", "postgresql://")):
+        raise WrongVariable(name, "must be a URL starting with postgresql://")
+    try:
+        ports = str(conninfo_to_dict(value).get("port") or "5432").split(",")
+    except psycopg.Error as error:
+        # What libpq says may quote the password.
+        raise WrongVariable(name, "is not a URL that PostgreSQL's library can read") from error
+    if not all(port.isascii() and port.isdigit() and 0 < int(port) < 65536 for port in ports):
+        raise WrongVariable(name, f"has no such port as {','.join(ports)}")
+    return value

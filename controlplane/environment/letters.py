@@ -1,0 +1,58 @@
+"""Where dead letters are, and what of them is hidden."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controlplane.environment.values import REDIS_SCHEMES, WrongVariable, checked_url, number
+
+SERVER_NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
+HIDDEN_KEYS = (
+    "*password*,*passwd*,*pwd*,*passphrase*,pass,*secret*,*token*,*api_key*,*apikey*,*api-key*,"
+    "*authorization*,*cookie*,*credential*,*private_key*,*privatekey*,*private-key*,*session*,"
+    "*ssn*,*card_number*,*cardnumber*,*cvv*,*cvc*,*iban*,pin"
+)
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """Where streams of dead letters are: Redis URLs by name, pairs of patterns (dead letters,
+    origin), how long and how many are kept, and which keys of payloads are secret (globs)."""
+
+    servers: Mapping[str, str]
+    patterns: tuple[tuple[str, str], ...]
+    kept_days: int
+    most_kept: int
+    hidden_keys: tuple[str, ...]
+
+
+def dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLetters:
+    """`DLQ_SERVERS`: `name=URL`, several with spaces between; `default` is `REDIS_URL` unless it is
+    among them. `DLQ_PATTERNS`: `axiom:dlq:{stream}=axiom:{stream}`, several in the same way."""
+    servers = {"default": redis_url}
+    for text in variables.get("DLQ_SERVERS", "").split():
+        name, is_named, url = text.partition("=")
+        if not (is_named and SERVER_NAME.fullmatch(name)):
+            raise WrongVariable("DLQ_SERVERS", "must be name=URL, several with spaces between")
+        servers[name] = checked_url(url, "DLQ_SERVERS", REDIS_SCHEMES | {"redis+cluster"})
+    patterns = variables.get("DLQ_PATTERNS") or "axiom:dlq:{stream}=axiom:{stream}"
+    hidden = variables.get("DLQ_HIDDEN_KEYS") or HIDDEN_KEYS
+    return DeadLetters(
+        servers=servers,
+        patterns=tuple(_pattern(text) for text in patterns.split()),
+        kept_days=number(variables, "DLQ_KEPT_DAYS", default=30, low=1, high=3650),
+        most_kept=number(variables, "DLQ_MOST_KEPT", default=5000, low=1, high=10_000_000),
+        hidden_keys=tuple(key.strip().lower() for key in hidden.split(",") if key.strip()),
+    )
+
+
+def _pattern(text: str) -> tuple[str, str]:
+    """How streams of dead letters are named, and where their letters came from."""
+    dead, is_pair, origin = text.partition("=")
+    place = "{stream}"
+    if not is_pair or dead.count(place) != 1 or origin.count(place) != 1 or dead == origin:
+        raise WrongVariable(
+            "DLQ_PATTERNS",
+            "must be like axiom:dlq:{stream}=axiom:{stream}, several with spaces between",
+        )
+    return dead, origin

@@ -1,0 +1,97 @@
+"""Single values of the environment, checked."""
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+REDIS_SCHEMES = {"redis", "rediss", "unix"}
+ROLES = ("viewer", "operator", "approver", "admin")
+
+
+class WrongVariable(Exception):
+    """An environment variable has a value the product can't start with."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name}: {problem}")
+
+
+def roles(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    found = tuple(variables.get(name, "").replace(",", " ").split())
+    for role in found:
+        known_role(role, name)
+    return found
+
+
+def known_role(role: str, name: str) -> None:
+    if role not in ROLES:
+        raise WrongVariable(name, f"{role!r} is no role; the roles are {', '.join(ROLES)}")
+
+
+def networks(variables: Mapping[str, str], name: str, usual: str = "") -> tuple[str, ...]:
+    """Networks (CIDR) that may be reached although they are not public: by webhooks, by probes, by
+    questions to Prometheus servers."""
+    networks = [text.strip() for text in variables.get(name, usual).split(",")]
+    networks = [text for text in networks if text]
+    for network in networks:
+        try:
+            ip_network(network)
+        except ValueError as error:
+            raise WrongVariable(name, f"{network!r} is not a network") from error
+    return tuple(networks)
+
+
+def checked_url(value: str, name: str, schemes: set[str]) -> str:
+    try:
+        parts = urlsplit(value)
+        port_is_sane = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise WrongVariable(name, f"is not a URL ({error})") from error
+    local = parts.scheme == "unix" and parts.path
+    if parts.scheme not in schemes or not port_is_sane or not (parts.netloc or local):
+        raise WrongVariable(name, f"must be a URL starting with {' or '.join(sorted(schemes))}://")
+    return value
+
+
+def environment_name(variables: Mapping[str, str]) -> str:
+    name = (variables.get("ENVIRONMENT_NAME") or "development").strip()
+    if not (0 < len(name) <= 40 and name.isprintable()):
+        raise WrongVariable("ENVIRONMENT_NAME", "must be 1 to 40 printable characters on one line")
+    return name
+
+
+def host_names(variables: Mapping[str, str]) -> list[str]:
+    given = variables.get("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+    hosts = [host.strip() for host in given.split(",") if host.strip()]
+    if not hosts or any("/" in host or " " in host for host in hosts):
+        raise WrongVariable("ALLOWED_HOSTS", "must be host names separated by commas")
+    return hosts
+
+
+def public_url(variables: Mapping[str, str]) -> str:
+    """Where people reach the console, for links in messages; empty if nobody said."""
+    given = variables.get("PUBLIC_URL", "").rstrip("/")
+    return checked_url(given, "PUBLIC_URL", {"http", "https"}) if given else ""
+
+
+def flag(variables: Mapping[str, str], name: str) -> bool:
+    value = variables.get(name, "false").lower()
+    if value not in {"true", "false", "1", "0", ""}:
+        raise WrongVariable(name, "must be true or false")
+    return value in {"true", "1"}
+
+
+def time_zone(variables: Mapping[str, str]) -> str:
+    name = variables.get("TIME_ZONE") or "UTC"
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError) as error:
+        raise WrongVariable("TIME_ZONE", f"no time zone is named {name!r}") from error
+    return name
+
+
+def number(variables: Mapping[str, str], name: str, *, default: int, low: int, high: int) -> int:
+    value = variables.get(name) or str(default)
+    if not (value.isascii() and value.isdigit() and low <= int(value) <= high):
+        raise WrongVariable(name, f"must be a whole number from {low} to {high}")
+    return int(value)
