@@ -4,13 +4,10 @@ from datetime import datetime, timedelta
 
 from django.db import connection
 
-from controlplane.core.forgetting import forget
+from controlplane.core import retention
 from controlplane.core.instances.queries import HEARD_WITHIN
 
-TRANSITIONS_KEPT = timedelta(days=35)
 MINUTES_KEPT = timedelta(days=3)
-ALARMS_KEPT = timedelta(days=35)
-STATES_KEPT = timedelta(days=1)
 
 # In order of dependencies, as whoever adds counters does: two writers in different orders would
 # wait for each other for ever. What is known already is not written again.
@@ -32,34 +29,58 @@ _SAMPLE = """
     WHERE kept.worst < excluded.worst OR kept.open < excluded.open
        OR kept.half_open < excluded.half_open OR kept.instances < excluded.instances
 """
-# Arrays, not plain subqueries: the planner may run those once per row, each time with a new limit.
-_FORGET = (
-    (
-        "DELETE FROM breakers_transition WHERE id = ANY(ARRAY("
-        " SELECT id FROM breakers_transition WHERE received_at < %(before)s"
-        " ORDER BY received_at LIMIT %(most)s FOR UPDATE SKIP LOCKED))",
-        TRANSITIONS_KEPT,
+RULES = (
+    retention.rule(
+        retention.Rule(
+            name="breaker-transitions",
+            model="breakers.Transition",
+            kept=timedelta(days=35),
+            where="received_at < %(before)s",
+            since="received_at",
+            order="received_at",
+            bounds=(8, 400),
+            tick="breakers.purge",
+            why="The history of breakers, for the page of a dependency and the weekly report.",
+        )
     ),
-    (
-        "DELETE FROM breakers_minute WHERE id = ANY(ARRAY("
-        " SELECT id FROM breakers_minute WHERE minute < %(before)s"
-        " ORDER BY minute LIMIT %(most)s FOR UPDATE SKIP LOCKED))",
-        MINUTES_KEPT,
+    retention.rule(
+        retention.Rule(
+            name="breaker-minutes",
+            model="breakers.Minute",
+            kept=MINUTES_KEPT,
+            where="minute < %(before)s",
+            since="minute",
+            order="minute",
+            tick="breakers.purge",
+            why="How breakers stood by the minute; threshold rules look back as far at most.",
+        )
     ),
-    (
-        "DELETE FROM breakers_alarm WHERE id = ANY(ARRAY("
-        " SELECT id FROM breakers_alarm WHERE closed_at < %(before)s"
-        " LIMIT %(most)s FOR UPDATE SKIP LOCKED))",
-        ALARMS_KEPT,
+    retention.rule(
+        retention.Rule(
+            name="breaker-alarms",
+            model="breakers.Alarm",
+            kept=timedelta(days=35),
+            where="closed_at < %(before)s",
+            since="since",
+            bounds=(8, 400),
+            tick="breakers.purge",
+            why="Outages of a provider that are over.",
+            but="What is open.",
+        )
     ),
     # Of instances that are forgotten, or of a boot before the present one.
-    (
-        "DELETE FROM breakers_breakerstate WHERE id = ANY(ARRAY("
-        " SELECT s.id FROM breakers_breakerstate s"
-        " LEFT JOIN core_instance i ON i.id = s.instance AND i.boot = s.boot"
-        " WHERE i.id IS NULL AND s.changed_at < %(before)s"
-        " LIMIT %(most)s FOR UPDATE OF s SKIP LOCKED))",
-        STATES_KEPT,
+    retention.rule(
+        retention.Rule(
+            name="breaker-states",
+            model="breakers.BreakerState",
+            kept=timedelta(days=1),
+            where="changed_at < %(before)s AND NOT EXISTS (SELECT FROM core_instance i"
+            " WHERE i.id = it.instance AND i.boot = it.boot)",
+            since="changed_at",
+            tick="breakers.purge",
+            why="What instances said last of their breakers.",
+            but="Those of instances that run.",
+        )
     ),
 )
 
@@ -74,4 +95,4 @@ def sample(now: datetime) -> int:
 
 def purge(now: datetime, *, at_once: int, most: int) -> int:
     """Delete up to `most` old rows of each kind, `at_once` in one statement; returns how many."""
-    return forget(_FORGET, now, at_once=at_once, most=most)
+    return retention.purge(RULES, now, at_once=at_once, most=most)

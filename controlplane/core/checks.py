@@ -1,9 +1,14 @@
-"""Checks of `manage.py check --deploy` that only the database can answer."""
+"""Checks of our own: of what only the database can answer, and of what was chosen."""
 
 from typing import Any
 
-from django.core.checks import CheckMessage, Tags, Warning, register
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, InterfaceError, connection
+
+from controlplane.core import expanding
+from controlplane.core.backup import manifest
+from controlplane.core.retention import rules as retention
 
 OWNS_THE_TRAIL = Warning(
     "The application's database role owns the audit table, so it could switch its protection off.",
@@ -25,3 +30,19 @@ def audit_table_belongs_to_another(**_: Any) -> list[CheckMessage]:
     except (DatabaseError, InterfaceError):
         return []
     return [OWNS_THE_TRAIL] if row and row[0] else []
+
+
+@register()
+def kept_days_are_within_bounds(**_: Any) -> list[CheckMessage]:
+    """A wrong KEPT_DAYS ends `migrate`, with which every start begins."""
+    return [
+        Error(f"KEPT_DAYS: {said}", id="core.E001") for said in retention.wrong(settings.KEPT_DAYS)
+    ]
+
+
+@register(deploy=True)
+def migrations_let_the_release_before_go_on(**_: Any) -> list[CheckMessage]:
+    """For upgrades without a pause: the old release runs on the new schema for a while."""
+    growing = {*retention.ruled(), "core.AuditEntry"}
+    found = expanding.problems(manifest.product(), growing)
+    return [Error(said, id="core.E002") for said in found]

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from controlplane.core.forgetting import forget
+from controlplane.core.retention import forget
 from slo.arithmetic.clock import last_ended
 from slo.counters import adding, arrays, packed
 from slo.counters.packed import MINUTES_AN_HOUR

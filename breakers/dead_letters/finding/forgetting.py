@@ -2,43 +2,66 @@
 
 from datetime import datetime, timedelta
 
-from controlplane.core.forgetting import forget
+from controlplane.core import retention
 
-MINUTES_KEPT = timedelta(days=3)
-GAPS_KEPT = timedelta(days=90)
-GROUPS_KEPT = timedelta(days=90)
-
-_FORGET = (
-    (
-        "DELETE FROM breakers_depthminute WHERE id = ANY(ARRAY("
-        " SELECT id FROM breakers_depthminute WHERE minute < %(before)s"
-        " ORDER BY minute LIMIT %(most)s FOR UPDATE SKIP LOCKED))",
-        MINUTES_KEPT,
+RULES = (
+    retention.rule(
+        retention.Rule(
+            name="letter-depths",
+            model="breakers.DepthMinute",
+            kept=timedelta(days=3),
+            where="minute < %(before)s",
+            since="minute",
+            order="minute",
+            bounds=(3, 90),
+            tick="breakers.purge",
+            why="How many dead letters lay where, by the minute.",
+        )
     ),
-    (
-        "DELETE FROM breakers_gap WHERE id = ANY(ARRAY("
-        " SELECT id FROM breakers_gap WHERE noticed_at < %(before)s"
-        " LIMIT %(most)s FOR UPDATE SKIP LOCKED))",
-        GAPS_KEPT,
+    retention.rule(
+        retention.Rule(
+            name="letter-gaps",
+            model="breakers.Gap",
+            kept=timedelta(days=90),
+            where="noticed_at < %(before)s",
+            since="noticed_at",
+            bounds=(8, 3650),
+            tick="breakers.purge",
+            why="How many letters vanished without us, and when that was noticed.",
+        )
     ),
-    (
-        "DELETE FROM breakers_groupday WHERE id = ANY(ARRAY("
-        " SELECT id FROM breakers_groupday WHERE day < %(before)s::timestamptz::date"
-        " ORDER BY day LIMIT %(most)s FOR UPDATE SKIP LOCKED))",
-        GROUPS_KEPT,
+    retention.rule(
+        retention.Rule(
+            name="letter-days",
+            model="breakers.GroupDay",
+            kept=timedelta(days=90),
+            where="day < %(before)s::timestamptz::date",
+            since="day",
+            order="day",
+            bounds=(8, 3650),
+            tick="breakers.purge",
+            why="How many letters failed alike on a day.",
+        )
     ),
     # Whoever adds a letter or a day holds the group's row until it is there.
-    (
-        "DELETE FROM breakers_lettergroup WHERE id = ANY(ARRAY("
-        " SELECT id FROM breakers_lettergroup known WHERE last_at < %(before)s"
-        " AND NOT EXISTS (SELECT FROM breakers_letter WHERE group_id = known.id)"
-        " AND NOT EXISTS (SELECT FROM breakers_groupday WHERE group_id = known.id)"
-        " LIMIT %(most)s FOR UPDATE SKIP LOCKED))",
-        GROUPS_KEPT,
+    retention.rule(
+        retention.Rule(
+            name="letter-groups",
+            model="breakers.LetterGroup",
+            kept=timedelta(days=90),
+            where="last_at < %(before)s"
+            " AND NOT EXISTS (SELECT FROM breakers_letter WHERE group_id = it.id)"
+            " AND NOT EXISTS (SELECT FROM breakers_groupday WHERE group_id = it.id)",
+            since="last_at",
+            bounds=(8, 3650),
+            tick="breakers.purge",
+            why="What failed alike.",
+            but="Those with letters, or with days that are kept.",
+        )
     ),
 )
 
 
 def purge(now: datetime, *, at_once: int, most: int) -> int:
-    """Delete up to `most` old rows of each kind, `at_once` in one statement; returns how many."""
-    return forget(_FORGET, now, at_once=at_once, most=most)
+    """Delete up to `most` old rows of each kind, `at_once` in one transaction; returns how many."""
+    return retention.purge(RULES, now, at_once=at_once, most=most)

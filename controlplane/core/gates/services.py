@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
-from controlplane.core import canonical
+from controlplane.core import canonical, retention
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput, NotFound
@@ -20,17 +20,33 @@ from controlplane.core.gates.verdicts import FRESH, OK
 
 ANSWERED_BY_APPS = frozenset({"slo", "breaker"})
 NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
-EVENTS_KEPT = timedelta(days=2)
-VERDICTS_KEPT = timedelta(days=30)
 LONGEST_LABEL = 200
 EXTERNAL = (OK, FAIL)
 
-_FORGET_EVENTS = """
-    DELETE FROM core_eventcount WHERE id = ANY(ARRAY(
-        SELECT id FROM core_eventcount WHERE ended_at < %(before)s
-        ORDER BY ended_at LIMIT %(most)s FOR UPDATE SKIP LOCKED
-    ))
-"""
+EVENTS = retention.rule(
+    retention.Rule(
+        name="gate-events",
+        model="core.EventCount",
+        kept=timedelta(days=2),
+        where="ended_at < %(before)s",
+        since="ended_at",
+        order="ended_at",
+        tick="gates.purge",
+        why="What the gates of a running step count; no step looks back further.",
+    )
+)
+VERDICTS = retention.rule(
+    retention.Rule(
+        name="gate-verdicts",
+        model="core.ExternalVerdict",
+        kept=timedelta(days=30),
+        where="received_at < %(before)s",
+        since="received_at",
+        bounds=(1, 400),
+        tick="gates.purge",
+        why="What outsiders said last of their gates; one that nobody renews is gone.",
+    )
+)
 
 
 def ask(questions: Sequence[Question]) -> None:
@@ -186,16 +202,7 @@ def external(name: str) -> ExternalVerdict:
 def forget_old(now: datetime, *, at_once: int, most: int) -> int:
     """Delete up to `most` counts of events older than 2 days, `at_once` in one statement, and
     verdicts that nobody has renewed for 30 days; returns how many."""
-    done = 0
-    while done < most:
-        with connection.cursor() as cursor:
-            cursor.execute(_FORGET_EVENTS, {"before": now - EVENTS_KEPT, "most": at_once})
-            deleted = cursor.rowcount
-        done += deleted
-        if deleted < at_once:
-            break
-    old = ExternalVerdict.objects.filter(received_at__lt=now - VERDICTS_KEPT).values("pk")[:at_once]
-    return done + ExternalVerdict.objects.filter(pk__in=old).delete()[0]
+    return retention.purge([EVENTS, VERDICTS], now, at_once=at_once, most=most)
 
 
 def _checked(

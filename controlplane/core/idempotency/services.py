@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection
 
-from controlplane.core import canonical
+from controlplane.core import canonical, retention
 from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput, KeyReused
 from controlplane.core.idempotency.models import IdempotencyKey
@@ -22,7 +22,18 @@ LIFETIME = timedelta(hours=24)
 HEADER = "Idempotency-Key"
 USABLE_KEY = re.compile(r"[!-~]{1,200}")
 LONGEST_PATH = 400
-MOST_AT_ONCE = 5000
+KEPT = retention.rule(
+    retention.Rule(
+        name="idempotency-keys",
+        model="core.IdempotencyKey",
+        kept=LIFETIME,
+        where="created_at <= %(before)s",
+        since="created_at",
+        order="created_at",
+        tick="idempotency.purge",
+        why="The first answer to a key is given again for 24 hours, as the API promises.",
+    )
+)
 
 # A row past its 24 hours that nobody has purged yet counts as absent.
 CLAIM = """
@@ -121,9 +132,7 @@ def keep(claimed: Claim, answer: Answer) -> None:
 
 def purge_expired(now: datetime) -> int:
     """Delete answers past their 24 hours, some thousands at a time; returns how many."""
-    expired = IdempotencyKey.objects.filter(created_at__lte=now - LIFETIME).order_by("created_at")
-    rows = list(expired.values_list("pk", flat=True)[:MOST_AT_ONCE])
-    return IdempotencyKey.objects.filter(pk__in=rows, created_at__lte=now - LIFETIME).delete()[0]
+    return retention.purge([KEPT], now)
 
 
 def _kept_path(path: str) -> str:

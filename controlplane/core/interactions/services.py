@@ -5,21 +5,29 @@ from datetime import datetime, timedelta
 import structlog
 from django.db import connection, transaction
 
+from controlplane.core import retention
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.interactions import actions, hurry
 from controlplane.core.interactions.actions import Press
-from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.interactions.payloads import Pressed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.transports import slack_reply
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 
-KEPT = timedelta(hours=1)
-"""For how long a request is remembered: far longer than its signature is valid."""
-MOST_AT_ONCE = 5000
+KEPT = retention.rule(
+    retention.Rule(
+        name="answered-requests",
+        model="core.AnsweredRequest",
+        kept=timedelta(hours=1),
+        where="at < %(before)s",
+        since="at",
+        tick="interactions.purge",
+        why="So that a button's request is not replayed: far longer than its signature is valid.",
+    )
+)
 NOT_CONNECTED = (
     "Your Slack account is not connected to an active account here, so nothing was done. "
     "An admin can connect it: your member ID goes into your user's “Slack user id”."
@@ -60,8 +68,7 @@ def answer(
 
 def forget_old(now: datetime) -> int:
     """Delete what is too old to be replayed; returns how much."""
-    old = AnsweredRequest.objects.filter(at__lt=now - KEPT).values("pk")[:MOST_AT_ONCE]
-    return AnsweredRequest.objects.filter(pk__in=old).delete()[0]
+    return retention.purge([KEPT], now)
 
 
 def _first_time(digest: str, now: datetime) -> bool:

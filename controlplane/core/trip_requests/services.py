@@ -7,11 +7,24 @@ from typing import Any
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
 
+from controlplane.core import retention
 from controlplane.core.errors import DomainError
 from controlplane.core.trip_requests.models import TripRequest
 
 MOST_AT_ONCE = 50
-KEPT = timedelta(days=35)
+KEPT = retention.rule(
+    retention.Rule(
+        name="trip-requests",
+        model="core.TripRequest",
+        kept=timedelta(days=35),
+        where="decided_at IS NOT NULL AND requested_at < %(before)s",
+        since="requested_at",
+        bounds=(8, 400),
+        tick="trip_requests.purge",
+        why="What apps of the house asked machines to stop, and was answered; one is asked once.",
+        but="What is not decided.",
+    )
+)
 UNDECIDED = "It could not be decided because of an error of ours, which is in the log."
 
 log = structlog.get_logger(__name__)
@@ -82,8 +95,7 @@ def answer_open(decide: Decide, now: datetime) -> int:
 
 def purge(now: datetime, *, most: int) -> int:
     """Delete what was answered long ago; returns how many."""
-    old = TripRequest.objects.filter(decided_at__isnull=False, requested_at__lt=now - KEPT)
-    return TripRequest.objects.filter(pk__in=old.values("pk")[:most]).delete()[0]
+    return retention.purge([KEPT], now, at_once=most, most=most)
 
 
 @transaction.atomic

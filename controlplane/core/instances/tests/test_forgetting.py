@@ -55,5 +55,5 @@ def test_no_more_than_asked_are_forgotten_at_once() -> None:
     for number in range(5):
         Instance.objects.create(id=f"gone/{number}", service="gone")
 
-    assert services.forget_instances(NOW, most=3) == 3
+    assert services.forget(NOW, most=3) == 3
     assert Instance.objects.count() == 2

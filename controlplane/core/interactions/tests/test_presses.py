@@ -284,7 +284,7 @@ def test_answered_requests_are_forgotten_once_they_are_too_old_to_be_believed(in
     in_slack("approver", "lee").press("deny", {"approval": waiting})
 
     assert services.forget_old(db_now()) == 0
-    assert services.forget_old(db_now() + services.KEPT * 1.1) == 1
+    assert services.forget_old(db_now() + services.KEPT.kept * 1.1) == 1
 
 
 def test_without_a_signing_secret_no_reply_goes_out(settings, in_slack, waiting):

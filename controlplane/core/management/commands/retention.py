@@ -1,0 +1,70 @@
+"""`manage.py retention`: what is kept how long, how much there is of it, and what is due to go."""
+
+from argparse import ArgumentParser
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
+from controlplane.core.retention import figures, rules
+from controlplane.core.retention.rules import Rule
+from controlplane.core.shell import ShellCommand
+from controlplane.core.ticks import registered
+
+
+class Command(ShellCommand):
+    help = "Show what is kept for how long. Ticks delete what is due; KEPT_DAYS changes how long."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        doing = parser.add_mutually_exclusive_group()
+        doing.add_argument("--dry-run", action="store_true", help="only what would go now")
+        doing.add_argument("--now", action="store_true", help="have the ticks delete it now")
+        parser.add_argument("--only", metavar="NAME", help="one rule")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if found := rules.wrong(settings.KEPT_DAYS):
+            raise InvalidInput({"KEPT_DAYS": found})
+        chosen = _chosen(options["only"])
+        now = db_now()
+        if options["now"]:
+            for tick in sorted({rule.tick for rule in chosen}):
+                self.line(f"{tick}: {registered()[tick].function(now)} deleted")
+            return
+        due = sum(self._show(rule, now, only_due=options["dry_run"]) for rule in chosen)
+        if options["dry_run"]:
+            self.line(f"{due} rows would go now.")
+        elif not options["only"]:
+            self._show_lasting()
+
+    def _show(self, rule: Rule, now: datetime, *, only_due: bool) -> int:
+        with transaction.atomic():
+            figures.patiently()
+            found = figures.of_rule(rule, now)
+        if only_due and not found.due:
+            return 0
+        oldest = f"{found.oldest:%Y-%m-%d}" if found.oldest else "-"
+        self.line(
+            f"{rule.name:26} {_span(rule.lasts):>9} {found.rows:>9} rows  oldest {oldest:10}"
+            f" {found.due:>8} due  {rule.table}"
+        )
+        return found.due
+
+    def _show_lasting(self) -> None:
+        for one in sorted(rules.all_lasting().values(), key=lambda one: one.model):
+            self.line(f"{one.model:36} lasting {figures.rows_of(one):>9} rows  {one.why}")
+
+
+def _chosen(name: str | None) -> list[Rule]:
+    known = rules.known()
+    if name is not None and name not in known:
+        raise InvalidInput({"--only": [f"There is no rule {name}."]})
+    return [known[name]] if name else [known[key] for key in sorted(known)]
+
+
+def _span(kept: timedelta) -> str:
+    if kept.seconds or not kept:
+        return f"{round(kept.total_seconds() / 3600)} h"
+    return f"{kept.days} d"

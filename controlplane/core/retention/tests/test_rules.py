@@ -1,0 +1,81 @@
+"""Every table has a rule, or a reason to last; and what is chosen has bounds."""
+
+from datetime import timedelta
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+
+from controlplane.core import ticks
+from controlplane.core.checks import kept_days_are_within_bounds
+from controlplane.core.retention import figures, rules
+
+DAY = timedelta(days=1)
+
+
+def test_every_model_has_a_rule_or_lasts_for_a_reason():
+    assert figures.unruled() == []
+
+
+def test_a_model_without_a_rule_is_named(monkeypatch):
+    monkeypatch.delitem(rules.all_lasting(), "switches.Episode")
+
+    assert figures.unruled() == ["switches.Episode"]
+
+
+def test_no_model_has_both_and_each_exists():
+    lasting = set(rules.all_lasting())
+    assert not lasting & rules.ruled()
+    for label in lasting | rules.ruled():
+        apps.get_model(label)
+
+
+def test_each_rule_names_a_tick_that_runs():
+    for rule in rules.known().values():
+        assert rule.tick in ticks.registered(), rule.name
+
+
+def test_proof_is_never_ruled():
+    proof = {
+        "core.AuditEntry",
+        "core.Approval",
+        "switches.Episode",
+        "switches.WeeklyReport",
+        "breakers.Override",
+    }
+    assert proof <= set(rules.all_lasting())
+
+
+def test_chosen_days_count_within_the_bounds_only(settings):
+    messages, keys = rules.known()["messages"], rules.known()["idempotency-keys"]
+
+    settings.KEPT_DAYS = {"messages": 60, "idempotency-keys": 60}
+
+    assert messages.lasts == 60 * DAY
+    assert keys.lasts == DAY
+    settings.KEPT_DAYS = {"messages": 1}
+    assert messages.lasts == 8 * DAY
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"messages": 7}, "messages is kept for 8 to 400 days, not for 7."),
+        ({"audit": 7}, "audit is no rule"),
+        ({"idempotency-keys": 2}, "idempotency-keys can't be chosen"),
+    ],
+)
+def test_wrong_days_are_an_error_of_check_and_of_the_command(settings, chosen, said):
+    settings.KEPT_DAYS = chosen
+
+    (error,) = kept_days_are_within_bounds()
+
+    assert said in error.msg
+    with pytest.raises(CommandError, match="KEPT_DAYS"):
+        call_command("retention")
+
+
+def test_right_days_are_none(settings):
+    settings.KEPT_DAYS = {"messages": 8}
+
+    assert kept_days_are_within_bounds() == []

@@ -1,0 +1,88 @@
+"""How long the tables of SLOs are kept: rules about what code of their own deletes, and what lasts.
+
+An SLO's history goes by its own last row and window: `slo.counters.forgetting`.
+"""
+
+from datetime import timedelta
+
+from controlplane.core.retention import Rule, lasting, rule
+from slo.counters import forgetting as counters
+from slo.counters import gone
+from slo.thresholds import forgetting as _alerts  # noqa: F401
+
+_OLD = """
+    hour >= 0 AND hour < (
+        SELECT least(s.last, extract(epoch FROM now())::bigint / 60) / 60
+               - greatest({least}, coalesce(o.window_days + {more}, 0)) * 24
+        FROM slo_sli s LEFT JOIN slo_slo o ON o.id = s.slo_id WHERE s.id = it.sli_id)
+"""
+
+HOURS = rule(
+    Rule(
+        name="slo-history",
+        model="slo.Hour",
+        parts=("slo.Minute",),
+        kept=timedelta(days=counters.LEAST_DAYS),
+        where=_OLD.format(least=counters.LEAST_DAYS, more=counters.DAYS_MORE),
+        since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
+        tick="slo.purge",
+        why="What was counted, by the minute, as far as any budget looks back.",
+        but=f"An SLO's whole window and {counters.DAYS_MORE} days; what it came to, for ever.",
+    )
+)
+SAMPLES = rule(
+    Rule(
+        name="slo-samples",
+        model="slo.Sample",
+        kept=counters.SAMPLES_KEPT,
+        where="minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60"
+        " AND EXISTS (SELECT FROM slo_series s"
+        " WHERE s.id = it.series_id AND s.source <> 'import' AND (s.at < %(before)s"
+        " OR it.minute < (SELECT max(m.minute) FROM slo_sample m WHERE m.series_id = s.id"
+        " AND m.minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60)))",
+        since="to_timestamp(minute * 60.0)",
+        tick="slo.samples",
+        why="For as long as a late figure may still come in between.",
+        but="The last of each series; those of imported files.",
+    )
+)
+SERIES = rule(
+    Rule(
+        name="slo-series",
+        model="slo.Series",
+        kept=counters.SERIES_KEPT,
+        where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
+        since="at",
+        tick="slo.purge",
+        why="What each source said last, so that nothing is counted twice when it comes back.",
+        but=f"Sooner, after a day: boots beyond the newest {counters.BOOTS_KEPT} of a source.",
+    )
+)
+BATCHES = rule(
+    Rule(
+        name="slo-batches",
+        model="slo.Batch",
+        kept=counters.BATCHES_KEPT,
+        where="received_at < %(before)s",
+        since="received_at",
+        tick="slo.purge",
+        why="A batch that is sent again is not counted again.",
+    )
+)
+REMOVED = rule(
+    Rule(
+        name="removed-slos",
+        model="slo.Slo",
+        parts=("slo.Sli", "slo.Standing", "slo.Exclusion", "slo.Delayed"),
+        kept=gone.KEPT,
+        where="removed_at < %(before)s",
+        since="removed_at",
+        tick="slo.purge",
+        why="So that a removal can be looked at, and its files put back.",
+        but="What was not removed.",
+    )
+)
+
+lasting("Set by people or files, until they take it away.", "slo.ThresholdRule")
+lasting("One row, or one for each thing that is judged; it goes with it.", "slo.Turn")
+lasting("Goes within seconds, as soon as it is added to the minutes.", "slo.Reported")
