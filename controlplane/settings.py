@@ -13,7 +13,10 @@ from controlplane.core.wire import LARGEST_BODY
 ENV = environment.read()
 BASE_DIR = Path(environment.ROOT)
 ENVIRONMENT_NAME = ENV.name
-OWNER_COMMANDS = {"migrate", "makemigrations", "provision", "sqlmigrate", "showmigrations"}
+OWNER_COMMANDS = {
+    *("migrate", "makemigrations", "provision", "sqlmigrate", "showmigrations"),
+    "backup",
+}
 AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
 
 SECRET_KEY = ENV.secret_key
@@ -27,6 +30,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = [
     "controlplane.core",
     "controlplane.dataplane",
+    "controlplane.processes",
     "switches",
     "breakers",
     "slo",
@@ -37,6 +41,11 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "axes",
     "csp",
     "django_htmx",
@@ -51,12 +60,15 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "controlplane.core.http.middleware.PresenceMiddleware",
+    "controlplane.core.http.middleware.NamedHostMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "controlplane.core.entry.middleware.SecondFactorMiddleware",
     "controlplane.core.http.middleware.PersonTimeZoneMiddleware",
     "controlplane.core.http.middleware.DomainErrorMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -140,6 +152,7 @@ ENTRY = ENV.entry
 OIDC = ENV.oidc
 TRUSTED_PROXIES = ENV.trusted_proxies
 KEPT_DAYS = ENV.kept_days
+HEALTH_PORT = ENV.health_port
 DATA_UPLOAD_MAX_MEMORY_SIZE = LARGEST_BODY
 
 AUTHENTICATION_BACKENDS = [
@@ -162,11 +175,25 @@ AXES_FAILURE_LIMIT = 8
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "controlplane.core.people.views.locked_out"
+AXES_LOCKOUT_CALLABLE = "controlplane.core.entry.throttle.locked_out"
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = True
-AXES_IPWARE_PROXY_COUNT = 0
+AXES_CLIENT_IP_CALLABLE = "controlplane.core.http.requests.client_ip"
 
+ACCOUNT_ADAPTER = "controlplane.core.entry.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGIN_TIMEOUT = 600  # Seconds between the first step of signing in and the last.
+MFA_ADAPTER = "controlplane.core.entry.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+SOCIALACCOUNT_ADAPTER = "controlplane.core.entry.adapters.ProviderCalls"
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
+PASSWORD_RESET_TIMEOUT = 3600  # Seconds.
+
+SESSION_ENGINE = "controlplane.core.people.session_store"
 SESSION_COOKIE_AGE = ENV.entry.session_minutes * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -207,7 +234,7 @@ USE_TZ = True
 TIME_ZONE = ENV.time_zone
 
 STATIC_URL = "/static/"
-STATIC_ROOT = ENV.data_dir / "static"
+STATIC_ROOT = ENV.static_dir
 STATICFILES_FINDERS = [
     "controlplane.assets.Finder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",

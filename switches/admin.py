@@ -19,6 +19,7 @@ from switches.models import (
     Episode,
     Publication,
     Rule,
+    Scope,
     Switch,
     Trip,
     TripPolicy,
@@ -26,6 +27,7 @@ from switches.models import (
 )
 from switches.ramps import admin as ramps_admin  # noqa: F401
 from switches.services.register import DESCRIPTIVE
+from switches.views.asking import ask_again
 
 
 @admin.register(Publication)
@@ -122,6 +124,8 @@ class SwitchAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     @admin.action(description="Release the chosen switches…")
     def release(self, request: HttpRequest, chosen: QuerySet[Switch]) -> HttpResponse | None:
         """Asks for the justification on a page of its own, then releases each by itself."""
+        if chosen.filter(scope=Scope.GLOBAL).exists():
+            ask_again(request, Scope.GLOBAL, db_now(), next_url=request.get_full_path())
         given = request.POST.get("justification", "").strip()
         problems = reasons.unreadable(given) if "justification" in request.POST else []
         if "justification" not in request.POST or problems:

@@ -8,3 +8,4 @@ class CoreConfig(AppConfig):
 
     def ready(self) -> None:
         from controlplane.core import checks  # noqa: F401 - registers itself
+        from controlplane.core.entry import resets  # noqa: F401 - how links get into mails

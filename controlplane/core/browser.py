@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.cache import never_cache
-from django_htmx.http import trigger_client_event
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.core.people.models import User
@@ -78,3 +78,9 @@ def done(request: PersonRequest, message: str, url: str) -> HttpResponse:
         )
     messages.success(request, message)
     return redirect(url)
+
+
+def done_at(request: PersonRequest, message: str, url: str) -> HttpResponse:
+    """After a change on a page without live parts: say so on the page that shows what is now."""
+    messages.success(request, message)
+    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)

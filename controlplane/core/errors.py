@@ -41,6 +41,20 @@ class Forbidden(DomainError):
     title = "These credentials may not do this"
 
 
+class ConfirmFirst(Forbidden):
+    """The person has to show again who they are; `confirm_url` is where, and leads back."""
+
+    slug = "confirm-first"
+    title = "Show again that it is you"
+
+    def __init__(self, confirm_url: str) -> None:
+        super().__init__(
+            "This reaches far, so show again that it is you at confirm_url, then repeat it.",
+            confirm_url=confirm_url,
+        )
+        self.confirm_url = confirm_url
+
+
 class NotFound(DomainError):
     status = 404
     slug = "not-found"

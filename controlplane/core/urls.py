@@ -10,9 +10,9 @@ from controlplane.core.gates import urls as gates
 from controlplane.core.http.routes import both_forms
 from controlplane.core.jobs import urls as jobs
 from controlplane.core.outbox import urls as outbox
-from controlplane.core.people import api as people
+from controlplane.core.people import urls as people
 from controlplane.core.targets import urls as targets
-from controlplane.core.tokens import api as tokens
+from controlplane.core.tokens import urls as tokens
 
 api_urlpatterns: list[URLPattern] = [
     *approvals.api_urlpatterns,
@@ -24,10 +24,6 @@ api_urlpatterns: list[URLPattern] = [
     *outbox.api_urlpatterns,
     *targets.api_urlpatterns,
     *both_forms("degradation", ops_api.DegradationView.as_view(), name="api-degradation"),
-    *both_forms("users/", people.UserList.as_view(), name="api-users"),
-    *both_forms("users/<int:user_id>/", people.UserDetail.as_view(), name="api-user"),
-    *both_forms("tokens/", tokens.TokenList.as_view(), name="api-tokens"),
-    *both_forms(
-        "tokens/<int:token_id>/revoke", tokens.RevokeTokenView.as_view(), name="api-revoke"
-    ),
+    *people.api_urlpatterns,
+    *tokens.api_urlpatterns,
 ]

@@ -51,6 +51,7 @@ class Environment:
 
     variables: Mapping[str, str]
     data_dir: Path
+    static_dir: Path
     name: str
     database: Database
     database_pool: int
@@ -71,6 +72,7 @@ class Environment:
     public_url: str
     time_zone: str
     port: int
+    health_port: int
 
     @property
     def secret_key(self) -> str:
@@ -89,6 +91,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
     return Environment(
         variables=variables,
         data_dir=data_dir,
+        static_dir=Path(variables.get("SWITCHGEAR_STATIC_DIR") or data_dir / "static").absolute(),
         name=environment_name(variables),
         database=database(variables, services),
         database_pool=number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
@@ -109,6 +112,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         public_url=public_url(variables),
         time_zone=time_zone(variables),
         port=number(variables, "PORT", default=8000, low=1, high=65535),
+        health_port=number(variables, "HEALTH_PORT", default=0, low=0, high=65535),
     )
 
 

@@ -20,8 +20,10 @@ from switches.api.bodies import (
 )
 from switches.api.register import present_effect, resource
 from switches.api.shapes import ONE_SWITCH, ActedShape, PendingShape
+from switches.expiry import PERMANENT
 from switches.ramps import resources as ramps
 from switches.services import Engagement, Release
+from switches.views.asking import ask_again
 
 
 class ActionView(ApiView):
@@ -36,6 +38,7 @@ class EngageView(ActionView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
         """Stop what the switch guards. `permanent` engages for 24 hours and asks for approval."""
+        ask_again(self.request, scope, now)
         return _engaged(
             services.engage(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
         )
@@ -48,6 +51,8 @@ class ExtendView(ActionView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
         """Keep it engaged for longer, counted from now. `permanent` asks for approval."""
+        if body.get("expires_in") == PERMANENT:
+            ask_again(self.request, scope, now)
         return _engaged(
             services.extend(scope=scope, key=key, actor=actor, now=now, **body), scope, key, now
         )
@@ -83,6 +88,7 @@ class ReleaseView(ActionView):
     ) -> Done:
         """Let traffic flow again: by a ramp, or at once. The global switch and, at once, a segment
         or a protected one wait for a second person; the rest at once takes an approver."""
+        ask_again(self.request, scope, now)
         done = services.release(scope=scope, key=key, actor=actor, now=now, **body)
         if done.ramp is not None:
             return _ramping(done, scope, key, now)

@@ -13,6 +13,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs.models import Job
 from switches import publication, risk
+from switches.evaluate import GLOBAL_ID
 from switches.models import Episode, Publication, Ramp, Scope, Switch
 from switches.ramps import live, start, words
 from switches.ramps import plan as plans
@@ -108,6 +109,7 @@ def end(pending: Ramp, switch: Switch, why: str, actor: Actor, now: datetime) ->
     lock_first=publication.lock,
     check_reason=reasons.unreadable,
     ended=_came_to_nothing,
+    reaches_far=lambda approval: approval.target == GLOBAL_ID,
 )
 def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()

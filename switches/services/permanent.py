@@ -9,6 +9,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict
 from controlplane.core.escalation import services as escalation
 from switches import facts, publication, risk
+from switches.evaluate import GLOBAL_ID
 from switches.expiry import RECONFIRM_EVERY
 from switches.models import Episode, State, Switch
 from switches.rules import glass
@@ -29,7 +30,10 @@ def ask(switch: Switch, episode: Episode, reason: str, actor: Actor, now: dateti
 
 
 @approvals.carries_out(
-    Approval.Kind.PERMANENT, lock_first=publication.lock, check_reason=reasons.problems_with
+    Approval.Kind.PERMANENT,
+    lock_first=publication.lock,
+    check_reason=reasons.problems_with,
+    reaches_far=lambda approval: approval.target == GLOBAL_ID,
 )
 def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()

@@ -18,7 +18,7 @@ from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.reasons import MIN_COLUMNS
 from switches import board, services
-from switches.expiry import LONGEST
+from switches.expiry import LONGEST, PERMANENT
 from switches.forms import (
     AcknowledgeForm,
     DescribeForm,
@@ -26,12 +26,16 @@ from switches.forms import (
     ReconfirmForm,
 )
 from switches.models import Switch
+from switches.views.asking import ask_again
 
 
 @signed_in
 @require_http_methods(["GET", "POST"])
 def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ExtendForm(posted(request), initial={"how_long": "24h"})
+    # Asked when it opens, before anybody types; of what is sent, only "for good" needs it.
+    if request.method == "GET" or request.POST.get("how_long") == PERMANENT:
+        ask_again(request, scope, db_now())
 
     def carry_out(actor: Actor, now: datetime) -> str:
         extended = services.extend(scope=scope, key=key, **form.asked(now), actor=actor, now=now)

@@ -7,6 +7,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
@@ -19,7 +21,7 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.people import approvers
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
-from switches import services
+from switches import prepared, services
 from switches.blast import blast
 from switches.board import undo_until
 from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
@@ -30,12 +32,14 @@ from switches.rules import guard
 from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.services.register import find, identify
+from switches.views.asking import ask_again
 from switches.views.effect import DIALOG, progress
 
 # What is sent once more when a rule is overridden: all that was asked for.
 AGAIN = ("scope", "key", "reason", "how_long", "expires_at", "on_expiry", "confirm")
 # A second press of the button, or a form sent twice, is the same wish.
 SAME_WISH_WITHIN = timedelta(seconds=30)
+LONGEST_REASON = 2000  # Characters taken from an address.
 
 
 @signed_in
@@ -47,9 +51,12 @@ def engage(request: PersonRequest) -> HttpResponse:
     now = db_now()
     if request.method == "GET":
         form = EngageForm(initial=_initial(request))
-        return show(request, "switches/engage.html", _context(request, form, now))
+        ask_again(request, form.initial["scope"], now)
+        context = _context(request, form, now, **prepared.at_hand(form.initial, now))
+        return show(request, "switches/engage.html", context)
     form = EngageForm(request.POST)
     valid = form.is_valid()
+    ask_again(request, form.given("scope"), now, next_url=_as_typed(form))
     conflict: Conflict | None = None
     try:
         # With a field of the form's own still wrong, the rules are asked all the same: the person
@@ -134,10 +141,16 @@ def _initial(request: PersonRequest) -> dict[str, str]:
     return {
         "scope": scope,
         "key": key,
-        "reason": request.GET.get("reason", "")[:2000],
+        "reason": request.GET.get("reason", "")[:LONGEST_REASON],
         "how_long": "24h",
         "on_expiry": DEFAULT_ON_EXPIRY[scope],
     }
+
+
+def _as_typed(form: EngageForm) -> str:
+    """The form with its target and reason, so that confirming in between loses neither."""
+    asked = {"scope": form.given("scope"), "reason": form.given("reason")[:LONGEST_REASON]}
+    return f"{reverse('engage')}?{urlencode(asked)}"
 
 
 def _context(

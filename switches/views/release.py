@@ -28,6 +28,7 @@ from switches.rules.errors import SafetyRefused
 from switches.rules.guard import Refusal
 from switches.services import Release
 from switches.services.release import needs_second_person, two_person
+from switches.views.asking import ask_again
 from switches.views.changes import refused, switch_of
 
 RAMP, IMMEDIATE = "ramp", "immediate"
@@ -44,6 +45,7 @@ def release(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     actor = actor_of(request)
     actor.require("switches:write")
     now = db_now()
+    ask_again(request, scope, now)
     form = ReleaseForm(posted(request))
     valid = form.is_valid()
     given = plan_editor.typed(request.POST)

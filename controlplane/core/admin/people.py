@@ -13,7 +13,7 @@ from controlplane.core.admin.site import ReadOnly, each
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
-from controlplane.core.models import Token, User
+from controlplane.core.models import BrowserSession, Token, User
 from controlplane.core.people import services as people
 from controlplane.core.tokens import services as tokens
 
@@ -44,6 +44,17 @@ class TokenAdmin(ReadOnly):
             ),
             "revoked; programs that use them are refused within a second.",
         )
+
+
+@admin.register(BrowserSession)
+class BrowserSessionAdmin(ReadOnly):
+    """Who is signed in where; a person's own page ends their sessions."""
+
+    list_display = ("user", "ip", "method", "started_at", "last_seen_at", "expire_date")
+    list_select_related = ("user",)
+    exclude = ("session_key", "session_data")
+    search_fields = ("user__username", "=ip")
+    ordering = ("-last_seen_at",)
 
 
 class UserForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -7,7 +7,13 @@ sign-in, sign-out and password pages would leave no audit rows.
 from collections.abc import Callable
 from typing import Any
 
-import django.contrib.auth.admin  # noqa: F401 - registers Group, which then goes
+import allauth.account.admin
+import allauth.mfa.admin
+import allauth.socialaccount.admin  # noqa: F401
+import django.contrib.auth.admin  # noqa: F401
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group
 from django.contrib.auth.views import redirect_to_login
@@ -16,8 +22,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from controlplane.core.entry.views.sign_in import sign_out
 from controlplane.core.errors import DomainError
-from controlplane.core.people.views import sign_out
 
 
 def _sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse:
@@ -36,6 +42,8 @@ def _sign_out(request: HttpRequest, extra_context: object = None) -> HttpRespons
 
 
 admin.site.unregister(Group)  # What a person may do follows from the role alone.
+# Second factors and who is whom at the provider are no tables to edit; they hold what is sealed.
+admin.site.unregister([Authenticator, EmailAddress, SocialAccount, SocialApp, SocialToken])
 admin.site.site_header = "Switchgear administration"
 admin.site.site_title = "Switchgear"
 admin.site.index_title = "Tables"

@@ -14,6 +14,7 @@ from controlplane.core.approvals import reviews, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.canonical import timestamp
+from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.http.fields import Filters, MutationBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
@@ -115,6 +116,8 @@ class ApproveView(ApiView):
     @mutation(DecisionBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, approval_id: int) -> Done:
         """Approve, and carry out at once. A signed-in approver, never who asked."""
+        if services.reaches_far(services.find(approval_id)):
+            require_fresh(self.request, now)
         comment = body.get("comment", "")
         approval = services.approve(approval_id=approval_id, comment=comment, actor=actor, now=now)
         return Done(approval_resource(approval))

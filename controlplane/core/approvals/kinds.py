@@ -20,6 +20,10 @@ def _nothing_ends(_approval: Approval, _actor: Actor, _now: datetime) -> None:
     """A request that comes to nothing leaves nothing behind."""
 
 
+def _reaches_little(_approval: Approval) -> bool:
+    return False
+
+
 def _any_reason(_reason: str) -> Sequence[str]:
     return ()
 
@@ -28,7 +32,8 @@ def _any_reason(_reason: str) -> Sequence[str]:
 class Registered:
     """What there is for a kind; `carry_out` is None for one that no app here knows.
 
-    `prolongs`: whether the time of a request begins again when it is edited.
+    `prolongs`: whether the time of a request begins again when it is edited. `reaches_far`: whether
+    who approves it has to show again who they are.
     """
 
     carry_out: CarryOut | None = None
@@ -36,6 +41,7 @@ class Registered:
     check_reason: CheckReason = _any_reason
     ended: CarryOut = _nothing_ends
     prolongs: bool = True
+    reaches_far: Callable[[Approval], bool] = _reaches_little
 
 
 _registered: dict[str, Registered] = {}
@@ -48,6 +54,7 @@ def carries_out(
     check_reason: CheckReason = _any_reason,
     ended: CarryOut = _nothing_ends,
     prolongs: bool = True,
+    reaches_far: Callable[[Approval], bool] = _reaches_little,
 ) -> Callable[[CarryOut], CarryOut]:
     """Register the function that does what an approval of this kind allows.
 
@@ -55,10 +62,13 @@ def carries_out(
     `check_reason` says what is wrong with a reason, for those that edit a request. `ended` is
     called when it comes to nothing: denied, lapsed or withdrawn, and not asked for anew. Without
     `prolongs` an edited request waits no longer than the one it replaces: something waits for it.
+    `reaches_far` says of which requests an approver has to show again who they are.
     """
 
     def register(function: CarryOut) -> CarryOut:
-        _registered[kind] = Registered(function, lock_first, check_reason, ended, prolongs)
+        _registered[kind] = Registered(
+            function, lock_first, check_reason, ended, prolongs, reaches_far
+        )
         return function
 
     return register

@@ -91,6 +91,11 @@ def find(approval_id: int) -> Approval:
     return approval
 
 
+def reaches_far(approval: Approval) -> bool:
+    """Whether who approves this has to show again who they are."""
+    return kinds.kind(approval.kind).reaches_far(approval)
+
+
 def approve(*, approval_id: int, comment: str, actor: Actor, now: datetime) -> Approval:
     """Approve and carry out, in one transaction. Never by who asked, never by a token.
 

@@ -14,6 +14,7 @@ from controlplane.core.approvals.differences import shown
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 
@@ -39,7 +40,8 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
     found = list(decided.select_related("requester")[: DECIDED_SHOWN + 1])
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
     of_reviews = Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)
-    pending = Approval.objects.filter(live, state="pending").annotate(is_review=of_reviews)
+    pending = Approval.objects.select_related("requester").filter(live, state="pending")
+    pending = pending.annotate(is_review=of_reviews)
     page = Paginator(pending.order_by("-is_review", "id"), PENDING_SHOWN).get_page(
         request.GET.get("page")
     )
@@ -60,6 +62,8 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def approve(request: PersonRequest, approval_id: int) -> HttpResponse:
+    if services.reaches_far(services.find(approval_id)):
+        require_fresh(request, db_now(), next_url=notes.PAGE)
     return _decide(request, approval_id, services.approve)
 
 

@@ -2,20 +2,28 @@
 
 import time
 from collections.abc import Callable
+from typing import cast
 from zoneinfo import ZoneInfo
 
 import structlog
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.middleware.common import CommonMiddleware
 from django.utils import timezone
 
 from controlplane.core import deadline
 from controlplane.core.errors import DomainError
 from controlplane.core.http import pages, problems, requests
+from controlplane.core.people.session_store import SessionStore
 
+BACKGROUND = "Switchgear-Background"
+"""The header of what a page asks by itself, such as a part that is shown anew every minute."""
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
 # Nobody reads a local time there, and probes must not wait for a session's row.
 WITHOUT_TIME_ZONE = ("/api/", "/health/", "/metrics", "/static/")
+
+# Asked by the address of a container, which no list of names can have.
+BY_ANY_NAME = ("/health/", "/metrics")
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger(__name__)
@@ -45,6 +53,16 @@ class RequestContextMiddleware:
         return self.get_response(request)
 
 
+class NamedHostMiddleware(CommonMiddleware):
+    """Django's own, which refuses names that are not ours; but for probes and scrapes, whose
+    answers say nothing of the name."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
+        if request.path.startswith(BY_ANY_NAME):
+            return None
+        return super().process_request(request)
+
+
 class PersonTimeZoneMiddleware:
     """Shows times on pages in the zone of whoever is signed in."""
 
@@ -58,6 +76,20 @@ class PersonTimeZoneMiddleware:
         zone = getattr(request.user, "time_zone", settings.TIME_ZONE)
         with timezone.override(ZoneInfo(zone)):
             return self.get_response(request)
+
+
+class PresenceMiddleware:
+    """Keeps the session of whoever does something; what a page asks by itself does not count."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        session = request.session
+        if session.accessed and BACKGROUND not in request.headers:
+            cast(SessionStore, session).seen(timezone.now())
+        return response
 
 
 class DomainErrorMiddleware:

@@ -7,17 +7,20 @@ a middleware that could not reach the database.
 import sys
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template import loader
 from django.utils.cache import add_never_cache_headers
 
 from controlplane.core import problem
-from controlplane.core.errors import Broken, DomainError, Forbidden, NotFound
+from controlplane.core.errors import Broken, ConfirmFirst, DomainError, Forbidden, NotFound
 from controlplane.core.http import problems
 from controlplane.core.http.requests import is_api, request_id_of
 
 
 def answer(request: HttpRequest, error: DomainError) -> HttpResponse:
     """The error in the form this request's caller can read."""
+    if isinstance(error, ConfirmFirst) and not is_api(request):
+        return redirect(error.confirm_url)  # From the dialog, htmx follows it into the dialog.
     return problems.respond(error) if is_api(request) else page(request, error)
 
 

@@ -1,16 +1,30 @@
 """What the house asks of a request: its id, where it comes from, whether it is the API's."""
 
+import ipaddress
 import uuid
+from functools import cache
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from controlplane.core.wire import REQUEST_ID
 
 API_ROOT = "/api/"
+MOST_HOPS = 20
+"""Of an `X-Forwarded-For`, counted from our end; no honest chain is longer."""
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def begin(request: HttpRequest) -> str:
-    """Give the request its id: the caller's `X-Request-ID` if that is sane, else a new one."""
+    """Give the request its id: the caller's `X-Request-ID` if that is sane, else a new one.
+
+    Where proxies are named, nobody else's word on how the request came counts: Django would take
+    `X-Forwarded-Proto` from anybody.
+    """
+    if settings.TRUSTED_PROXIES and not _is_proxy(_address(_peer(request))):
+        request.META.pop("HTTP_X_FORWARDED_PROTO", None)
     given = request.headers.get("X-Request-ID", "")
     request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
     setattr(request, "request_id", request_id)  # noqa: B010 - Django's class does not declare it
@@ -22,8 +36,50 @@ def request_id_of(request: HttpRequest) -> str:
 
 
 def client_ip(request: HttpRequest) -> str:
-    """The address of the connection itself. What a header claims is anybody's to write."""
+    """Where the request comes from, as far as we can know it.
+
+    That is the address of the connection itself, for what a header claims is anybody's to write.
+    Only behind the proxies of `TRUSTED_PROXIES` it is the last address of `X-Forwarded-For` that is
+    none of theirs: each of them adds whom it heard from at the end, and what stands before that is
+    the caller's own invention.
+    """
+    address = _address(_peer(request))
+    if address is None or not _is_proxy(address):
+        return _peer(request)
+    told = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+    for hop in told[: -MOST_HOPS - 1 : -1]:
+        before = _address(hop.strip())
+        if before is None:
+            break  # No address; whatever stands left of it is worth no more.
+        address = before
+        if not _is_proxy(address):
+            break
+    return str(address)
+
+
+def _peer(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR") or "")
+
+
+def _address(text: str) -> Address | None:
+    """An IPv4 address in the clothes of IPv6 is the IPv4 address; a zone (`%eth0`) is any text."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if "%" in text:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_proxy(address: Address | None) -> bool:
+    networks = _networks(tuple(settings.TRUSTED_PROXIES))
+    return address is not None and any(address in network for network in networks)
+
+
+@cache
+def _networks(texts: tuple[str, ...]) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(text) for text in texts)
 
 
 def is_api(request: HttpRequest) -> bool:

@@ -6,8 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
-from django.contrib.sessions.models import Session as SessionRow
 from django.db import connection
 from django.http import parse_cookie
 from django.utils.crypto import constant_time_compare
@@ -16,14 +14,15 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Unauthenticated
 from controlplane.core.live import topics
 from controlplane.core.live.visitors import Headers, Session, Visitor
-from controlplane.core.people.models import User
+from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.core.people.session_store import SessionStore, digest
 
 _KEY = re.compile(r"[a-z0-9]{32}")
 _STANDING = """
     SELECT asked.key, s.session_data, u.password, u.role
     FROM unnest(%s::text[], %s::bigint[]) AS asked (key, user_id)
-    JOIN django_session s ON s.session_key = asked.key AND s.expire_date > clock_timestamp()
+    JOIN core_browsersession s ON s.session_key = asked.key AND s.expire_date > clock_timestamp()
     JOIN core_user u ON u.id = asked.user_id AND u.is_active
 """
 
@@ -38,12 +37,12 @@ def key_of(headers: Headers) -> str | None:
 
 def find(key: str) -> Visitor:
     """Whose session it is; raises :class:`Unauthenticated` if it is nobody's any more."""
-    row = SessionRow.objects.filter(session_key=key, expire_date__gt=db_now()).first()
+    row = BrowserSession.objects.open(db_now()).filter(pk=digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
     user = _user(content.get(SESSION_KEY))
     if row is None or user is None or not is_of(content, user.pk, user.password):
         raise Unauthenticated("Sign in first: this session has ended.")
-    found = Session(key, user.pk, user.role, row.session_data, user.password)
+    found = Session(row.pk, user.pk, user.role, row.session_data, user.password)
     topics_ = topics.allowed(SCOPES_OF[Role(user.role)])
     return Visitor(name=f"user:{user.pk}", topics=topics_, session=found)
 

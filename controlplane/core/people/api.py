@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
+from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import NotFound
 from controlplane.core.http.authentication import IsAdmin
 from controlplane.core.http.fields import Flag, MutationBody, Text
@@ -87,6 +88,7 @@ class UserList(ListView[User]):
     @mutation(UserBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Make a person who can sign in. The first password is in this answer and nowhere else."""
+        require_fresh(self.request, now)
         password = secrets.token_urlsafe(15)
         user = services.create_user(password=password, actor=actor, now=now, **body)
         shown = user_resource(user)
@@ -101,6 +103,7 @@ class UserDetail(ApiView):
     @mutation(UserChangeBody)
     def patch(self, *, body: dict[str, Any], actor: Actor, now: datetime, user_id: int) -> Done:
         """Change somebody's role, addresses or activity. The last active admin can't be lost."""
+        require_fresh(self.request, now)
         user = User.objects.filter(pk=user_id).first()
         if user is None:
             raise NotFound(f"There is no person {user_id}.")

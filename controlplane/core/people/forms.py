@@ -1,10 +1,14 @@
 """What a person types to sign in, and may change about themselves."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, UsernameField
+
+from controlplane.core.people.models import User
+from controlplane.core.people.roles import Role
 
 # Aliases such as `US/Pacific` or `GB` stay valid, but nobody has to scroll past them.
 REGIONS = (
@@ -29,6 +33,48 @@ class PreferencesForm(forms.Form):
         super().__init__(*args, **kwargs)
         field = cast(forms.ChoiceField, self.fields["time_zone"])
         field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+
+
+ABOUT_ROLES = {
+    Role.VIEWER: "sees everything, changes nothing",
+    Role.OPERATOR: "engages, releases, ramps and works on dead letters",
+    Role.APPROVER: "all of that, and is the second person who approves",
+    Role.ADMIN: "all of that, and looks after people, tokens and rules",
+}
+
+
+class PersonForm(forms.Form):
+    """What an admin says of a person. The service has the last word, and :meth:`take` shows it."""
+
+    display_name = forms.CharField(max_length=150, required=False)
+    email = forms.EmailField(required=False)
+    slack_user_id = forms.CharField(max_length=40, required=False)
+    role = forms.ChoiceField(choices=[(role.value, words) for role, words in ABOUT_ROLES.items()])
+    time_zone = forms.ChoiceField()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast(forms.ChoiceField, self.fields["time_zone"])
+        field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+
+    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
+        for name, texts in errors.items():
+            self.add_error(name if name in self.fields else None, list(texts))
+
+
+class NewPersonForm(PersonForm):
+    username = UsernameField(max_length=150)
+
+
+class LeavingForm(forms.Form):
+    """Who takes over the tokens, if anybody."""
+
+    heir = forms.ModelChoiceField(User.objects.none(), required=False)
+
+    def __init__(self, heirs: Sequence[User], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast("forms.ModelChoiceField[User]", self.fields["heir"])
+        field.queryset = User.objects.filter(pk__in=[each.pk for each in heirs])
 
 
 def zone_choices(present: str) -> list[tuple[str, str]]:

@@ -1,10 +1,12 @@
-"""The user: a person with a role and a time zone."""
+"""The user: a person with a role and a time zone; and the browsers they are signed in with."""
 
+from datetime import datetime
 from typing import Any, ClassVar
 from zoneinfo import available_timezones
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
@@ -98,3 +100,35 @@ class User(AbstractBaseUser):
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.is_admin
+
+
+class BrowserSessionQuerySet(models.QuerySet["BrowserSession"]):
+    def open(self, now: datetime) -> "BrowserSessionQuerySet":
+        """Those that let somebody in at `now`; not the ones that only began to sign in."""
+        return self.filter(user__isnull=False, expire_date__gt=now)
+
+
+class BrowserSession(AbstractBaseSession):
+    """One browser in which somebody is signed in, or about to be.
+
+    `session_key` is the SHA-256, in hex, of the key in the cookie: a copy of the table lets nobody
+    in. `expire_date` is when it ends if nothing more is done in it.
+    """
+
+    session_key = models.CharField(max_length=64, primary_key=True)
+    user = models.ForeignKey(
+        "core.User", null=True, on_delete=models.CASCADE, related_name="browser_sessions"
+    )
+    ip = models.CharField(max_length=45, blank=True, default="")
+    user_agent = models.CharField(max_length=300, blank=True, default="")
+    method = models.CharField(max_length=40, blank=True, default="")
+    started_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+
+    objects = BrowserSessionQuerySet.as_manager()  # type: ignore[assignment,misc]
+
+    class Meta:
+        verbose_name = "browser session"
+
+    def __str__(self) -> str:
+        return f"session of {self.user_id or 'nobody'}"

@@ -10,6 +10,7 @@ from controlplane.core import wake
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.people import sessions
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import SCOPES_OF, Role
 
@@ -60,9 +61,13 @@ def create_user(
 
 @transaction.atomic
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
-    """Change role, names, addresses, time zone or activity. The last active admin can't be lost."""
+    """Change role, names, addresses, time zone or activity. The last active admin can't be lost.
+
+    All of it counts from the next request on. Whoever is deactivated is signed out everywhere, and
+    coming back means signing in again.
+    """
     user = User.objects.select_for_update().get(pk=user.pk)
-    before, was_admin = _picture(user), user.is_admin
+    before, was_admin, was_active = _picture(user), user.is_admin, user.is_active
     for field, value in changes.items():
         if field not in CHANGEABLE:
             raise InvalidInput({field: ["can't be changed here."]})
@@ -81,6 +86,8 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
         after=_picture(user),
         now=now,
     )
+    if user.is_active != was_active:
+        sessions.end_all(user=user, actor=actor, now=now)
     wake.wake("credentials")
     return user
 
@@ -104,11 +111,17 @@ def slack_user_id(text: str, *, of: User | None) -> str:
 
 
 @transaction.atomic
-def set_password(*, user: User, password: str, actor: Actor, now: datetime) -> None:
-    """Give a person a new password; the password itself goes nowhere else."""
+def set_password(
+    *, user: User, password: str, actor: Actor, now: datetime, keep: str | None = None
+) -> None:
+    """Give a person a new password; the password itself goes nowhere else.
+
+    All their sessions end but the one with the key `keep`, in which they changed it themselves.
+    """
     user.set_password(password)
     user.save(update_fields=["password"])
     audit.record(actor=actor, action="user.password_set", target=f"user:{user.username}", now=now)
+    sessions.end_all(user=user, actor=actor, now=now, but=keep)
 
 
 def first_admin() -> User | None:

@@ -1,25 +1,63 @@
-"""What the audit trail keeps of browser sessions: begun, ended, refused."""
+"""Browser sessions: begun, ended, refused, with what the audit trail keeps of each."""
 
 from datetime import datetime
 
 import structlog
 from django.db import transaction
+from django.http import HttpRequest
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.people.models import User
+from controlplane.core.errors import NotFound
+from controlplane.core.people.models import BrowserSession, User
+from controlplane.core.people.session_store import SessionStore, digest
 
 log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
-def started(*, actor: Actor, now: datetime) -> None:
+def started(
+    *, actor: Actor, now: datetime, request: HttpRequest | None = None, method: str = ""
+) -> None:
+    """Somebody has come in, by the last step of signing in. `request` is the one that did it: its
+    session's time begins, and its browser is noted. `method` is how: `password`, `passkey`, `sso`.
+    """
+    if request is not None and isinstance(request.session, SessionStore):
+        agent = request.headers.get("User-Agent", "")
+        request.session.begin(ip=actor.ip, user_agent=agent, method=method, now=now)
     audit.record(actor=actor, action="session.started", target=f"user:{actor.name}", now=now)
 
 
 @transaction.atomic
 def ended(*, actor: Actor, now: datetime) -> None:
     audit.record(actor=actor, action="session.ended", target=f"user:{actor.name}", now=now)
+
+
+@transaction.atomic
+def end(*, user: User, session_id: str, actor: Actor, now: datetime) -> None:
+    """End one session of this person; raises :class:`NotFound` if they have no such one."""
+    gone, _ = BrowserSession.objects.filter(user=user, pk=session_id).delete()
+    if not gone:
+        raise NotFound("That session has ended already.")
+    _note_ended(user, 1, actor, now, "")
+
+
+@transaction.atomic
+def end_all(
+    *, user: User, actor: Actor, now: datetime, but: str | None = None, reason: str = ""
+) -> int:
+    """End all sessions of this person, except the one with the key `but`; returns how many.
+
+    Their sockets close within seconds. Where none is open nothing is noted.
+    """
+    theirs = BrowserSession.objects.filter(user=user)
+    if but:
+        theirs = theirs.exclude(pk=digest(but))
+    open_ = theirs.open(now).count()
+    theirs.delete()
+    if open_:
+        _note_ended(user, open_, actor, now, reason)
+    return open_
 
 
 @transaction.atomic
@@ -36,5 +74,16 @@ def failed(*, username: str, request_id: str, ip: str, now: datetime) -> None:
         actor=Actor(type="system", name="sign-in", request_id=request_id, ip=ip),
         action="session.failed",
         target=f"user:{username}",
+        now=now,
+    )
+
+
+def _note_ended(user: User, count: int, actor: Actor, now: datetime, reason: str) -> None:
+    audit.record(
+        actor=actor,
+        action="session.revoked",
+        target=f"user:{user.username}",
+        reason=reason,
+        before={"sessions": count},
         now=now,
     )

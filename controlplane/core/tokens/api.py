@@ -9,6 +9,7 @@ from rest_framework import serializers
 from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
+from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.http.authentication import IsAdmin
 from controlplane.core.http.fields import MutationBody, Text
@@ -52,6 +53,10 @@ class RevokeBody(MutationBody):
     reason = Text(required=False, max_length=2000)
 
 
+class HandOverBody(MutationBody):
+    owner = Text(help_text="The user name of whoever answers for it from now on.")
+
+
 def token_resource(token: Token) -> dict[str, Any]:
     return {
         "id": token.pk,
@@ -78,6 +83,7 @@ class TokenList(ListView[Token]):
     @mutation(TokenBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Make a token. Its text is in this answer and nowhere else."""
+        require_fresh(self.request, now)
         token, text = services.create(
             name=body["name"],
             owner=_owner(body.get("owner"), actor),
@@ -99,13 +105,33 @@ class RevokeTokenView(ApiView):
     @mutation(RevokeBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, token_id: int) -> Done:
         """End a token now. Revoking it again changes nothing."""
-        token = Token.objects.filter(pk=token_id).first()
-        if token is None:
-            raise NotFound(f"There is no token {token_id}.")
+        require_fresh(self.request, now)
         revoked = services.revoke(
-            token=token, actor=actor, now=now, reason=body.get("reason", "").strip()
+            token=_token(token_id), actor=actor, now=now, reason=body.get("reason", "").strip()
         )
         return Done(token_resource(revoked))
+
+
+class HandOverView(ApiView):
+    permission_classes = [IsAdmin]
+
+    @extend_schema(request=HandOverBody, responses=TokenShape, auth=BY_SESSION)
+    @mutation(HandOverBody)
+    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, token_id: int) -> Done:
+        """Give a token to another owner; its text stays, and it may what that person's role may."""
+        require_fresh(self.request, now)
+        token = _token(token_id)
+        owner = _owner(body["owner"], actor)
+        return Done(
+            token_resource(services.hand_over(token=token, owner=owner, actor=actor, now=now))
+        )
+
+
+def _token(token_id: int) -> Token:
+    token = Token.objects.filter(pk=token_id).first()
+    if token is None:
+        raise NotFound(f"There is no token {token_id}.")
+    return token
 
 
 def _owner(username: str | None, actor: Actor) -> User:

@@ -13,7 +13,7 @@ from django.db import transaction
 from controlplane.core import wake
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import InvalidInput, Unauthenticated
+from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import ALL_SCOPES, SCOPES_OF, Role
 from controlplane.core.tokens.models import Token
@@ -95,6 +95,34 @@ def revoke(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> To
         target=f"token:{token.prefix}",
         reason=reason,
         before={"name": token.name},
+        now=now,
+    )
+    wake.wake("credentials")
+    return token
+
+
+@transaction.atomic
+def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Token:
+    """Give a token to another owner, whose role it then obeys; its text stays the same.
+
+    Raises :class:`Conflict` if it has ended, :class:`InvalidInput` if the owner is deactivated or
+    may not do what the token is for.
+    """
+    token = Token.objects.select_for_update(of=("self",)).select_related("owner").get(pk=token.pk)
+    if token.owner_id == owner.pk:
+        return token
+    if token.revoked_at is not None or (token.expires_at and token.expires_at <= now):
+        raise Conflict(f"{token.name} has ended; nobody needs to own it.")
+    _check(token.name, owner, token.scopes)
+    before = token.owner.username
+    token.owner = owner
+    token.save(update_fields=["owner"])
+    audit.record(
+        actor=actor,
+        action="token.handed_over",
+        target=f"token:{token.prefix}",
+        before={"name": token.name, "owner": before},
+        after={"name": token.name, "owner": owner.username},
         now=now,
     )
     wake.wake("credentials")

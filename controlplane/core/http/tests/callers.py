@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.core.actors import system
+from controlplane.core.entry import confirming
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import Role
 from controlplane.core.tokens import services as tokens
@@ -87,9 +88,17 @@ def person(role: str = "operator", username: str | None = None) -> User:
 
 
 def signed_in(user: User, *, csrf: bool = False) -> Api:
+    return Api(browser_of(user, csrf=csrf))
+
+
+def browser_of(user: User, *, csrf: bool = False) -> Client:
+    """A browser in which somebody signed in just now."""
     client = Client(enforce_csrf_checks=csrf, raise_request_exception=False)
     client.force_login(user, backend=MODEL_BACKEND)
-    return Api(client)
+    session = client.session
+    session[confirming.KEY] = timezone.now().timestamp()
+    session.save()
+    return client
 
 
 def as_role(role: str) -> Api:

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
-from django.contrib.sessions.models import Session as Row
 from django.test import Client
 
 from controlplane.core.actors import system
@@ -13,6 +12,7 @@ from controlplane.core.errors import Unauthenticated
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.live import sessions
 from controlplane.core.people import services as people
+from controlplane.core.people.models import BrowserSession
 
 pytestmark = pytest.mark.django_db
 
@@ -121,7 +121,7 @@ def test_session_ends_in_time():
     _, key = signed_in(person())
     past = db_now() - timedelta(seconds=1)
 
-    assert is_over(key, lambda: Row.objects.update(expire_date=past))
+    assert is_over(key, lambda: BrowserSession.objects.update(expire_date=past))
 
 
 def test_session_goes_on_whatever_else_it_is_made_to_hold():

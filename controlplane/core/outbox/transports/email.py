@@ -15,7 +15,7 @@ from email.utils import format_datetime, parseaddr
 from django.conf import settings
 from django.utils.html import format_html, format_html_join
 
-from controlplane.core.outbox import wordings
+from controlplane.core.outbox import late, wordings
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.transports import smtp
 from controlplane.core.outbox.transports.failures import PermanentFailure
@@ -62,7 +62,7 @@ def as_bytes(message: OutboxMessage, envelope: smtp.Envelope) -> bytes:
 
 def written(message: OutboxMessage, recipient: str) -> EmailMessage:
     """The mail: plain text, and the same as simple HTML."""
-    notice = wordings.notice(message.event, message.payload)
+    notice = wordings.notice(message.event, late.facts(message))
     name, sender = parseaddr(settings.EMAIL.sender)
     host = _idna(sender).rpartition("@")[2]
     mail = EmailMessage(policy=policy.SMTP)

@@ -11,6 +11,7 @@ from controlplane.core.outbox.wordings.breakers import BREAKERS
 from controlplane.core.outbox.wordings.dead_letters import DEAD_LETTERS
 from controlplane.core.outbox.wordings.decisions import DECISIONS
 from controlplane.core.outbox.wordings.drills import DRILLS
+from controlplane.core.outbox.wordings.entry import ENTRY
 from controlplane.core.outbox.wordings.jobs import JOBS
 from controlplane.core.outbox.wordings.machines import MACHINES
 from controlplane.core.outbox.wordings.ramps import RAMPS
@@ -48,6 +49,7 @@ WORDINGS: Mapping[str, Wording] = {
     **BREAKERS,
     **DEAD_LETTERS,
     **SLO,
+    **ENTRY,
 }
 
 DIGESTIBLE = ("episode.expires_soon", "escalation.")

@@ -1,0 +1,77 @@
+"""What allauth asks of us: the steps of signing in, how secrets are kept, whose account it is."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from controlplane.core.clock import db_now
+from controlplane.core.entry import confirming, sealing, trail
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people import sessions
+from controlplane.core.people.models import User
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+STAGES = ("controlplane.core.entry.stages.SecondFactorStage",)
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """Nobody signs up and nothing is mailed: admins make people, or they come by the provider."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def get_login_stages(self) -> list[str]:
+        return list(STAGES)
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        user.backend = BACKEND
+        super().login(request, user)
+
+    def post_login(
+        self, request: HttpRequest, user: User, *, redirect_url: str | None, **_more: Any
+    ) -> HttpResponse:
+        """After the last step: only now is anybody signed in, so only now is it noted."""
+        now = db_now()
+        confirming.confirmed(request, now)
+        how = trail.how(request)
+        sessions.started(actor=actor_of(request), now=now, request=request, method=how)
+        return redirect(redirect_url or "/")
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        return redirect("login")
+
+    def add_message(self, *_args: Any, **_more: Any) -> None:
+        """Our own views say what happened."""
+
+    def send_notification_mail(self, *_args: Any, **_more: Any) -> None:
+        """The audit trail has it, and people are told through the outbox."""
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    def encrypt(self, text: str) -> str:
+        return sealing.sealed(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return sealing.opened(encrypted_text)
+
+    def get_totp_label(self, user: User) -> str:
+        return user.username
+
+    def get_totp_issuer(self) -> str:
+        return trail.issuer()
+
+    def _get_site_name(self) -> str:
+        return trail.issuer()
+
+
+class ProviderCalls(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Calls to the provider: each with a time-out, none led elsewhere by a redirect."""
+
+    def get_requests_session(self) -> Any:
+        session = super().get_requests_session()
+        session.max_redirects = 0
+        return session

@@ -1,0 +1,67 @@
+"""Passkeys: the question a browser is asked, and whether its answer is right.
+
+A question is kept in the session and answered once.
+"""
+
+import json
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.webauthn.internal import auth
+from django.core.exceptions import ValidationError
+
+from controlplane.core.errors import InvalidInput
+from controlplane.core.people.models import User
+
+LARGEST = 20_000  # Characters of a browser's answer.
+REFUSED = "That passkey was not accepted. Try again, or use another way."
+
+
+def to_register(user: User) -> str:
+    """The question to make a passkey, as JSON."""
+    return _as_json(auth.begin_registration(user, True))
+
+
+def registered(text: str) -> dict[str, Any]:
+    """The answer, checked, as it is stored; raises :class:`InvalidInput`."""
+    answer = _read(text)
+    try:
+        auth.parse_registration_response(answer)
+        data = auth.complete_registration(answer)
+    except (ValidationError, ValueError, TypeError, KeyError) as error:
+        raise InvalidInput({"credential": [REFUSED]}) from error
+    if not data.is_user_verified():
+        raise InvalidInput({"credential": ["The passkey has to ask who you are: PIN or touch."]})
+    return answer
+
+
+def to_show(user: User | None) -> str:
+    """The question to show a passkey: one of `user`'s, or whoever has one here."""
+    return _as_json(auth.begin_authentication(user))
+
+
+def shown(text: str, user: User | None) -> Authenticator:
+    """Whose passkey answered; `user` is who it has to be. Raises :class:`InvalidInput`."""
+    answer = _read(text)
+    try:
+        auth.parse_authentication_response(answer)
+        whose = user or auth.extract_user_from_response(answer)
+        return auth.complete_authentication(whose, answer)
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidInput({"credential": [REFUSED]}) from error
+    finally:
+        auth.clear_state()  # A question is asked once, also if the answer was wrong.
+
+
+def _as_json(options: dict[str, Any]) -> str:
+    return json.dumps(options, default=dict)
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(text) if len(text) <= LARGEST else None
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise InvalidInput({"credential": [REFUSED]})
+    return answer

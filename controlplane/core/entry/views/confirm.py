@@ -1,0 +1,52 @@
+"""Showing again who one is: a page of its own, or inside the dialog that is about to open."""
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from controlplane.core.browser import PersonRequest, show, signed_in
+from controlplane.core.clock import db_now
+from controlplane.core.entry import confirming, factors, links, passkeys, throttle, trail
+from controlplane.core.entry.views.sign_in import note_failure, prove, safe_next
+from controlplane.core.errors import DomainError, InvalidInput, TooManyRequests
+from controlplane.core.http.authentication import actor_of
+
+
+@signed_in
+@sensitive_post_parameters("password", "code", "credential")
+@require_http_methods(["GET", "POST"])
+def confirm(request: PersonRequest) -> HttpResponse:
+    """By password, code or passkey; by the provider for those who came from there."""
+    error: DomainError | None = None
+    if request.method == "POST":
+        if not throttle.is_allowed(request, request.user.username):
+            return throttle.locked_out(request, credentials={"username": request.user.username})
+        error = _proved(request)
+        if error is None:
+            now = db_now()
+            confirming.confirmed(request, now)
+            trail.note("session.confirmed", user=request.user, actor=actor_of(request), now=now)
+            return redirect(safe_next(request))
+    have = factors.of(request.user)
+    context = {
+        "next": safe_next(request),
+        "error": error,
+        "factors": have,
+        "by_password": request.user.has_usable_password(),
+        "options": passkeys.to_show(request.user) if have.passkeys else "",
+        "provider": settings.OIDC.name if links.is_linked(request.user) else "",
+    }
+    status = error.status if isinstance(error, TooManyRequests) else 422 if error else 200
+    return show(request, "core/confirm.html", context, status=status)
+
+
+def _proved(request: PersonRequest) -> DomainError | None:
+    if "password" not in request.POST:
+        return prove(request, request.user)
+    if request.user.check_password(request.POST["password"]):
+        return None
+    throttle.failed(request, request.user.username)
+    note_failure(request, request.user.username)
+    return InvalidInput({"password": ["That is not your password."]})

@@ -1,0 +1,34 @@
+"""A browser's own description of itself, in words a person knows. Pure."""
+
+# The first that is found counts: nearly every browser claims to be several others as well.
+BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+    ("curl/", "curl"),
+)
+SYSTEMS = (
+    ("iPhone", "an iPhone"),
+    ("iPad", "an iPad"),
+    ("Android", "Android"),
+    ("CrOS", "ChromeOS"),
+    ("Windows", "Windows"),
+    ("Macintosh", "a Mac"),
+    ("Linux", "Linux"),
+)
+
+
+def named(user_agent: str) -> str:
+    """`Firefox on Linux`; as much of it as is known."""
+    browser = _first(BROWSERS, user_agent) or "A browser"
+    system = _first(SYSTEMS, user_agent)
+    return f"{browser} on {system}" if system else browser
+
+
+def _first(words: tuple[tuple[str, str], ...], text: str) -> str:
+    return next((word for part, word in words if part in text), "")

@@ -1,0 +1,121 @@
+"""Where browser sessions are kept: a store of Django's kind, in our table, with two limits.
+
+A session ends `SESSION_HOURS` after it began, and `SESSION_IDLE_MINUTES` after its person last did
+something, whichever is first. One column says when, and pages, API and sockets all go by it.
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase, UpdateError
+from django.db.models import F
+from django.db.models.functions import Least
+from django.utils import timezone
+
+from controlplane.core.people.models import BrowserSession
+
+SEEN_EVERY = timedelta(minutes=1)
+LONGEST_AGENT = 300
+KEPT_FIELDS = ("started_at", "last_seen_at", "expire_date", "ip", "user_agent", "method")
+
+
+def digest(key: str) -> str:
+    """SHA-256, in hex, of a session's key: all that is ever stored of it."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+class SessionStore(SessionBase):
+    """The row is found by the digest of the key. What is known of the browser is written once, by
+    :meth:`begin`; saving what the session holds never makes it last longer, :meth:`seen` does."""
+
+    def __init__(self, session_key: str | None = None) -> None:
+        super().__init__(session_key)
+        self._begun: dict[str, Any] = {}
+        self._last_seen_at: datetime | None = None
+
+    def begin(self, *, ip: str, user_agent: str, method: str, now: datetime) -> None:
+        """Somebody has just come in with this browser: its time begins, with the next save."""
+        self._begun = {
+            **_times(now),
+            "ip": ip[:45],
+            "user_agent": user_agent[:LONGEST_AGENT],
+            "method": method,
+        }
+        self.modified = True
+
+    def seen(self, now: datetime) -> None:
+        """Its person did something. Written once a minute at most."""
+        last = self._last_seen_at
+        if last is None or now - last < SEEN_EVERY or self.session_key is None:
+            return
+        self._last_seen_at = now
+        ends = Least(F("started_at") + _longest(), now + _idle())
+        self._rows().filter(expire_date__gt=now).update(last_seen_at=now, expire_date=ends)
+
+    def load(self) -> dict[str, Any]:
+        row = self._rows().filter(expire_date__gt=timezone.now()).first()
+        if row is None:
+            self._session_key = None
+            return {}
+        if row.user_id is not None:
+            self._last_seen_at = row.last_seen_at
+        content: dict[str, Any] = self.decode(row.session_data)
+        return content
+
+    def exists(self, session_key: str) -> bool:
+        return BrowserSession.objects.filter(session_key=digest(session_key)).exists()
+
+    def create(self) -> None:
+        self._session_key = self._get_new_session_key()  # type: ignore[attr-defined]
+        self.save(must_create=True)
+        self.modified = True
+
+    def save(self, must_create: bool = False) -> None:
+        """Raises :class:`UpdateError` if the session was ended meanwhile."""
+        if self.session_key is None:
+            self.create()
+            return
+        data = self._get_session(no_load=must_create)  # type: ignore[attr-defined]
+        written = {"session_data": self.encode(data), "user_id": data.get(SESSION_KEY)}
+        if must_create:
+            known = {**_times(timezone.now()), **written, **self._begun}
+            BrowserSession.objects.create(session_key=digest(self.session_key), **known)
+        elif not self._rows().update(**written, **self._begun):
+            raise UpdateError
+        if data:
+            self._begun = {}
+
+    def cycle_key(self) -> None:
+        """Another key for the same browser: what is known of it, and when it ends, stay."""
+        known = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
+        super().cycle_key()
+        if known and not self._begun:
+            self._rows().update(**known)
+
+    def delete(self, session_key: str | None = None) -> None:
+        key = session_key or self.session_key
+        if key is not None:
+            BrowserSession.objects.filter(session_key=digest(key)).delete()
+
+    @classmethod
+    def clear_expired(cls) -> None:
+        BrowserSession.objects.filter(expire_date__lt=timezone.now()).delete()
+
+    def _rows(self) -> Any:
+        return BrowserSession.objects.filter(session_key=digest(self.session_key or ""))
+
+
+def _times(now: datetime) -> dict[str, datetime]:
+    ends = now + min(_longest(), _idle())
+    return {"started_at": now, "last_seen_at": now, "expire_date": ends}
+
+
+def _longest() -> timedelta:
+    return timedelta(minutes=settings.ENTRY.session_minutes)
+
+
+def _idle() -> timedelta:
+    return timedelta(minutes=settings.ENTRY.idle_minutes)

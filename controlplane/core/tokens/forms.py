@@ -1,0 +1,54 @@
+"""What is said of a token that is made, ended or handed over."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+
+from controlplane.core.people.models import User
+from controlplane.core.tokens.scopes import AREAS
+
+LIFETIMES = (
+    ("30", "30 days"),
+    ("90", "90 days"),
+    ("180", "180 days"),
+    ("365", "a year"),
+    ("", "never: somebody has to remember it"),
+)
+
+
+class AskForm(forms.Form):
+    """The services have the last word; what they complain of is shown beside its field."""
+
+    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
+        for name, texts in errors.items():
+            self.add_error(name if name in self.fields else None, list(texts))
+
+
+class NewTokenForm(AskForm):
+    name = forms.CharField(max_length=120)
+    owner = forms.ModelChoiceField(User.objects.filter(is_active=True))
+    scopes = forms.MultipleChoiceField(
+        choices=[scope for _, scopes in AREAS for scope in scopes],
+        error_messages={"required": "Choose at least one."},
+    )
+    days = forms.ChoiceField(choices=LIFETIMES, required=False)
+
+    def lifetime(self) -> timedelta | None:
+        days: str = self.cleaned_data["days"]
+        return timedelta(days=int(days)) if days else None
+
+
+class RevokeForm(forms.Form):
+    reason = forms.CharField(max_length=2000)
+
+
+class HandOverForm(AskForm):
+    owner = forms.ModelChoiceField(User.objects.none())
+
+    def __init__(self, owners: Sequence[User], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["owner"] = forms.ModelChoiceField(
+            User.objects.filter(pk__in=[each.pk for each in owners])
+        )

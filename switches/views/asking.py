@@ -1,0 +1,17 @@
+"""Who reaches everything at once shows again who they are: the global switch, whatever is done."""
+
+from datetime import datetime
+
+from django.http import HttpRequest
+from rest_framework.request import Request
+
+from controlplane.core.entry.confirming import require_fresh
+from switches.models import Scope
+
+
+def ask_again(
+    request: HttpRequest | Request, scope: str, now: datetime, *, next_url: str = ""
+) -> None:
+    """Raise :class:`ConfirmFirst` for the global switch, unless the person has just shown it."""
+    if scope == Scope.GLOBAL:
+        require_fresh(request, now, next_url=next_url)
