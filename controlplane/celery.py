@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -21,6 +22,8 @@ from celery.exceptions import SecurityWarning
 from controlplane.environment import WrongVariable
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+if "worker" in sys.argv:  # A turn each second would else mean a new connection for each.
+    os.environ.setdefault("DATABASE_POOL", "6")
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # Or every start would load all of the web.
 try:
     django.setup()
@@ -30,7 +33,8 @@ except WrongVariable as error:
 
 from django.conf import settings
 
-from controlplane.core import heartbeats, ticks
+from controlplane.core import broker, health_server, heartbeats, ticks
+from controlplane.core.loops import Crew, Loop
 from controlplane.core.outbox import delivery, wakeups
 from controlplane.core.tasks import run_tick
 
@@ -40,10 +44,14 @@ MOST_WAITING = 100
 LAST_SENDS_SECONDS = 3.0
 MUST_END_SECONDS = 4.5
 RECONNECT_EVERY_SECONDS = 2.0
+LOOP_MAY_REST_SECONDS = 30.0
+TASK_MAY_TAKE_SECONDS = 900.0
 
 # It warns of root because of pickled messages; ours are JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 log = structlog.get_logger(__name__)
+_loop = Loop(may_rest_seconds=LOOP_MAY_REST_SECONDS)
+_crew = Crew(THREADS, task_may_take_seconds=TASK_MAY_TAKE_SECONDS)
 
 
 def broker_url(redis_url: str) -> str:
@@ -62,7 +70,20 @@ class PromptConnection(kombu.Connection):
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         options.setdefault("interval_max", RECONNECT_EVERY_SECONDS)
+        options["callback"] = _while_waiting(options.get("callback"))
         return super().ensure_connection(*args, **options)
+
+
+def _while_waiting(others: Callable[[], Any] | None) -> Callable[[], None]:
+    """Who waits for Redis does not hang: called every second, and at each attempt."""
+
+    def called() -> None:
+        if threading.current_thread() is threading.main_thread():
+            _loop.turned()
+        if others is not None:
+            others()
+
+    return called
 
 
 class PromptAMQP(AMQP):
@@ -83,6 +104,10 @@ class Scheduler(beat.Scheduler):
     def setup_schedule(self) -> None:
         super().setup_schedule()
         self._pulse.start()
+
+    def tick(self, *args: Any, **options: Any) -> float:
+        _loop.turned()
+        return float(super().tick(*args, **options))
 
     def apply_entry(self, entry: beat.ScheduleEntry, producer: Any = None) -> None:
         try:
@@ -114,7 +139,11 @@ class ConsumerPulse(bootsteps.StartStopStep):
 
     def start(self, consumer: Any) -> None:
         self._pulse.start()
-        self._timer = consumer.timer.call_repeatedly(1.0, self._pulse.turned)
+        self._timer = consumer.timer.call_repeatedly(1.0, self._turned)
+
+    def _turned(self) -> None:
+        self._pulse.turned()
+        _loop.turned()
 
     def stop(self, consumer: Any) -> None:
         timer, self._timer = getattr(self, "_timer", None), None
@@ -122,7 +151,7 @@ class ConsumerPulse(bootsteps.StartStopStep):
             timer.cancel()
 
 
-QUEUES = sorted({tick.queue for tick in ticks.registered().values()})
+QUEUES = broker.queue_names()
 
 app = Celery("switchgear", amqp=PromptAMQP)
 app.set_default()  # Else a task looked up in another thread belongs to an app without a broker.
@@ -133,7 +162,8 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     broker_transport_options={
-        "global_keyprefix": "switchgear:",
+        "global_keyprefix": broker.KEY_PREFIX,
+        "priority_steps": [0],  # Else each queue is four lists, and each look at it four questions.
         "visibility_timeout": 3600,  # Above the longest task, or it would be run again meanwhile.
         "socket_connect_timeout": 2,
         "socket_timeout": 3,
@@ -168,6 +198,26 @@ app.conf.update(
 @signals.setup_logging.connect
 def _keep_our_logging(**_: Any) -> None:
     """Its presence keeps Celery from configuring logging its own way."""
+
+
+@signals.worker_init.connect
+def _answer_for_the_worker(**_: Any) -> None:
+    health_server.begin(settings.HEALTH_PORT, loop=_loop, crew=_crew, needs_redis=True)
+
+
+@signals.beat_init.connect
+def _answer_for_beat(**_: Any) -> None:
+    health_server.begin(settings.HEALTH_PORT, loop=_loop, needs_redis=True)
+
+
+@signals.task_prerun.connect
+def _task_begins(task_id: str, **_: Any) -> None:
+    _crew.begins(task_id)
+
+
+@signals.task_postrun.connect
+def _task_ends(task_id: str, **_: Any) -> None:
+    _crew.ends(task_id)
 
 
 @signals.worker_ready.connect

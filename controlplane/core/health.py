@@ -9,17 +9,13 @@ from typing import Any, Protocol
 
 import redis
 import structlog
-from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
-from controlplane.core import heartbeats
+from controlplane.core import broker, heartbeats
 from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 1.5
-REDIS_SECONDS = 0.5
 HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
 PROCESSES = ("worker", "beat")
 
@@ -77,6 +73,17 @@ def ready() -> Report:
     age = present.age_seconds if present else None
     checks["snapshot_age_seconds"] = None if age is None else round(age, 3)
     return _judge(checks)
+
+
+def ready_for_work(*, needs_redis: bool) -> Report:
+    """Whether a process that only works, and serves nobody, can: 503 for whatever it lacks."""
+    checks = {"database": HEALTHY if database_answers() else UNHEALTHY}
+    if needs_redis:
+        checks["redis"] = HEALTHY if redis_answers() else UNHEALTHY
+    if UNHEALTHY in checks.values():
+        log.warning("probe_readiness_failed", checks=checks)
+        return Report(503, {"status": "not_ready", "checks": checks})
+    return Report(200, {"status": "ready", "checks": checks})
 
 
 def database_answers() -> bool:
@@ -140,19 +147,6 @@ def _loaded(present: SnapshotStatus) -> str:
     return "missing" if present.version is None else "loaded"
 
 
-def _ping_redis() -> None:
-    client = redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=REDIS_SECONDS,
-        socket_connect_timeout=REDIS_SECONDS,
-        retry=Retry(NoBackoff(), 0),
-    )
-    try:
-        client.ping()
-    finally:
-        client.close()
-
-
 def _is_migrated() -> bool:
     """Asked until it is true, then known: nobody takes a migration back under a running process."""
     global _migrated
@@ -169,6 +163,6 @@ def _plan_is_empty() -> bool:
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
-_redis = Bounded(_ping_redis, seconds=REDIS_SECONDS * 2)
+_redis = Bounded(broker.ping, seconds=broker.SECONDS * 2)
 _heartbeats = Bounded(heartbeats.ages, seconds=DATABASE_SECONDS)
 _nothing_to_migrate = Bounded(_plan_is_empty, seconds=DATABASE_SECONDS)

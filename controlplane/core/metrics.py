@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
+import redis
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils.module_loading import autodiscover_modules
@@ -16,9 +17,10 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
-from controlplane.core import health, heartbeats, ticks
+from controlplane.core import broker, health, heartbeats, ticks
 from controlplane.core.clock import db_now
 from controlplane.core.jobs import metrics as jobs
+from controlplane.core.loops import Loop
 from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 2.0
@@ -53,6 +55,12 @@ def exposition(accept: str) -> tuple[bytes, str]:
     return encode(_registry()), content_type
 
 
+def of_process(accept: str, loop: Loop) -> tuple[bytes, str]:
+    """As :func:`exposition`, of what a process beside the web knows without asking PostgreSQL."""
+    encode, content_type = choose_encoder(accept)
+    return encode(_process_registry(loop)), content_type
+
+
 def gauge(name: str, help_text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help_text, value=value)
 
@@ -62,6 +70,7 @@ class _House:
 
     def collect(self) -> Iterator[Metric]:
         yield from _in_memory()
+        yield from _broker()
         try:
             families = _database.answer()
         except (TimeoutError, DatabaseError, InterfaceError) as error:
@@ -75,14 +84,38 @@ class _House:
 _DATABASE_UP = ("switchgear_database_up", "1 if PostgreSQL answered this scrape.")
 
 
+class _Process:
+    """What a process beside the web has to tell."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def collect(self) -> Iterator[Metric]:
+        yield from _broker()
+        yield gauge(
+            "switchgear_loop_rested_seconds",
+            "Seconds since the loop of this process last went round.",
+            self._loop.rested_seconds,
+        )
+
+
 @functools.cache
 def _registry() -> CollectorRegistry:
     autodiscover_modules("metrics")
+    return _registered(_House())
+
+
+@functools.cache
+def _process_registry(loop: Loop) -> CollectorRegistry:
+    return _registered(_Process(loop))
+
+
+def _registered(ours: _House | _Process) -> CollectorRegistry:
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
-    registry.register(_House())
+    registry.register(ours)
     return registry
 
 
@@ -96,6 +129,22 @@ def _in_memory() -> Iterator[Metric]:
         "Seconds since the served snapshot was confirmed against the database.",
         present.age_seconds or 0.0,
     )
+
+
+def _broker() -> Iterator[Metric]:
+    help_text = "1 if Redis answered this scrape."
+    try:
+        depths = broker.depths()
+    except (TimeoutError, redis.RedisError):
+        yield gauge("switchgear_redis_up", help_text, 0)
+        return
+    yield gauge("switchgear_redis_up", help_text, 1)
+    family = GaugeMetricFamily(
+        "switchgear_worker_queue_depth", "Messages that wait for a worker.", labels=["queue"]
+    )
+    for queue, depth in depths.items():
+        family.add_metric([queue], depth)
+    yield family
 
 
 def _from_database() -> list[Metric]:

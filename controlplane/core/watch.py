@@ -7,10 +7,13 @@ import structlog
 from django.db import DatabaseError, InterfaceError
 
 from controlplane.core import heartbeats, threads, ticks
+from controlplane.core.loops import Loop
 
 NAME = "watchdog"
 PATIENCE_SECONDS = 5.0
 LOOK_EVERY_SECONDS = 1.0
+LOOK_MAY_TAKE_SECONDS = 120.0
+"""A database that vanished without a word is noticed long before."""
 
 log = structlog.get_logger(__name__)
 
@@ -23,6 +26,7 @@ class Watchdog:
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
+        self.loop = Loop(may_rest_seconds=LOOK_MAY_TAKE_SECONDS)
         self._stop = stop
         self._settle_seconds = settle_seconds  # Worker and beat may just be starting too.
         self._lock = threading.Lock()
@@ -34,6 +38,7 @@ class Watchdog:
         """Until stopped. Nothing it meets ends it: a database that is away is asked again."""
         settled = time.monotonic() + self._settle_seconds
         while not self._stop.is_set():
+            self.loop.turned()
             try:
                 if time.monotonic() < settled:
                     heartbeats.beat(NAME)

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlplane import serving
 from controlplane.environment import ROOT, Environment
+from controlplane.processes import lines
 from controlplane.supervisor import ports
 from controlplane.supervisor.child import ChildSpec
 from controlplane.supervisor.failure import CannotRun
@@ -55,8 +55,7 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         command = (sys.executable, *arguments)
         return ChildSpec(name, command, environment, ROOT, shown=shown, keeps_stdout=keeps_stdout)
 
-    celery = ("-m", "celery", "--quiet", "--app", "controlplane.celery")
-    level = ("--loglevel", "INFO")
+    web = lines.web(host=ports.HOST, port=settings.port, workers=web_workers())
     return Application(
         beside=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
         steps=(
@@ -64,19 +63,13 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
             python("provision", "manage.py", "provision", keeps_stdout=True),
         ),
         processes=(
-            python("web", *_web(settings)),
-            python("worker", *celery, "worker", *_WORKER, *level),
-            python("beat", *celery, "beat", *level),
-            python("watchdog", "manage.py", "watchdog"),
+            python("web", *web),
+            python("worker", *lines.worker()),
+            python("beat", *lines.beat()),
+            python("watchdog", *lines.watchdog()),
         ),
         probe=python("ready", *_probe(settings), shown=False),
     )
-
-
-_WORKER = (
-    *("--pool", "threads"),
-    *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-)
 
 
 def web_workers() -> int:
@@ -85,15 +78,6 @@ def web_workers() -> int:
     if not (workers.isascii() and workers.isdigit() and 1 <= int(workers) <= 64):
         raise CannotRun("WEB_WORKERS: must be a whole number from 1 to 64", exit_code=2)
     return int(workers)
-
-
-def _web(settings: Environment) -> list[str]:
-    return serving.arguments(
-        "controlplane.asgi:application",
-        host=ports.HOST,
-        port=settings.port,
-        workers=web_workers(),
-    )
 
 
 def _probe(settings: Environment) -> tuple[str, ...]:

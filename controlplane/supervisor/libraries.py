@@ -1,8 +1,9 @@
 """What pages draw plots with, from npm: installed into `static/node_modules`, as locked there.
 
-Run as a file at set-up, by the environment's Python; it uses the standard library only. By the
-machine's npm, or else by that of a package from PyPI that is thrown away afterwards. It is bounded
-in time and never fails: without it tables stand in for plots, and the next set-up tries again.
+Run as a file at set-up, by the environment's Python; it uses the standard library only. `--dev`
+adds what tests in a browser judge pages by, which no installation needs. It takes the machine's
+npm, or else that of a package from PyPI that is thrown away afterwards. It is bounded in time and
+never fails: without it tables stand in for plots, and the next set-up tries again.
 """
 
 import contextlib
@@ -28,16 +29,19 @@ _PIP = (
 )
 
 
-def main(folder: Path = FOLDER, requirements: Path = REQUIREMENTS) -> int:
-    lock, stamp = folder / "package-lock.json", folder / "node_modules" / ".stamp"
+def main(
+    folder: Path = FOLDER, requirements: Path = REQUIREMENTS, *, for_tests: bool = False
+) -> int:
+    lock, modules = folder / "package-lock.json", folder / "node_modules"
+    stamps = [modules / ".stamp-dev", *([] if for_tests else [modules / ".stamp"])]
     with lock.open("rb") as file:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # Two set-ups at once would undo each other.
-        if _is_newer(stamp, lock):
+        if any(_is_newer(stamp, lock) for stamp in stamps):
             return 0
         try:
             with _npm(requirements) as npm:
-                _run([*npm, *_CI], NPM_SECONDS, folder)
-            stamp.touch()
+                _run([*npm, *_CI, *(() if for_tests else ("--omit=dev",))], NPM_SECONDS, folder)
+            stamps[-1].touch()
         except (OSError, subprocess.SubprocessError) as error:
             shutil.rmtree(folder / "node_modules", ignore_errors=True)
             sys.stdout.write(f"Plots are left out, tables stand in for them: {_said(error)}\n")
@@ -89,6 +93,6 @@ def _said(error: Exception) -> str:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        sys.exit(main(for_tests="--dev" in sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

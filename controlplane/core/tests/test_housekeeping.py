@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.core import kept
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.people import services as people
 from controlplane.core.shell import shell_actor
-from controlplane.core.tasks import SENT_KEPT, purge_outbox
+from controlplane.core.tasks import purge_outbox
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def message(key, state, finished_at):
 
 def test_only_what_was_sent_long_ago_leaves_the_outbox():
     now = db_now()
-    long_ago = now - SENT_KEPT - timedelta(seconds=1)
+    long_ago = now - kept.MESSAGES.kept - timedelta(seconds=1)
     message("old", "sent", long_ago)
     message("old-failed", "failed", long_ago)
     message("new", "sent", now)

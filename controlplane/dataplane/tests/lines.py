@@ -73,6 +73,8 @@ class Line:
         self._loop.run(self._open())
 
     async def _open(self) -> None:
+        if self._server is not None and self._server.is_serving():
+            return
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 

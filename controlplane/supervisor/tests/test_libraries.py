@@ -64,6 +64,18 @@ def test_lock_that_changed_is_installed_anew(folder, npm, tmp_path):
     assert len((folder / "calls").read_text().splitlines()) == 2
 
 
+def test_installation_does_without_what_only_tests_need(folder, npm, tmp_path):
+    npm(INSTALLS)
+
+    libraries.main(folder, tmp_path / "none.txt")
+    libraries.main(folder, tmp_path / "none.txt", for_tests=True)
+    libraries.main(folder, tmp_path / "none.txt")
+
+    lean, whole = (folder / "calls").read_text().splitlines()
+    assert "--omit=dev" in lean
+    assert "--omit" not in whole
+
+
 def test_failure_is_one_line_and_stops_nothing(folder, npm, tmp_path, capsys):
     npm(SAYS_WHY)
 

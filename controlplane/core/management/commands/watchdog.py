@@ -4,6 +4,9 @@ import signal
 import threading
 from typing import Any
 
+from django.conf import settings
+
+from controlplane.core import health_server
 from controlplane.core.outbox import delivery
 from controlplane.core.shell import ShellCommand
 from controlplane.core.watch import Watchdog
@@ -18,8 +21,10 @@ class Command(ShellCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         stop = threading.Event()
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        watchdog = Watchdog(stop)
+        health_server.begin(settings.HEALTH_PORT, loop=watchdog.loop, needs_redis=False)
         # The main thread only waits, so that a database that hangs can't hold up the end.
-        threading.Thread(target=Watchdog(stop).run, daemon=True, name="watchdog").start()
+        threading.Thread(target=watchdog.run, daemon=True, name="watchdog").start()
         signal.sigwait(ENDING)
         stop.set()
         delivery.finish(LAST_SENDS_SECONDS)

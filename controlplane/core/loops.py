@@ -1,0 +1,48 @@
+"""Whether a process still does anything: what its liveness probe asks, which looks nowhere else."""
+
+import threading
+import time
+
+
+class Loop:
+    """The loop that a process stands on. It may rest for so long before it counts as hanging."""
+
+    def __init__(self, *, may_rest_seconds: float) -> None:
+        self._may_rest = may_rest_seconds
+        self._turned_at = time.monotonic()
+
+    def turned(self) -> None:
+        """The loop went round once more; costs nothing."""
+        self._turned_at = time.monotonic()
+
+    @property
+    def rested_seconds(self) -> float:
+        return time.monotonic() - self._turned_at
+
+    def hangs(self) -> bool:
+        return self.rested_seconds > self._may_rest
+
+
+class Crew:
+    """The threads that do what a loop hands out. It hangs when each has been at one task too long:
+    then the loop goes on turning, and nothing is done any more."""
+
+    def __init__(self, size: int, *, task_may_take_seconds: float) -> None:
+        self._size = size
+        self._may_take = task_may_take_seconds
+        self._lock = threading.Lock()
+        self._begun: dict[str, float] = {}
+
+    def begins(self, task: str) -> None:
+        with self._lock:
+            self._begun[task] = time.monotonic()
+
+    def ends(self, task: str) -> None:
+        with self._lock:
+            self._begun.pop(task, None)
+
+    def hangs(self) -> bool:
+        oldest_allowed = time.monotonic() - self._may_take
+        with self._lock:
+            late = sum(begun < oldest_allowed for begun in self._begun.values())
+        return late >= self._size

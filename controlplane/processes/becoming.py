@@ -1,0 +1,47 @@
+"""How a command becomes the process it names."""
+
+import os
+import socket
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from django.core.management.base import CommandError
+
+from controlplane import environment
+
+
+def become(arguments: Sequence[str]) -> NoReturn:
+    """Python with these arguments instead of this process, under its id: signals reach it."""
+    # So that the application is found from any folder; what is said relative to this one stays.
+    path = [str(environment.ROOT), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell, no input
+
+
+def free_address(host: str, port: int) -> str:
+    """The IP address of `host`. The server would share a port with whoever has it already.
+
+    Raises CommandError, with status 2, if that is somebody, or `host` is not an address here.
+    """
+    try:
+        kind, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            candidate.bind(address)
+    except OSError as error:
+        said = f"--host {host} --port {port}: {error.strerror or error}"
+        raise CommandError(said, returncode=2) from error
+    return str(address[0])
+
+
+def number(low: int, high: int) -> Callable[[str], int]:
+    """Reads an option that is a whole number."""
+
+    def parsed(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+            raise ArgumentTypeError(f"must be a whole number from {low} to {high}")
+        return int(text)
+
+    return parsed

@@ -1,0 +1,49 @@
+"""`manage.py serve …`: one process of the installation, as a container runs it."""
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+
+from controlplane import environment
+from controlplane.core.shell import ShellCommand
+from controlplane.processes import lines
+from controlplane.processes.becoming import become, free_address, number
+
+SERVERS = {"web": lines.web, "dataplane": lines.dataplane}
+PORT = 8000
+
+
+class Command(ShellCommand):
+    help = (
+        "Be one process of the installation, and nothing beside. Whatever it is, /health/startup, "
+        "/health/live and /health/ready (of a data plane: /health/ready/data) answer on its port."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        roles = parser.add_subparsers(dest="role", required=True)
+        for role in SERVERS:
+            server = roles.add_parser(role)
+            server.add_argument("--host", default="0.0.0.0")  # noqa: S104 - a container's own
+            server.add_argument("--port", type=number(1, 65535), default=PORT)
+            server.add_argument("--workers", type=number(1, 64), default=1, help="processes")
+        for role in ("worker", "beat", "watchdog"):
+            other = roles.add_parser(role)
+            other.add_argument(
+                "--health-port", type=number(0, 65535), default=PORT, help="0: no probes"
+            )
+            if role == "worker":
+                other.add_argument("--queues", default="", help="only these, with commas between")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        role = options["role"]
+        if role in SERVERS:
+            host = free_address(options["host"], options["port"])
+            workers = options["workers"]
+            become(SERVERS[role](host=host, port=options["port"], workers=workers))
+        os.environ["HEALTH_PORT"] = str(options["health_port"])
+        if role == "worker":
+            become(lines.worker(options["queues"]))
+        if role == "beat":
+            become(lines.beat())
+        os.chdir(environment.ROOT)
+        become(lines.watchdog())

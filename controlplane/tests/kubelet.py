@@ -1,0 +1,107 @@
+"""Plays kubelet to a real process: asks the probes of a manifest at their pace, and judges."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from controlplane.tests.deployment import ROOT, base, container
+from controlplane.tests.installation import free_port
+
+ADDRESS = "10.244.7.31"  # Of the pod: kubelet has no other name for it.
+
+
+class Probe:
+    """One probe of the manifest against the port that the process has here."""
+
+    def __init__(self, said: Mapping[str, Any], port: int) -> None:
+        self.delay = said.get("initialDelaySeconds", 0)
+        self.period: float = said["periodSeconds"]
+        self.failures: int = said["failureThreshold"]
+        self._timeout = said["timeoutSeconds"]
+        self._url = f"http://127.0.0.1:{port}{said['httpGet']['path']}"
+
+    def ask(self) -> int:
+        """The status, or 0 for none in time."""
+        try:
+            headers = {"Host": f"{ADDRESS}:8000"}
+            return httpx.get(self._url, headers=headers, timeout=self._timeout).status_code
+        except httpx.HTTPError:
+            return 0
+
+
+class Pod:
+    """A container of the base's Deployment `role`, on a port of its own, beside an installation."""
+
+    def __init__(self, role: str, environment: Mapping[str, str], output: Path) -> None:
+        workload = base("Deployment")[role]
+        said = container(workload)
+        self.grace = workload["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.startup, self.live, self.ready = (
+            Probe(said[kind], self.port)
+            for kind in ("startupProbe", "livenessProbe", "readinessProbe")
+        )
+        option = "--port" if role in {"web", "dataplane"} else "--health-port"
+        self._output = output
+        self._ended = threading.Event()
+        self._misses = 0
+        self.restarts = 0
+        with output.open("ab") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", *said["args"], option, str(self.port)],
+                cwd=ROOT,
+                env=dict(environment),
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> float:
+        """Wait as kubelet would; the seconds it took. Then liveness is asked at its pace."""
+        began = time.monotonic()
+        limit = self.startup.delay + self.startup.period * self.startup.failures
+        while self.startup.ask() != 200:
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() - began < limit, f"not within {limit} s: {self.said()}"
+            time.sleep(0.5)
+        self._watcher.start()
+        return time.monotonic() - began
+
+    def said(self) -> str:
+        return self._output.read_text(errors="replace")[-3000:]
+
+    def freeze(self) -> None:
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def term(self) -> float:
+        """SIGTERM to the container's first process; the seconds until it was gone."""
+        began = time.monotonic()
+        self._ended.set()
+        self.process.terminate()
+        self.process.wait(self.grace)
+        return time.monotonic() - began
+
+    def end(self) -> None:
+        self._ended.set()
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.process.wait(10)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self.live.period):
+            self._misses = 0 if self.live.ask() == 200 else self._misses + 1
+            if self._misses >= self.live.failures:
+                self._misses = 0
+                self.restarts += 1

@@ -1,0 +1,100 @@
+"""The image and the compose file: valid, without a secret, and of variables that are read."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controlplane.tests.deployment import DEPLOY, OVERLAYS, ROOT
+
+COMPOSE = DEPLOY / "compose.yaml"
+TOOLS = Path(sys.executable).parent
+SECRET = re.compile(r"\$\{([A-Z_]*(?:PASSWORD|SECRET_KEY))([^}]*)\}")
+
+
+def ran(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
+
+
+def variables_read() -> set[str]:
+    sources = "".join(p.read_text() for p in (ROOT / "controlplane/environment").glob("*.py"))
+    return set(re.findall(r'"([A-Z][A-Z_]+)"', sources)) | {"SWITCHGEAR_ADMIN_PASSWORD"}
+
+
+def test_the_compose_file_fits_its_schema():
+    tool = str(TOOLS / "check-jsonschema")
+    done = ran(tool, "--builtin-schema", "vendor.compose-spec", str(COMPOSE))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_container_file_has_no_finding():
+    done = ran(str(TOOLS / "hadolint"), str(DEPLOY / "Containerfile"))
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_secret_has_a_value_of_its_own():
+    used = SECRET.findall(COMPOSE.read_text())
+
+    assert {name for name, _ in used} == {
+        *("SECRET_KEY", "POSTGRES_PASSWORD", "APP_DATABASE_PASSWORD"),
+        *("REDIS_PASSWORD", "SWITCHGEAR_ADMIN_PASSWORD"),
+    }
+    assert {how for _, how in used} == {":?"}
+    example = (DEPLOY / "compose.env.example").read_text()
+    for name, _ in used:
+        assert re.search(rf"^{name}=$", example, re.MULTILINE), name
+
+
+def test_every_variable_that_is_set_is_one_that_is_read():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    named = {
+        name
+        for service in services.values()
+        if str(service["image"]).startswith("switchgear")
+        for name in service["environment"]
+    }
+    for overlay in OVERLAYS:
+        lines = (overlay / "switchgear.env").read_text().splitlines()
+        named |= {line.partition("=")[0] for line in lines if line and line[0] != "#"}
+    container = (DEPLOY / "Containerfile").read_text()
+    named |= set(re.findall(r"(SWITCHGEAR_[A-Z_]+)=", container))
+
+    assert named - variables_read() == set()
+
+
+def test_processes_wait_for_the_schema_and_are_asked_how_they_are():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    ours = [each for name, each in services.items() if each.get("command", [""])[:1] == ["serve"]]
+
+    assert {each["command"][1] for each in ours} == {
+        *("web", "worker", "beat", "watchdog", "dataplane")
+    }
+    for each in ours:
+        assert each["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+        assert each["read_only"] is True
+        assert each["cap_drop"] == ["ALL"]
+    assert "healthcheck" in services["postgres"]
+    assert "healthcheck" in services["redis"]
+    assert "HEALTHCHECK" in (DEPLOY / "Containerfile").read_text()
+
+
+def test_the_image_takes_only_what_is_named():
+    lines = (ROOT / ".dockerignore").read_text().split("\n")
+    rules = [line for line in lines if line and not line.startswith("#")]
+
+    assert rules[0] == "*"
+    taken = {line[1:] for line in rules if line.startswith("!")}
+    assert all((ROOT / name).exists() for name in taken)
+    assert {"controlplane", "switches", "breakers", "slo", "templates", "static"} <= taken
+    assert not taken & {"var", ".git", ".venv", "deploy"}
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no shell")
+def test_the_script_for_the_database_is_one():
+    assert ran("sh", "-n", str(DEPLOY / "services" / "roles.sh")).returncode == 0

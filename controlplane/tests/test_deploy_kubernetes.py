@@ -1,0 +1,177 @@
+"""The manifests: valid to the letter, with the timings and sizes that were asked for."""
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from controlplane.processes.management.commands.serve import PORT, Command
+from controlplane.tests.deployment import (
+    BASE,
+    DEPLOY,
+    OVERLAYS,
+    ROOT,
+    base,
+    container,
+    documents,
+    rendered,
+)
+
+OPERATORS = {"ServiceMonitor", "PodMonitor"}  # Of the Prometheus operator: no schema here.
+MANIFESTS = sorted(
+    path
+    for path in [*DEPLOY.glob("kubernetes/**/*.yaml"), *DEPLOY.glob("services/*.yaml")]
+    if path.name not in {"kustomization.yaml", "two-workers.yaml", "monitors.yaml"}
+)
+#        role: (startup, live, ready) as (delay, period, failures)
+STARTUP = (10, 5, 12)
+TIMINGS = {
+    "web": (STARTUP, (0, 10, 3), (0, 10, 3)),
+    "worker": (STARTUP, (0, 15, 3), (0, 15, 3)),
+    "beat": (STARTUP, (0, 15, 3), (0, 15, 3)),
+    "watchdog": (STARTUP, (0, 15, 3), (0, 15, 3)),
+    "dataplane": ((0, 5, 12), (0, 10, 3), (0, 5, 3)),
+}
+SIZES = {
+    "web": ({"cpu": "500m", "memory": "1Gi"}, {"cpu": "2000m", "memory": "4Gi"}),
+    "worker": ({"cpu": "250m", "memory": "512Mi"}, {"cpu": "1000m", "memory": "2Gi"}),
+}
+
+
+def valid(document):
+    version = kubernetes_validate.latest_version()
+    kubernetes_validate.validate(document, version, strict=True)
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: str(path.relative_to(DEPLOY)))
+def test_a_manifest_fits_its_schema(path):
+    found = documents(path)
+
+    assert found
+    for document in found:
+        valid(document)
+
+
+def test_the_check_refuses_what_does_not_fit():
+    wrong = {**base("Deployment")["web"], "replicaz": 1}
+
+    with pytest.raises(kubernetes_validate.ValidationError):
+        valid(wrong)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+def test_an_overlay_renders_to_what_fits_and_selects_what_it_labels(overlay):
+    found = rendered(overlay)
+
+    for document in found:
+        valid(document)
+    labels = [
+        each["spec"]["template"]["metadata"]["labels"]
+        for each in found
+        if each["kind"] in {"Deployment", "StatefulSet", "Job"}
+    ]
+    for service in (each for each in found if each["kind"] in {"Service", "PodDisruptionBudget"}):
+        selector = service["spec"]["selector"]
+        wanted = selector.get("matchLabels", selector).items()
+        assert [each for each in labels if wanted <= each.items()], service["metadata"]["name"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+def test_an_overlay_names_every_secret_and_map_it_does_not_make(overlay):
+    found = rendered(overlay)
+
+    made = {each["metadata"]["name"] for each in found if each["kind"] in {"ConfigMap", "Secret"}}
+    wanted = {
+        next(iter(source.values()))["name"]
+        for each in found
+        if each["kind"] in {"Deployment", "StatefulSet", "Job"}
+        for source in container(each).get("envFrom", [])
+    }
+    guide = (ROOT / "docs" / "deploy.md").read_text()
+    for name in wanted - made:
+        assert f"secret generic {name} " in guide, name
+
+
+def test_probes_have_the_timings_asked_for():
+    for name, workload in base("Deployment").items():
+        only = container(workload)
+        found = tuple(
+            (
+                only[kind].get("initialDelaySeconds", 0),
+                only[kind]["periodSeconds"],
+                only[kind]["failureThreshold"],
+            )
+            for kind in ("startupProbe", "livenessProbe", "readinessProbe")
+        )
+        assert found == TIMINGS[name], name
+
+
+def test_liveness_never_asks_what_looks_outside():
+    for workload in base("Deployment").values():
+        assert container(workload)["livenessProbe"]["httpGet"]["path"] == "/health/live"
+
+
+def test_each_container_is_a_process_that_serves_on_the_port_it_names():
+    workloads = base("Deployment")
+
+    assert set(workloads) == set(TIMINGS)
+    for name, workload in workloads.items():
+        only = container(workload)
+        command, *arguments = only["args"]
+        options = Command().create_parser("manage.py", command).parse_args(arguments)
+        assert (command, options.role) == ("serve", name)
+        port = options.port if hasattr(options, "port") else options.health_port
+        assert [each["containerPort"] for each in only["ports"]] == [port] == [PORT]
+
+
+def test_sizes_disruption_and_scaling_are_as_asked():
+    workloads, scaling = base("Deployment"), base("HorizontalPodAutoscaler")
+    for name, (requests, limits) in SIZES.items():
+        assert container(workloads[name])["resources"] == {"requests": requests, "limits": limits}
+    budgets = base("PodDisruptionBudget")
+    assert {name: each["spec"]["minAvailable"] for name, each in budgets.items()} == {
+        "web": 1,
+        "worker": 1,
+        "dataplane": 1,
+    }
+    bounds = {n: (s["spec"]["minReplicas"], s["spec"]["maxReplicas"]) for n, s in scaling.items()}
+    assert bounds == {"web": (2, 8), "worker": (1, 4)}
+    for each in scaling.values():
+        assert each["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] == 300
+        # Who is scaled must not be told a number by both.
+        assert "replicas" not in workloads[each["metadata"]["name"]]["spec"]
+    (cpu,) = scaling["web"]["spec"]["metrics"]
+    assert cpu["resource"]["target"]["averageUtilization"] == 70
+    depth = scaling["worker"]["spec"]["metrics"][0]["external"]
+    assert depth["metric"]["name"] == "switchgear_worker_queue_depth"
+    assert depth["target"] == {"type": "AverageValue", "averageValue": "500"}
+
+
+def test_every_pod_is_restricted_and_holds_no_token():
+    for workload in [*base("Deployment").values(), *base("Job").values()]:
+        pod, only = workload["spec"]["template"]["spec"], container(workload)
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert only["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_only_the_migration_knows_the_owner():
+    sources = {
+        name: [next(iter(source.values()))["name"] for source in container(each)["envFrom"]]
+        for name, each in {**base("Deployment"), **base("Job")}.items()
+    }
+
+    assert sources.pop("migrate") == ["switchgear", "switchgear", "switchgear-owner"]
+    assert all("switchgear-owner" not in names for names in sources.values())
+
+
+def test_nothing_lies_beside_what_is_applied():
+    listed = set(yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"])
+
+    assert listed == {path.name for path in BASE.glob("*.yaml")} - {"kustomization.yaml"}
+    monitors = documents(DEPLOY / "kubernetes" / "monitoring" / "monitors.yaml")
+    assert {each["kind"] for each in monitors} == OPERATORS

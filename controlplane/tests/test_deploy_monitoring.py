@@ -1,0 +1,99 @@
+"""Rules and dashboard: of metrics that exist, and tested by Prometheus's own tool."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from controlplane.core import health, metrics
+from controlplane.core.loops import Loop
+from controlplane.tests.deployment import DEPLOY, ROOT, base
+
+RULES = DEPLOY / "prometheus" / "rules.yaml"
+DASHBOARD = DEPLOY / "grafana" / "switchgear.json"
+METRIC = re.compile(r"\b(?:switchgear|process)_[a-z0-9_]+")
+
+
+class Served:
+    """As a web process knows it that has a snapshot."""
+
+    version = 1
+    age_seconds = 0.5
+
+
+@pytest.fixture
+def exposed(transactional_db):
+    """The names of all there is to read, of the web and of the processes beside it."""
+    before = health._snapshot_source
+    health.set_snapshot_source(Served)
+    texts = [metrics.exposition("")[0], metrics.of_process("", Loop(may_rest_seconds=1))[0]]
+    types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)
+    yield {name for name, _ in types}
+    health._snapshot_source = before
+
+
+def rules():
+    (group,) = yaml.safe_load(RULES.read_text())["groups"]
+    return group["rules"]
+
+
+def shown():
+    return [panel for panel in json.loads(DASHBOARD.read_text())["panels"] if "targets" in panel]
+
+
+def test_each_rule_asks_for_metrics_that_exist_and_has_a_runbook(exposed):
+    for rule in rules():
+        used = set(METRIC.findall(rule["expr"]))
+        assert used, rule["alert"]
+        assert used <= exposed, rule["alert"]
+        assert (ROOT / rule["annotations"]["runbook"]).is_file(), rule["alert"]
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+
+
+def test_each_panel_shows_metrics_that_exist(exposed):
+    for panel in shown():
+        used = {name for each in panel["targets"] for name in METRIC.findall(each["expr"])}
+        assert used, panel["title"]
+        assert used <= exposed, panel["title"]
+
+
+def test_panels_lie_beside_each_other_and_ask_the_chosen_source():
+    taken = set()
+    for panel in shown():
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert place["x"] + place["w"] <= 24
+        assert not cells & taken, panel["title"]
+        taken |= cells
+        assert {each["datasource"]["uid"] for each in panel["targets"]} == {"${datasource}"}
+    identifiers = [panel["id"] for panel in json.loads(DASHBOARD.read_text())["panels"]]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_what_workers_are_scaled_by_exists(exposed):
+    scaled = base("HorizontalPodAutoscaler")["worker"]["spec"]["metrics"]
+
+    assert {each["external"]["metric"]["name"] for each in scaled} <= exposed
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool on PATH")
+def test_each_rule_fires_when_it_should_and_not_before():
+    tests = RULES.with_name("rules.test.yaml")
+    for command in (["check", "rules", str(RULES)], ["test", "rules", str(tests)]):
+        done = subprocess.run(
+            ["promtool", *command], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_rule_is_tested():
+    text = RULES.with_name("rules.test.yaml").read_text()
+
+    assert [rule["alert"] for rule in rules() if rule["alert"] not in text] == []
