@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from controlplane.core import ticks
+from controlplane.core import retention, ticks
 from controlplane.core.jobs import engine
-from switches import services
+from switches import kept, services
 from switches.drills import rounds as drills
 from switches.report import services as report
 from switches.trips import requested
@@ -51,3 +51,8 @@ def settle_trips(now: datetime) -> int:
 def answer_trip_requests(now: datetime) -> int:
     """What apps of the house ask machines to stop."""
     return requested.answer(now)
+
+
+@ticks.tick("trips.purge", seconds=24 * 3600, queue="housekeeping")
+def purge_trips(now: datetime) -> int:
+    return retention.purge([kept.TRIPS], now)

@@ -1,20 +1,77 @@
-// What every page has: dialogs, toasts, the menu, the theme, copy buttons and the keyboard.
+// What every page has: dialogs, what is said after a change, the menu, the theme, copy buttons.
 
 const dialog = document.getElementById("dialog");
 const inside = document.getElementById("dialog-body");
-const shortcuts = document.getElementById("shortcuts");
-const toasts = document.getElementById("toasts");
 let opener = null;
 
 /* --- dialogs: a link marked data-dialog opens its page inside one */
 
+// The open dialog stands in the address (`#dialog=/switches/engage/`): it can be shared, it comes
+// back after a reload, and Back closes it.
+const MARK = "#dialog=";
+
+let leaving = false; // on the way back to the address without it
+let next = null; // what is to open then
+
+function open(link, path, from) {
+  if (leaving) {
+    next = () => open(link, path, from);
+    return;
+  }
+  opener = from;
+  if (!location.hash.startsWith(MARK)) {
+    // What htmx wrote into this place of the history would make it load the page on the way back.
+    history.replaceState(null, "", location.href);
+    history.pushState({ dialog: true }, "", MARK + path);
+  } else history.replaceState(history.state, "", MARK + path);
+  window.htmx.ajax("GET", path, { target: "#dialog-body", source: link });
+}
+
+// Only what a link of this page would open: an address made up elsewhere opens nothing else.
+function openMarked() {
+  if (!location.hash.startsWith(MARK) || dialog.open || !window.htmx || !dialog.showModal) return;
+  const asked = new URL(location.hash.slice(MARK.length), location.origin);
+  const links = [...document.querySelectorAll("a[data-dialog]")];
+  const link = links.find((one) => one.href === asked.href) ?? links.find((one) => one.pathname === asked.pathname);
+  const always = [...document.querySelectorAll("[data-in-dialog][data-path]")].some((one) => one.dataset.path === asked.pathname);
+  if (asked.origin === location.origin && (link || always)) open(link ?? document.body, asked.pathname + asked.search, link);
+  else history.replaceState(null, "", location.pathname + location.search);
+}
+
+function back() {
+  if (!leaving) return;
+  leaving = false;
+  next?.();
+  next = null;
+}
+
+window.addEventListener("popstate", () => {
+  if (leaving) back();
+  else if (location.hash.startsWith(MARK)) openMarked();
+  else if (dialog.open) dialog.close();
+});
+
+function unmark() {
+  if (!location.hash.startsWith(MARK)) return;
+  if (history.state?.dialog) {
+    leaving = true;
+    history.back();
+    setTimeout(back, 500);
+  } else history.replaceState(null, "", location.pathname + location.search);
+}
+
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-dialog]");
   const plain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
-  if (!link || !plain || !window.htmx || !dialog.showModal) return;
+  if (!link || !plain || event.defaultPrevented || !window.htmx || !dialog.showModal) return;
   event.preventDefault();
-  opener = link;
-  window.htmx.ajax("GET", link.href, { target: "#dialog-body", source: link });
+  open(link, link.pathname + link.search, dialog.open ? opener : link);
+});
+
+document.addEventListener("switchgear:open", (event) => {
+  const { path, from } = event.detail;
+  if (window.htmx && dialog.showModal) open(document.body, path, from);
+  else location.assign(path);
 });
 
 document.addEventListener("htmx:afterSwap", (event) => {
@@ -24,8 +81,11 @@ document.addEventListener("htmx:afterSwap", (event) => {
     dialog.showModal();
   }
   dialog.scrollTop = 0;
+  // On a phone a field would bring up its keyboard, above what can be tapped instead.
+  const touched = window.matchMedia("(pointer: coarse)").matches ? inside.querySelector("[data-touch-focus]") : null;
   const field =
     inside.querySelector("[aria-invalid='true']") ??
+    touched ??
     inside.querySelector("[autofocus], [data-focus]") ??
     inside.querySelector("textarea, input:not([type='hidden'])") ??
     inside.querySelector("a.button, button.button--main, #dialog-title");
@@ -35,6 +95,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 });
 
 dialog.addEventListener("close", () => {
+  unmark();
   inside.replaceChildren();
   dialog.querySelector("[data-announcer]").textContent = "";
   const back = opener?.isConnected ? opener : opener?.id && document.getElementById(opener.id);
@@ -45,33 +106,30 @@ dialog.addEventListener("close", () => {
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-close]")) dialog.close();
   if (event.target === dialog && !inside.querySelector("textarea, input")) dialog.close();
-  event.target.closest("[data-dismiss]")?.closest(".toast")?.remove();
 });
 
 /* --- after a change: say so, and show what is now */
 
+function say(message, signIn = false) {
+  document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message, signIn } }));
+}
+
 document.addEventListener("switchgear:done", (event) => {
   if (dialog.open) dialog.close();
-  toast(event.detail.message);
+  say(event.detail.message);
   document.body.dispatchEvent(new Event("refresh"));
+  // A page that keeps nothing current by itself is fetched as a whole, and stays where it is.
+  if (document.querySelector("#main :is(#live, [data-effect])") || !window.htmx) return;
+  const here = location.pathname + location.search;
+  window.htmx.ajax("GET", here, { target: "#main", select: "#main", swap: "merge" });
 });
-
-function toast(text, signIn = false) {
-  const made = document.getElementById("toast-template").content.cloneNode(true);
-  made.querySelector("[data-text]").textContent = text;
-  made.querySelector("[data-sign-in]").hidden = !signIn;
-  const element = made.firstElementChild;
-  // A dialog lies above everything else on the page, so while one is open it carries the toast.
-  (dialog.open ? dialog : toasts).append(element);
-  setTimeout(() => element.remove(), signIn ? 60000 : 10000);
-}
 
 // The page leads to the sign-in, unless that would lose what somebody has typed.
 function signedOut() {
   if (!inside.querySelector("textarea, input:not([type='hidden'])")) {
     location.assign(`/sign-in/?next=${encodeURIComponent(location.pathname + location.search)}`);
   } else if (!document.querySelector("[data-sign-in]:not([hidden])")) {
-    toast(
+    say(
       "You are signed out, and nothing was changed. What you typed is kept: sign in in another tab, then press again.",
       true,
     );
@@ -86,8 +144,6 @@ document.addEventListener("htmx:configRequest", (event) => {
   }
 });
 
-for (const element of toasts.children) setTimeout(() => element.remove(), 10000);
-
 for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
   document.addEventListener(failure, (event) => {
     if (event.detail.xhr?.status === 401) {
@@ -96,8 +152,8 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
     }
     if (event.target.closest?.("#live, #alarm, #plan, #search, [data-effect]")) return;
     const status = event.detail.xhr?.status;
-    if (status === 403) toast("You may not do that, or this page is too old: reload it.");
-    else toast("The console did not answer. Nothing is known to have changed; look before you try again.");
+    if (status === 403) say("You may not do that, or this page is too old: reload it.");
+    else say("The console did not answer. Nothing is known to have changed; look before you try again.");
   });
 }
 
@@ -141,7 +197,7 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-  toast("Copied.");
+  say("Copied.");
 });
 
 function reveal() {
@@ -150,68 +206,6 @@ function reveal() {
   for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 }
 
-/* --- keyboard: single keys, which can be turned off, and never while somebody types */
-
-const OFF = "switchgear.shortcuts.off";
-const GO = { s: "/", b: "/breakers/", d: "/dead-letters/", m: "/breakers/map/", r: "/ramps/", o: "/slos/", p: "/approvals/", a: "/audit/" };
-const toggle = document.querySelector("[data-shortcuts-on]");
-let afterG = 0;
-
-if (toggle) {
-  toggle.checked = localStorage.getItem(OFF) === null;
-  toggle.addEventListener("change", () => {
-    if (toggle.checked) localStorage.removeItem(OFF);
-    else localStorage.setItem(OFF, "1");
-  });
-}
-
-const KEYS = {
-  "/": () => document.querySelector("[data-search]")?.focus(),
-  "?": () => shortcuts?.showModal(),
-  e: () => {
-    const link = document.querySelector("#engage, #do-engage");
-    if (link) link.click();
-    else if (document.body.dataset.mayOperate !== undefined) location.assign("/switches/engage/");
-  },
-  f: () => document.getElementById("do-override")?.click(),
-  a: () => {
-    const forms = [...document.querySelectorAll("form[data-abort]")];
-    if (forms.length === 1) forms[0].requestSubmit();
-    else if (forms.length) toast(`${forms.length} ramps are under way here: press the button of one.`);
-  },
-};
-
-function isTyping(target) {
-  return target.closest("input, textarea, select, [contenteditable]") !== null;
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") {
-    const menu = document.querySelector("[data-menu][open]");
-    if (menu) {
-      menu.open = false;
-      menu.querySelector("summary").focus();
-    }
-    if (event.target.matches("[data-search]")) event.target.blur();
-    return;
-  }
-  if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
-  if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
-  if (localStorage.getItem(OFF) !== null || event.repeat) return;
-  if (Date.now() - afterG < 1200 && GO[event.key]) {
-    event.preventDefault();
-    location.assign(GO[event.key]);
-    return;
-  }
-  afterG = event.key === "g" ? Date.now() : 0;
-  if (!KEYS[event.key]) return;
-  event.preventDefault();
-  KEYS[event.key]();
-});
-
-document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-shortcuts]")) shortcuts.showModal();
-});
-
 document.addEventListener("htmx:load", reveal);
 reveal();
+openMarked();

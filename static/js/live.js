@@ -7,6 +7,7 @@ const announcer = document.getElementById("announcer");
 const dialog = document.getElementById("dialog");
 const failing = new Set(); // the parts whose last poll got no answer, by id
 let asOf = new Date();
+let heardAt = Date.now(); // by this machine's clock
 
 /* --- merging */
 
@@ -137,7 +138,9 @@ function announce(before, after) {
 /* --- as of, stale since */
 
 function time(moment) {
-  return moment.toLocaleTimeString("en-GB", { hour12: false, timeZone: zone });
+  const utc = document.documentElement.dataset.times === "utc";
+  const told = moment.toLocaleTimeString("en-GB", { hour12: false, timeZone: utc ? "UTC" : zone });
+  return utc ? `${told} UTC` : told;
 }
 
 const zone = document.documentElement.dataset.zone || undefined;
@@ -148,11 +151,23 @@ function polled(event) {
   return part?.id === "search" ? "live" : part?.id;
 }
 
+// Older than it may ever be while all is well: nothing failed, but nothing came either. The machine
+// slept, or polls and socket are both stuck.
+function isSilent() {
+  const every = /every (\d+)s/.exec(document.getElementById("live")?.getAttribute("hx-trigger"))?.[1];
+  return every !== undefined && Date.now() - heardAt > 2_000 * Math.max(12, Number(every)) + 6_000;
+}
+
+function isStale() {
+  return failing.size > 0 || isSilent();
+}
+
 function showAge() {
   for (const part of failing) if (!document.getElementById(part)) failing.delete(part);
+  block(isStale());
   const labels = document.querySelectorAll("[data-as-of]");
   if (!labels.length) return;
-  const stale = failing.size > 0;
+  const stale = isStale();
   const since = time(asOf);
   for (const label of labels) {
     label.classList.toggle("as-of--stale", stale);
@@ -164,8 +179,19 @@ function showAge() {
 function heard(part, stamp) {
   const moment = new Date(stamp);
   document.dispatchEvent(new CustomEvent("clock:set", { detail: moment.getTime() }));
-  if (failing.delete(part) && !failing.size) say("Current again");
+  heardAt = Date.now();
+  mended(part);
   if (!failing.size) asOf = moment;
+  showAge();
+}
+
+// Parts that failed beside one that has an answer now are asked for at once.
+function mended(part) {
+  if (!failing.delete(part)) return;
+  if (!failing.size) say("Current again");
+  for (const other of failing) {
+    document.getElementById(other)?.dispatchEvent(new CustomEvent("refresh", { bubbles: true }));
+  }
   showAge();
 }
 
@@ -180,12 +206,19 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (!part) return;
   const stamp = event.detail.xhr?.getResponseHeader?.("Switchgear-Now");
   if (event.detail.successful && stamp) heard(part, stamp);
+  else if (event.detail.successful) mended(part);
   else if (!event.detail.successful && event.detail.xhr?.status !== 200) lost(part);
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (!event.target.closest?.("[data-effect]")) searching = event.target.id === "search";
   // Nobody looks at it, and it is asked for again as soon as somebody does.
   else if (document.hidden) event.preventDefault();
+});
+// What the page asks by itself is nobody's doing: a session does not live longer by it.
+document.addEventListener("htmx:configRequest", (event) => {
+  const cause = event.detail.triggeringEvent;
+  const polls = !cause && event.detail.elt.matches("[hx-trigger*='every']");
+  if (polls || cause?.type === "refresh") event.detail.headers["Switchgear-Background"] = "1";
 });
 document.addEventListener("htmx:afterSettle", () => {
   const title = document.getElementById("live")?.dataset.title;
@@ -194,12 +227,47 @@ document.addEventListener("htmx:afterSettle", () => {
   document.dispatchEvent(new Event("clock:tick"));
 });
 
+/* --- what needs to know how things stand waits until that is known; engaging never does */
+
+const NEEDS = "[data-fresh]";
+
+function block(stale) {
+  for (const element of document.querySelectorAll(stale ? NEEDS : "[data-blocked]")) {
+    element.toggleAttribute("data-blocked", stale);
+    if (stale) element.setAttribute("aria-disabled", "true");
+    else element.removeAttribute("aria-disabled");
+  }
+}
+
+function hold(event) {
+  const wanted = event.type === "submit" ? event.submitter?.closest(NEEDS) : event.target.closest(NEEDS);
+  if (!wanted || !isStale()) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const message = `What is shown is not current since ${time(asOf)}, so this waits: look again when it is. Engaging works all the time.`;
+  document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
+  refresh();
+}
+
+document.addEventListener("click", hold, true);
+document.addEventListener("submit", hold, true);
+
 // A tab that was asleep, or came back from the history, asks at once.
 function refresh() {
   if (!document.hidden) document.body.dispatchEvent(new Event("refresh"));
 }
 
-document.addEventListener("visibilitychange", refresh);
+document.addEventListener("visibilitychange", () => {
+  showAge();
+  refresh();
+});
+let focusedAt = 0;
+window.addEventListener("focus", () => {
+  if (Date.now() - focusedAt > 2_000) refresh();
+  focusedAt = Date.now();
+});
+setInterval(showAge, 1_000);
+document.addEventListener("switchgear:times", () => setTimeout(showAge));
 window.addEventListener("online", refresh);
 window.addEventListener("offline", () => lost("live"));
 window.addEventListener("pageshow", (event) => event.persisted && refresh());

@@ -71,7 +71,7 @@ class Plot {
     return long.length ? names.filter((name) => !long.includes(name)) : [];
   }
 
-  async ask(zoomed = this.zoomed) {
+  async ask(zoomed = this.zoomed, byItself = false) {
     const url = new URL(this.section.dataset.url, location.href);
     if (zoomed && this.kind === "burn") {
       url.searchParams.delete("range");
@@ -79,8 +79,10 @@ class Plot {
       url.searchParams.set("to", Math.ceil(zoomed[1]));
     }
     const turn = ++this.asked;
+    const headers = { Accept: "application/json" };
+    if (byItself) headers["Switchgear-Background"] = "1";
     try {
-      const answer = await fetch(url, { headers: { Accept: "application/json" }, redirect: "error" });
+      const answer = await fetch(url, { headers, redirect: "error" });
       if (!answer.ok) return null;
       const data = await answer.json();
       return turn === this.asked ? data : null;
@@ -89,8 +91,8 @@ class Plot {
     }
   }
 
-  async refresh(zoomed = this.zoomed) {
-    const data = await this.ask(zoomed);
+  async refresh(zoomed = this.zoomed, byItself = false) {
+    const data = await this.ask(zoomed, byItself);
     if (!data || !data.times.length) return;
     this.zoomed = zoomed;
     this.data = data;
@@ -449,7 +451,7 @@ async function begin() {
 
 setInterval(() => {
   if (document.hidden) return;
-  for (const plot of plots) if (!plot.zoomed && plot.isOld()) plot.refresh();
+  for (const plot of plots) if (!plot.zoomed && plot.isOld()) plot.refresh(null, true);
 }, REFRESH_MS);
 
 // Colours are those of the theme, which a canvas does not follow by itself.

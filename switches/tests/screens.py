@@ -9,7 +9,7 @@ from django.test import Client
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import MODEL_BACKEND, person
+from controlplane.core.http.tests.callers import browser_of, person
 from controlplane.core.people.models import User
 from controlplane.core.people.services import actor_for
 from switches import services
@@ -22,9 +22,7 @@ DIALOG = {"HX-Request": "true", "HX-Target": "dialog-body"}
 
 
 def browser(user: User, *, csrf: bool = False) -> Client:
-    client = Client(enforce_csrf_checks=csrf, raise_request_exception=False)
-    client.force_login(user, backend=MODEL_BACKEND)
-    return client
+    return browser_of(user, csrf=csrf)
 
 
 def browser_as(role: str) -> Client:

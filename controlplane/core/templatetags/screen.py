@@ -1,6 +1,7 @@
 """What templates say over and over: an icon, a moment, a countdown, who did it.
 
 Every moment is shown in the person's own zone and carries UTC in its tooltip and `datetime`.
+`static/js/times.js` shows UTC instead to whoever wants that, and
 `static/js/clock.js` keeps countdowns and ages going, in the same words as here.
 """
 
@@ -46,12 +47,8 @@ def moment(at: datetime | None) -> str:
     """`21 Nov 11:11` in the person's zone; the year too unless it is this one."""
     if at is None:
         return ""
-    local = timezone.localtime(at)
-    this_year = local.year == timezone.localtime(timezone.now()).year
-    shown = f"{local:%-d %b %H:%M}" if this_year else f"{local:%-d %b %Y %H:%M}"
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>', timestamp(at), told_twice(at), shown
-    )
+    this_year = timezone.localtime(at).year == timezone.localtime(timezone.now()).year
+    return _told(at, "%-d %b %H:%M" if this_year else "%-d %b %Y %H:%M")
 
 
 @register.filter
@@ -59,25 +56,28 @@ def exactly(at: datetime | None) -> str:
     """To the second, with the name of the zone: `21 Nov 2026 11:11:09 KST`."""
     if at is None:
         return ""
-    local = timezone.localtime(at)
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
-        timestamp(at),
-        told_twice(at),
-        f"{local:%-d %b %Y %H:%M:%S %Z}",
-    )
+    return _told(at, "%-d %b %Y %H:%M:%S %Z")
 
 
 @register.filter
 def at_second(at: datetime) -> str:
     """`11:11:09` in the person's zone; the day before it unless that is today."""
-    local = timezone.localtime(at)
-    today = local.date() == timezone.localtime(timezone.now()).date()
+    today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
+    return _told(at, "%H:%M:%S" if today else "%-d %b %H:%M:%S")
+
+
+def _told(at: datetime, form: str) -> SafeString:
+    """In the person's zone; the script shows `data-utc` instead to whoever wants all in UTC.
+
+    The day always stands there in UTC: it may be another one.
+    """
+    utc = form if form.startswith("%-d") else f"%-d %b {form}"
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
+        '<time datetime="{}" title="{}" data-utc="{}">{}</time>',
         timestamp(at),
         told_twice(at),
-        f"{local:%H:%M:%S}" if today else f"{local:%-d %b %H:%M:%S}",
+        f"{at.astimezone(UTC):{utc.removesuffix(' %Z')} UTC}",
+        f"{timezone.localtime(at):{form}}",
     )
 
 

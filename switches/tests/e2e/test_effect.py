@@ -228,7 +228,7 @@ def test_poll_that_says_what_it_applies_is_seen_on_the_screen(chromium, tmp_path
             page = desk.open("/")
             page.get_by_label("User name").fill("admin")
             page.get_by_label("Password").fill(PASSWORD)
-            page.get_by_role("button", name="Sign in").click()
+            page.get_by_role("button", name="Sign in", exact=True).click()
             page.get_by_role("heading", name="Nothing is engaged").wait_for()
             me = {"Switchgear-Instance": "core/a1"}
             before = service.get("/api/v1/snapshot", headers=me)

@@ -229,7 +229,7 @@ def test_signed_out_meanwhile_loses_nothing_that_was_typed(desks):
         page.get_by_role("link", name="Sign in").click()
     opened.value.get_by_label("User name").fill("kim")
     opened.value.get_by_label("Password").fill(PASSWORD)
-    opened.value.get_by_role("button", name="Sign in").click()
+    opened.value.get_by_role("button", name="Sign in", exact=True).click()
     opened.value.get_by_role("heading", name="Nothing is engaged").wait_for()
 
     page.bring_to_front()

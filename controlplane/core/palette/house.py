@@ -1,0 +1,64 @@
+"""What core itself puts into the palette."""
+
+from collections.abc import Sequence
+
+from django.urls import reverse
+
+from controlplane.core.palette import matching
+from controlplane.core.palette.sources import ACTION, FEW, Asked, Command, Entry, commands, things
+from controlplane.core.runbooks import shelf
+
+commands(
+    20,
+    Command(
+        "Needs attention",
+        "attention",
+        "attention_page",
+        keys="g n",
+        words="waits inbox todo overdue",
+    ),
+    Command(
+        "Approvals", "approvals", "approvals_page", keys="g p", words="approve review sign second"
+    ),
+)
+commands(
+    60,
+    Command("Runbooks", "book", "runbooks_page", keys="g h", words="help how what to do"),
+    Command("Audit", "audit", "audit_page", keys="g a", words="trail who did history log"),
+    Command("Jobs", "jobs", "jobs_page", words="background work"),
+    Command("Targets", "target", "targets_page", words="who is told escalation rotation slack"),
+    Command("Deliveries", "delivery", "deliveries_page", words="messages slack e-mail webhook"),
+)
+commands(
+    90,
+    Command("Preferences", "settings", "preferences", words="time zone name password me"),
+    Command("Administration", "person", "admin:index", words="admin django", scope="admin"),
+)
+commands(
+    95,
+    Command(
+        "Show times in UTC, or in my zone",
+        "clock",
+        keys="u",
+        kind=ACTION,
+        runs="times",
+        words="utc local zone",
+    ),
+    Command(
+        "Keyboard shortcuts", "keyboard", keys="?", kind=ACTION, runs="shortcuts", words="help keys"
+    ),
+)
+
+
+@things(60)
+def runbooks(asked: Asked) -> Sequence[Entry]:
+    """Runbooks by their titles and what one sees."""
+    found = []
+    for one in shelf.every():
+        weight = matching.weight(asked.words, one.title, f"{one.summary} {' '.join(one.symptoms)}")
+        if weight:
+            path = reverse("runbook_page", args=[one.slug])
+            found.append(
+                Entry("Runbook", one.title, "book", path, one.summary, weight=weight, keeps=True)
+            )
+    return sorted(found, key=lambda one: -one.weight)[:FEW]

@@ -1,0 +1,56 @@
+// Every moment is told in the person's zone; with a key or the button below the page all of them
+// are told in UTC instead, and back. The server gives both texts.
+
+const CHOSEN = "switchgear.times";
+const button = document.querySelector("[data-times]");
+
+function isUtc() {
+  return document.documentElement.dataset.times === "utc";
+}
+
+function put(root) {
+  for (const time of root.querySelectorAll("time[data-utc]")) {
+    time.dataset.local ??= time.textContent;
+    const text = isUtc() ? time.dataset.utc : time.dataset.local;
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// What a refresh brings is local again: it is told anew before anybody sees it.
+const watcher = new MutationObserver((changes) => {
+  for (const { target } of changes) {
+    const time = target.parentElement?.closest("time[data-utc]") ?? (target.matches?.("time[data-utc]") ? target : null);
+    if (time && time.textContent !== time.dataset.utc) time.dataset.local = time.textContent;
+  }
+  put(document);
+  watcher.takeRecords();
+});
+
+function show(utc) {
+  if (utc) document.documentElement.dataset.times = "utc";
+  else delete document.documentElement.dataset.times;
+  watcher.disconnect();
+  put(document);
+  if (utc) watcher.observe(document.body, { subtree: true, childList: true, characterData: true });
+  if (button) {
+    button.setAttribute("aria-pressed", String(utc));
+    button.hidden = false;
+  }
+}
+
+function toggle() {
+  const utc = !isUtc();
+  if (utc) localStorage.setItem(CHOSEN, "utc");
+  else localStorage.removeItem(CHOSEN);
+  show(utc);
+  const zone = document.documentElement.dataset.zone;
+  const message = utc ? "Times are told in UTC. u turns back." : `Times are told in ${zone}.`;
+  document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
+}
+
+// Where the zone is UTC there is nothing to choose.
+if (document.documentElement.dataset.zone !== "UTC") {
+  document.addEventListener("switchgear:times", toggle);
+  button?.addEventListener("click", toggle);
+  show(localStorage.getItem(CHOSEN) === "utc");
+}

@@ -1,0 +1,161 @@
+"""What switches put into the palette: their pages, engaging, and every switch."""
+
+import re
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from django.db.models import Q
+from django.urls import reverse
+
+from controlplane.core.jobs.models import Job
+from controlplane.core.palette import matching
+from controlplane.core.palette.sources import ACTION, FEW, Asked, Command, Entry, commands, things
+from switches.board import row
+from switches.keys import KEY
+from switches.models import Ramp, Scope, Switch
+
+ENGAGE = "engage"
+VERBS = {
+    **dict.fromkeys(("engage", "stop", "kill"), ENGAGE),
+    **dict.fromkeys(("release", "resume"), "release"),
+    "extend": "extend",
+}
+SCOPED = re.compile(rf"(?P<scope>{'|'.join(Scope.values)}):(?P<key>\S+)")
+VERBATIM = 200.0  # a switch that is named whole stands above everything
+
+commands(
+    5,
+    Command(
+        "Engage a switch…",
+        "engaged",
+        "engage",
+        keys="e",
+        kind=ACTION,
+        in_dialog=True,
+        scope="operate",
+        words="stop kill halt block",
+    ),
+)
+commands(
+    10,
+    Command("Switchboard", "board", "switchboard", keys="g s", words="home switches"),
+)
+commands(
+    30,
+    Command("Ramps", "ramping", "ramps_page", keys="g r", words="release canary steps"),
+)
+commands(
+    50,
+    Command("Drills", "drill", "drills_page", words="rehearse proven"),
+    Command("Weekly report", "report", "reports_page", keys="g w", words="sign off"),
+)
+commands(
+    80,
+    Command("Safety rules", "rules", "rules_page", words="at most exclusive protected"),
+    Command("Trips", "trip", "trips_page", words="automatic monitors alertmanager"),
+)
+
+
+@things(10)
+def switches(asked: Asked) -> Sequence[Entry]:
+    """`finance`, `segment:finance`, `engage feature:nl2sql`: pages, and what may be done."""
+    first, _, rest = asked.text.partition(" ")
+    verb = VERBS.get(first.casefold(), "") if asked.user.may_operate else ""
+    wanted = rest.strip() if verb else asked.text
+    entries = [*_verbatim(asked, verb, wanted)]
+    for switch in _like(wanted):
+        entries += _of(asked, verb, switch, wanted)
+    seen: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        seen.setdefault((entry.kind, entry.path), entry)
+    return list(seen.values())[: 2 * FEW]
+
+
+def _verbatim(asked: Asked, verb: str, wanted: str) -> Sequence[Entry]:
+    """A switch that is named by scope and key, known or not; or a key that no switch has yet."""
+    named = SCOPED.fullmatch(wanted)
+    if named and KEY.fullmatch(named["key"]):
+        scope, key = named["scope"], named["key"]
+        if scope == Scope.GLOBAL and key != "all":
+            return []
+        known = Switch.objects.with_open_episode().filter(pk=wanted).first()
+        switch = known or Switch(id=wanted, scope=scope, key=key)
+        return _of(asked, verb, switch, wanted)
+    if verb == ENGAGE and KEY.fullmatch(wanted) and not _like(wanted):
+        scopes = (Scope.SEGMENT, Scope.FEATURE, Scope.EXPERIMENT)
+        return [_engage(f"{scope.value}:{wanted}", 90.0) for scope in scopes]
+    return []
+
+
+def _like(wanted: str) -> Sequence[Switch]:
+    if not wanted:
+        return []
+    parts = [Q(id__icontains=word) | Q(description__icontains=word) for word in wanted.split()[:6]]
+    found = Switch.objects.with_open_episode()
+    for part in parts:
+        found = found.filter(part)
+    return sorted(found.order_by("id")[:50], key=lambda one: -_fit(one, wanted))[:FEW]
+
+
+def _fit(switch: Switch, wanted: str) -> float:
+    words = wanted.casefold().split()
+    stopped = 15.0 if switch.episode else 0.0  # what is stopped is what one looks for
+    fits = max(matching.weight(words, switch.pk, switch.description), _key_fits(words, switch))
+    return fits + stopped
+
+
+def _key_fits(words: Sequence[str], switch: Switch) -> float:
+    return matching.weight(words, switch.key, switch.description)
+
+
+def _of(asked: Asked, verb: str, switch: Switch, wanted: str) -> Sequence[Entry]:
+    """The page of a switch; with a verb, that first, as far as it makes sense."""
+    shown = row(switch, asked.user, asked.now)
+    weight = VERBATIM if wanted.casefold() == switch.pk.casefold() else _fit(switch, wanted)
+    page = Entry(
+        "Switch",
+        switch.pk,
+        shown.condition,
+        reverse("switch_page", args=[switch.scope, switch.key]),
+        shown.condition + (f" · {switch.description}" if switch.description else ""),
+        weight=weight,
+        keeps=True,
+    )
+    may_engage = asked.user.may_operate and (not switch.episode or shown.condition == "ramping")
+    if verb == ENGAGE and may_engage:
+        return [_engage(switch.pk, weight + 5), page]
+    if verb in {"release", "extend"} and switch.episode:
+        return [_change(verb, switch, weight + 5), page]
+    if not verb and may_engage and weight >= VERBATIM:
+        return [page, _engage(switch.pk, weight - 1)]
+    return [page]
+
+
+def _engage(switch_id: str, weight: float) -> Entry:
+    scope, _, key = switch_id.partition(":")
+    path = f"{reverse('engage')}?{urlencode({'scope': scope, 'key': key})}"
+    title = f"Engage {switch_id}…"
+    return Entry(ACTION, title, "engaged", path, "opens the form", in_dialog=True, weight=weight)
+
+
+def _change(verb: str, switch: Switch, weight: float) -> Entry:
+    path = reverse(verb, args=[switch.scope, switch.key])
+    icon = "released" if verb == "release" else "extend"
+    title = f"{verb.capitalize()} {switch.pk}…"
+    return Entry(ACTION, title, icon, path, "opens the form", in_dialog=True, weight=weight)
+
+
+@things(30)
+def ramps(asked: Asked) -> Sequence[Entry]:
+    """Ramps that are not over, by their switch."""
+    found = Ramp.objects.filter(live=True, switch__id__icontains=asked.words[-1])
+    entries = []
+    for ramp in found.select_related("job").order_by("-pk")[:FEW]:
+        weight = matching.weight(asked.words, f"Ramp of {ramp.switch_id}", ramp.switch_id)
+        if weight:
+            waits = ramp.job.state == Job.State.PENDING
+            detail = "waits for approval" if waits else str(ramp.job.state)
+            path = reverse("ramp_page", args=[ramp.pk])
+            title = f"Ramp of {ramp.switch_id}"
+            entries.append(Entry("Ramp", title, "ramping", path, detail, weight=weight))
+    return entries

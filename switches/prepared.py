@@ -1,0 +1,97 @@
+"""For whoever has one thumb and no time: switches likely to be meant, and reasons ready to send.
+
+A prepared reason still says something: what was seen, and since when. Only what is known is
+claimed; whoever presses it chooses which of them is true.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Max
+from django.utils import timezone
+
+from controlplane.core.canonical import timestamp
+from controlplane.core.errors import InvalidInput
+from switches.blast import WITHIN
+from switches.models import Episode, Scope, Switch
+from switches.services.register import find
+
+SHOWN = 6
+RECENTLY = timedelta(days=90)
+LONGEST_AGAIN = 300  # characters of an earlier reason that still reads as a button
+SEEN = (
+    "Errors or timeouts seen at {at}; cause not found yet",
+    "Wrong answers or wrong amounts, reported by users at {at}",
+    "Load or spending runs away, seen at {at}",
+    "Data exposure or abuse suspected at {at}",
+)
+CHECKED = """
+    SELECT entry.key FROM core_instance, jsonb_each(checks) AS entry
+    WHERE entry.value ->> 'seen' >= %s GROUP BY entry.key ORDER BY count(*) DESC, entry.key LIMIT 20
+"""
+
+
+@dataclass(frozen=True)
+class Likely:
+    """A released switch, and what speaks for it."""
+
+    switch: Switch
+    why: str
+
+
+def at_hand(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """For the form as it is opened: with no switch named yet, those likely to be meant; with one
+    that is released, reasons. The global switch is confirmed by typing, so it has none."""
+    scope, key = asked["scope"], asked["key"]
+    if not key:
+        return {"likely": likely(now)}
+    try:
+        switch = find(scope, key)
+    except InvalidInput:
+        return {}
+    if scope == Scope.GLOBAL or asked["reason"] or (switch and switch.episode):
+        return {}
+    return {"prepared": reasons(f"{scope}:{key}", now)}
+
+
+def likely(now: datetime) -> Sequence[Likely]:
+    """Those stopped lately, the last first, then those that most instances check. Never the global
+    switch: that one is asked for by name."""
+    stopped = Episode.objects.filter(engaged_at__gte=now - RECENTLY).exclude(
+        switch__scope=Scope.GLOBAL
+    )
+    latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
+    why = {one["switch_id"]: "stopped before" for one in latest[: 3 * SHOWN]}
+    for switch_id in _checked(now):
+        why.setdefault(switch_id, "checked now")
+    known = Switch.objects.with_open_episode().in_bulk(list(why))
+    found = [
+        Likely(known.get(one) or _unknown(one), reason)
+        for one, reason in why.items()
+        if not one.startswith(f"{Scope.GLOBAL.value}:")
+    ]
+    return [one for one in found if one.switch.episode is None][:SHOWN]
+
+
+def reasons(switch_id: str, now: datetime) -> Sequence[str]:
+    """What one may have seen, in the person's own time; an earlier reason of this switch first."""
+    local = timezone.localtime(now)
+    said = [reason.format(at=f"{local:%H:%M %Z}") for reason in SEEN]
+    last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
+    if last and now - last.engaged_at < RECENTLY and len(last.reason) <= LONGEST_AGAIN:
+        said.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
+    return said
+
+
+def _checked(now: datetime) -> Sequence[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(CHECKED, [timestamp(now - WITHIN)])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _unknown(switch_id: str) -> Switch:
+    scope, _, key = switch_id.partition(":")
+    return Switch(id=switch_id, scope=scope, key=key)

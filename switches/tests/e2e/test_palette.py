@@ -1,0 +1,144 @@
+"""What one types leads where one wants, without a mouse."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+from switches.tests.screens import REASON, engaged, released
+
+pytestmark = pytest.mark.e2e
+AWAY = 20_000  # ms to another page, on a machine that has other things to do
+
+
+def options(page):
+    return page.locator("#palette-list [role='option']")
+
+
+def chosen(page):
+    """The option that a screen reader is told of."""
+    return page.locator(f"#{page.locator('#palette-q').get_attribute('aria-activedescendant')}")
+
+
+@pytest.mark.smoke
+def test_switch_named_verbatim_is_engaged_by_keys_alone(desks):
+    page = desks.of(person("operator")).open("/audit/")
+    keys = page.keyboard
+
+    keys.press("Control+k")
+    keys.type("engage feature:nl2sql")
+    keys.press("Enter")  # at once: before the list can be that of the last letter
+    expect(page.get_by_label("Key", exact=True)).to_have_value("nl2sql")
+    expect(page.get_by_label("Scope")).to_have_value("feature")
+    page.get_by_label("Reason", exact=True).focus()
+    keys.type(REASON)
+    page.get_by_role("button", name="Engage feature:nl2sql").focus()
+    keys.press("Enter")
+
+    expect(page.get_by_role("button", name="Done")).to_be_focused()
+    expect(page).to_have_url(re.compile("/audit/"), timeout=AWAY)
+
+
+def test_arrows_choose_and_the_reader_is_told(desks):
+    engaged("segment:finance")
+    engaged("segment:finland")
+    page = desks.of(person("viewer")).open("/")
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("fin")
+    expect(options(page).first).to_contain_text("segment:fin")
+    expect(page.locator("#palette [role='status']")).to_contain_text("found")
+    expect(page.locator("#palette-q")).to_be_focused()
+    first = chosen(page).inner_text()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#palette-q")).to_be_focused()
+    expect(page.locator("#palette-list [aria-selected='true']")).to_have_count(1)
+    assert chosen(page).inner_text() != first
+    page.keyboard.press("ArrowUp")
+    assert chosen(page).inner_text() == first
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(re.compile("/switches/segment/fin(ance|land)/"), timeout=AWAY)
+
+
+def test_what_was_chosen_lately_comes_first(desks):
+    engaged("segment:finance")
+    page = desks.of(person("viewer")).open("/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("segment:finance")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/switches/segment/finance/"), timeout=AWAY)
+
+    page.keyboard.press("Control+k")
+
+    expect(options(page).first).to_contain_text("segment:finance")
+    expect(page.get_by_role("group", name="Recent")).to_be_visible()
+
+
+def test_forbidden_things_are_absent(desks):
+    engaged("segment:finance")
+    released("segment:finance")
+    page = desks.of(person("viewer")).open("/")
+
+    page.keyboard.press("Control+k")
+    expect(options(page).first).to_be_visible()
+    expect(page.locator("#palette")).not_to_contain_text("Engage")
+    expect(page.locator("#palette")).not_to_contain_text("Administration")
+    page.keyboard.type("engage segment:finance")
+    expect(page.locator("#palette [role='status']")).to_contain_text("found")
+
+    expect(page.locator("#palette-list a[href*='engage']")).to_have_count(0)
+
+
+def test_keys_that_it_teaches_work(desks):
+    page = desks.of(person("operator")).open("/")
+    page.keyboard.press("Control+k")
+    row = options(page).filter(has_text="Needs attention")
+    expect(row.locator("kbd")).to_have_text(["g", "n"])
+    page.keyboard.press("Escape")
+    expect(page.locator("#palette")).to_be_hidden()
+
+    page.keyboard.press("g")
+    page.keyboard.press("n")
+
+    expect(page).to_have_url(re.compile("/attention/"), timeout=AWAY)
+
+
+def test_escape_gives_the_focus_back(desks):
+    page = desks.of(person("operator")).open("/")
+    page.get_by_role("link", name="Engage a switch").focus()
+
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette-q")).to_be_focused()
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("link", name="Engage a switch")).to_be_focused()
+
+
+def test_dead_console_is_told_and_traps_nobody(desks):
+    desk = desks.of(person("operator"))
+    page = desk.open("/")
+    desk.context.set_offline(True)
+
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette-list")).to_contain_text("The console did not answer")
+    page.keyboard.press("Escape")
+
+    expect(page.locator("#palette")).to_be_hidden()
+    desk.complaints = [
+        text for text in desk.complaints if "ERR_INTERNET" not in text and "sendError" not in text
+    ]
+
+
+def test_without_a_script_it_is_a_page(desks):
+    engaged("segment:finance")
+    page = desks.of(person("operator"), java_script_enabled=False).open("/")
+
+    page.get_by_role("link", name="Find or do").click()
+    expect(page.get_by_role("link", name="Engage a switch…")).to_be_visible()
+    page.get_by_label("What to find").fill("release segment:finance")
+    page.get_by_role("button", name="Find", exact=True).click()
+    page.get_by_role("link", name="Release segment:finance…").click()
+
+    expect(page.get_by_label("Why it is safe now")).to_be_visible()

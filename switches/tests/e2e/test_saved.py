@@ -1,0 +1,62 @@
+"""What a page shows is in its address: it can be saved, shared, reloaded and gone back from."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+from switches.tests.screens import engaged
+
+pytestmark = pytest.mark.e2e
+
+
+def test_view_is_saved_under_a_name_and_forgotten(desks):
+    engaged("segment:finance")
+    engaged("feature:mail")
+    page = desks.of(person("viewer")).open("/?scope=feature&page=1")
+
+    page.get_by_text("Save this view").click()
+    page.get_by_label("Name of this view").fill("features")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="features")).to_be_focused()
+    page.goto(page.url.split("?")[0])
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_role("link", name="features").click()
+
+    expect(page).to_have_url(re.compile(r"/\?scope=feature$"))
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_role("link", name="features")).to_have_attribute("aria-current", "true")
+    page.get_by_role("button", name="Forget features").click()
+    expect(page.get_by_role("link", name="features")).to_have_count(0)
+
+
+def test_open_dialog_is_in_the_address_and_back_closes_it(desks):
+    engaged("segment:finance")
+    page = desks.of(person("operator")).open("/?scope=segment")
+
+    page.get_by_role("link", name="Release segment:finance").click()
+    expect(page.get_by_label("Why it is safe now")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"#dialog=/switches/segment/finance/release/$"))
+    page.reload()
+    expect(page.get_by_label("Why it is safe now")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page).to_have_url(re.compile(r"/\?scope=segment$"))
+    page.go_forward()
+    expect(page.get_by_label("Why it is safe now")).to_be_visible()
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page).to_have_url(re.compile(r"/\?scope=segment$"))
+
+
+def test_address_made_up_elsewhere_opens_nothing(desks):
+    page = desks.of(person("operator")).open("/#dialog=/api/v1/switches/")
+    expect(page.get_by_role("link", name="Engage a switch")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/$"))
+
+    page.goto(page.url.rstrip("/") + "/audit/#dialog=//evil.example/x")
+
+    expect(page).to_have_url(re.compile(r"/audit/$"))
+    expect(page.get_by_role("dialog")).to_be_hidden()

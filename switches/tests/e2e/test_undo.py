@@ -1,0 +1,99 @@
+"""The way back after a slip of the hand: offered for thirty seconds, in nobody's way."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+from switches.models import Episode
+from switches.tests.screens import REASON
+
+pytestmark = pytest.mark.e2e
+AWAY = 20_000  # ms to another page, on a machine that has other things to do
+
+
+def engage(page, key="finance"):
+    """Engage a segment from the board, and close what tells of it."""
+    page.keyboard.press("e")
+    page.get_by_label("Key", exact=True).fill(key)
+    page.get_by_label("Reason", exact=True).fill(REASON)
+    page.get_by_role("button", name=f"Engage segment:{key}").click()
+    page.get_by_role("button", name="Done").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def toast(page):
+    return page.locator("[data-undo-toast]")
+
+
+def test_z_takes_back_what_was_just_engaged(desks):
+    page = desks.of(person("operator")).open("/")
+    engage(page)
+    expect(toast(page)).to_contain_text("segment:finance is engaged.")
+    expect(toast(page)).to_contain_text(re.compile(r"\d+ s"))
+    expect(page.get_by_role("link", name="Engage a switch")).to_be_focused()
+
+    page.keyboard.press("z")
+
+    expect(page.locator("#toasts")).to_contain_text("Undone: segment:finance is released again")
+    expect(toast(page)).to_have_count(0)
+    assert Episode.objects.get().ended_how == "undone"
+
+
+def test_z_works_while_the_dialog_still_tells_of_it(desks):
+    page = desks.of(person("operator")).open("/")
+    page.keyboard.press("e")
+    page.get_by_label("Key", exact=True).fill("finance")
+    page.get_by_label("Reason", exact=True).fill("zzz " + REASON)  # there it is a letter
+    page.get_by_role("button", name="Engage segment:finance").click()
+    expect(page.get_by_role("button", name="Done")).to_be_focused()
+
+    page.keyboard.press("z")
+
+    expect(page.locator("#toasts")).to_contain_text("Undone: segment:finance")
+    expect(toast(page)).to_have_count(0)
+
+
+def test_it_goes_along_to_another_page(desks):
+    page = desks.of(person("operator")).open("/")
+    engage(page)
+
+    page.get_by_role("link", name="Runbooks").click()
+    expect(page).to_have_url(re.compile("/runbooks/"), timeout=AWAY)
+    toast(page).get_by_role("button", name="Undo engaging segment:finance").click()
+
+    expect(page.locator("#toasts")).to_contain_text("Undone: segment:finance")
+
+
+def test_when_its_time_is_up_it_leads_to_the_release(desks):
+    desk = desks.of(person("operator"))
+    page = desk.open("/")
+    page.clock.install()
+    engage(page)
+    expect(toast(page)).to_be_visible()
+
+    page.clock.fast_forward(timedelta(seconds=31).total_seconds() * 1000)
+
+    expect(toast(page)).to_contain_text("segment:finance stays engaged")
+    expect(toast(page).get_by_role("button", name=re.compile("^Undo"))).to_be_hidden()
+    toast(page).get_by_role("link", name="Release").click()
+    expect(page.get_by_label("Why it is safe now")).to_be_visible()
+
+
+def test_what_is_pointed_at_stays(desks):
+    page = desks.of(person("operator")).open("/")
+    page.clock.install()
+    page.evaluate(
+        "document.dispatchEvent(new CustomEvent('switchgear:say', {detail: {message: 'Look'}}))"
+    )
+    said = page.locator("#toasts .toast")
+    said.hover()
+
+    page.clock.fast_forward(60_000)
+    expect(said).to_be_visible()
+    page.mouse.move(5, 5)
+    page.clock.fast_forward(10_000)
+
+    expect(said).to_have_count(0)

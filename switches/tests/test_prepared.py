@@ -1,0 +1,45 @@
+"""What a phone offers: switches likely to be meant, and reasons that say something."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.reasons import problems_with
+from switches import prepared
+from switches.tests.screens import browser_as, engaged, page, released
+from switches.tests.there import checks
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("reason", prepared.SEEN)
+def test_prepared_reason_is_good_enough_for_the_rule(reason):
+    assert problems_with(reason.format(at="02:10 UTC")) == []
+
+
+def test_released_ones_stopped_lately_come_before_those_checked():
+    checks("core/a1", "feature:mail", at=db_now(), per_second=3)
+    engaged("segment:finance")
+    released("segment:finance")
+    engaged("segment:still")
+    engaged("global:all")
+    released("global:all")
+
+    found = [(one.switch.pk, one.why) for one in prepared.likely(db_now())]
+
+    assert found == [("segment:finance", "stopped before"), ("feature:mail", "checked now")]
+
+
+def test_earlier_reason_is_offered_again_once():
+    engaged("segment:finance", reason="Again: ledger drifts, INC-9")
+
+    assert prepared.reasons("segment:finance", db_now())[0] == "Again: ledger drifts, INC-9"
+    assert len(prepared.reasons("segment:other", db_now())) == len(prepared.SEEN)
+
+
+def test_global_and_engaged_switches_are_never_one_tap_away():
+    engaged("segment:finance")
+    operator = browser_as("operator")
+
+    assert "prepared__one" in page(operator.get("/switches/engage/?scope=feature&key=mail"))
+    assert "prepared__one" not in page(operator.get("/switches/engage/?scope=global&key=all"))
+    assert "prepared__one" not in page(operator.get("/switches/engage/?scope=segment&key=finance"))

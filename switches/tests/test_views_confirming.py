@@ -1,0 +1,184 @@
+"""Showing again who one is: asked before what reaches everything, and only of people."""
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.entry import confirming
+from controlplane.core.entry.tests.people import PASSWORD, code, first_step, kim, with_app
+from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
+from switches.tests.screens import DIALOG, REASON, SAFE_NOW, engaged
+
+pytestmark = pytest.mark.django_db
+ENGAGE = "/switches/engage/?scope=global&key=all"
+MINUTES = 60
+
+
+def aged(client, seconds):
+    """The browser of somebody who showed who they are so long ago."""
+    session = client.session
+    session[confirming.KEY] -= seconds
+    session.save()
+    return client
+
+
+@pytest.fixture
+def limit():
+    return settings.ENTRY.confirm_minutes * MINUTES
+
+
+@pytest.fixture
+def browser(limit):
+    return aged(browser_of(kim("approver")), limit + 1)
+
+
+def confirm(client, **more):
+    return client.post("/confirm/", {"next": ENGAGE, **more})
+
+
+def test_signing_in_counts(client, limit):
+    kim()
+    first_step(client)
+
+    assert client.get(ENGAGE).status_code == 200
+    assert aged(client, limit + 1).get(ENGAGE).status_code == 302
+
+
+def test_form_for_everything_opens_after_confirming(browser):
+    asked = browser.get(ENGAGE)
+    answer = confirm(browser, password=PASSWORD)
+
+    assert (
+        asked["Location"] == "/confirm/?next=%2Fswitches%2Fengage%2F%3Fscope%3Dglobal%26key%3Dall"
+    )
+    assert answer["Location"] == ENGAGE
+    assert browser.get(ENGAGE).status_code == 200
+    assert AuditEntry.objects.get().action == "session.confirmed"
+
+
+def test_in_the_dialog_it_is_asked_in_the_dialog(browser):
+    response = browser.get(ENGAGE, headers=DIALOG, follow=True)
+
+    html = response.content.decode()
+    assert 'hx-target="#dialog-body"' in html
+    assert "<html" not in html
+
+
+def test_what_reaches_less_is_never_asked(browser):
+    assert browser.get("/switches/engage/?scope=segment&key=finance").status_code == 200
+
+
+def test_what_was_typed_before_the_time_was_up_is_still_taken(browser, limit):
+    browser = aged(browser_of(person("operator")), limit + 9 * MINUTES)
+    form = {"scope": "global", "reason": REASON, "how_long": "24h", "confirm": "global"}
+
+    assert browser.post("/switches/engage/", form)["Location"] == "/switches/global/all/"
+
+
+def test_what_is_sent_long_after_is_asked_and_keeps_its_reason(browser, limit):
+    aged(browser, 10 * MINUTES)
+    form = {"scope": "global", "reason": REASON, "how_long": "24h", "confirm": "global"}
+
+    response = browser.post("/switches/engage/", form)
+
+    assert "reason%3DOpenAI" in response["Location"]
+    assert not AuditEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("engage", {"reason": REASON, "expires_in": "24h"}),
+        ("extend", {"reason": REASON, "expires_in": "permanent"}),
+        ("release", {"justification": SAFE_NOW}),
+    ],
+)
+def test_api_says_where_to_confirm(browser, path, body):
+    aged(browser, 10 * MINUTES)
+
+    response = Api(browser).post(f"/switches/global/all/{path}", body)
+
+    assert response.status_code == 403
+    problem = response.json()
+    assert problem["type"] == "urn:switchgear:problem:confirm-first"
+    assert problem["confirm_url"].startswith("/confirm/?next=")
+
+
+def test_extending_everything_for_a_day_is_not_asked(browser):
+    engaged("global:all", by=person("operator", "ayse"), expires_in="1h")
+    aged(browser, 10 * MINUTES)
+
+    response = Api(browser).post(
+        "/switches/global/all/extend", {"reason": REASON, "expires_in": "24h"}
+    )
+
+    assert response.status_code == 200
+
+
+def test_tokens_are_never_asked():
+    api = with_token("switches:write")
+
+    assert api.engage("global:all").status_code == 200
+
+
+def test_global_release_is_approved_by_who_confirmed(browser, limit):
+    engaged("global:all", by=person("operator", "ayse"))
+    asked = Api(browser_of(person("operator", "lee"))).post(
+        "/switches/global/all/release", {"justification": SAFE_NOW}
+    )
+    approval = asked.json()["approval"]["id"]
+    aged(browser, 10 * MINUTES)
+
+    by_page = browser.post(f"/approvals/{approval}/approve/")
+    by_api = Api(browser).post(f"/approvals/{approval}/approve", {})
+    confirm(browser, password=PASSWORD)
+
+    assert by_page["Location"] == "/confirm/?next=%2Fapprovals%2F"
+    assert by_api.status_code == 403
+    assert Api(browser).post(f"/approvals/{approval}/approve", {}).status_code == 200
+
+
+def test_wrong_password_confirms_nothing_is_noted_and_locks_out(browser):
+    for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+        response = confirm(browser, password="wrong")
+
+    assert response.status_code == 422
+    assert confirm(browser, password="wrong").status_code == 429
+    assert confirm(browser, password=PASSWORD).status_code == 429
+    failed = AuditEntry.objects.filter(action="session.failed")
+    assert failed.count() == settings.AXES_FAILURE_LIMIT
+    assert browser.get(ENGAGE).status_code == 302
+
+
+def test_code_of_the_app_confirms(limit):
+    user = kim()
+    secret, _ = with_app(user)
+    browser = aged(browser_of(user), limit + 1)
+
+    assert confirm(browser, code=code(secret))["Location"] == ENGAGE
+    assert browser.get(ENGAGE).status_code == 200
+
+
+@pytest.mark.parametrize("asked", ["https://evil.example/", "//evil.example", "javascript:x", ""])
+def test_confirming_leads_nowhere_else(browser, asked):
+    assert confirm(browser, password=PASSWORD, next=asked)["Location"] == "/"
+
+
+def test_confirming_takes_its_csrf_token(limit):
+    browser = browser_of(kim(), csrf=True)
+
+    assert confirm(browser, password=PASSWORD).status_code == 403
+
+
+def test_nobody_is_asked_who_they_are_before_signing_in():
+    assert Client().get("/confirm/")["Location"].startswith("/sign-in/")
+
+
+@pytest.mark.parametrize("kept", ["soon", None, -1, True])
+def test_odd_marks_in_a_session_confirm_nothing(browser, kept):
+    session = browser.session
+    session[confirming.KEY] = kept
+    session.save()
+
+    assert browser.get(ENGAGE).status_code == 302

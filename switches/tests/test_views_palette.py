@@ -1,0 +1,124 @@
+"""The list of what one may go to and do: complete, by role, and quick."""
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.palette import sources
+from controlplane.core.palette.sources import ACTION
+from controlplane.core.people.models import User
+from switches.models import Switch
+from switches.tests.screens import browser, browser_as, engaged, page, released
+
+pytestmark = pytest.mark.django_db
+
+
+def titles(html):
+    return re.findall(r'data-title="([^"]+)"', html)
+
+
+def found(role, text):
+    """The titles that a person of this role is offered for a text."""
+    user = User.objects.filter(role=role).first() or person(role)
+    return titles(page(browser(user).get("/find/part/", {"q": text})))
+
+
+def test_every_command_leads_to_a_page_that_answers():
+    # Read before the first query: loading all URLs takes a while, and a transaction may not wait.
+    paths = {one.title: one.path for one in sources.every_command()}
+    admin = browser_as("admin")
+
+    for command in sources.every_command():
+        assert bool(command.path) != bool(command.runs), command.title
+        if command.path:
+            assert admin.get(paths[command.title]).status_code == 200, command.title
+
+
+def test_no_two_commands_have_the_same_keys_or_title():
+    commands = sources.every_command()
+    keys = [one.keys for one in commands if one.keys]
+
+    assert len(keys) == len(set(keys))
+    assert len({one.title for one in commands}) == len(commands)
+
+
+def test_navigation_has_nothing_that_the_palette_lacks():
+    html = page(browser_as("viewer").get("/"))
+    nav = html[html.index('<nav id="nav"') : html.index("</nav>", html.index('<nav id="nav"'))]
+
+    paths = {one.path for one in sources.every_command()}
+
+    assert set(re.findall(r'<a href="([^"]+)"', nav)) <= paths
+
+
+@pytest.mark.parametrize(
+    ("role", "may"), [("viewer", False), ("operator", True), ("approver", True), ("admin", True)]
+)
+def test_actions_are_for_those_who_may(role, may):
+    engaged("segment:finance")
+
+    assert ("Engage a switch…" in found(role, "")) is may
+    assert ("Engage feature:x1…" in found(role, "engage feature:x1")) is may
+    assert ("Release segment:finance…" in found(role, "release segment:finance")) is may
+    assert ("Administration" in found(role, "admin")) is (role == "admin")
+
+
+def test_verb_that_makes_no_sense_now_offers_the_page_alone():
+    engaged("segment:finance")
+    engaged("feature:calm")
+    released("feature:calm")
+
+    assert found("operator", "engage segment:finance") == ["segment:finance"]
+    assert found("operator", "release feature:calm") == ["feature:calm"]
+
+
+def test_key_that_no_switch_has_is_offered_in_each_scope():
+    assert found("operator", "kill nl2sql") == [
+        "Engage segment:nl2sql…",
+        "Engage feature:nl2sql…",
+        "Engage experiment:nl2sql…",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["%", "_", "\\", "engage global:x", "force", "'\"<b>", "\x00", "é" * 500]
+)
+def test_odd_text_is_answered(text):
+    response = browser_as("admin").get("/find/part/", {"q": text})
+
+    assert response.status_code == 200
+    assert "<b>" not in "".join(titles(page(response)))
+
+
+def test_whoever_is_not_signed_in_learns_nothing(client):
+    assert client.get("/find/part/", headers={"HX-Request": "true"}).status_code == 401
+    assert client.get("/find/").status_code == 302
+
+
+def test_number_of_queries_does_not_grow_with_what_is_there(client):
+    operator = browser_as("operator")
+    engaged("segment:fin-0")
+    with CaptureQueriesContext(connection) as few:
+        operator.get("/find/part/", {"q": "fin"})
+    switches = [
+        Switch(id=f"segment:fin-{n}", scope="segment", key=f"fin-{n}", registered_at=db_now())
+        for n in range(1, 300)
+    ]
+    Switch.objects.bulk_create(switches)
+
+    with CaptureQueriesContext(connection) as many:
+        html = page(operator.get("/find/part/", {"q": "fin"}))
+
+    assert len(many) <= len(few) + 1
+    assert "segment:fin-0" in titles(html)[0]  # what is stopped comes first
+
+
+def test_commands_say_their_keys_where_they_are_offered():
+    html = page(browser_as("operator").get("/find/part/"))
+    engage = next(one for one in sources.every_command() if one.kind == ACTION and one.keys == "e")
+
+    assert re.search(rf"{engage.title}.*?<kbd>e</kbd>", html)
