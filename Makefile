@@ -15,7 +15,7 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run demo test lint bench e2e faults lock clean unsound
+.PHONY: help run demo test lint bench e2e faults audit lock clean unsound
 
 help:
 	@echo 'make run      the whole installation on http://127.0.0.1:$${PORT:-8000}/'
@@ -23,6 +23,7 @@ help:
 	@echo 'make test     the test suite (ARGS= for pytest)'
 	@echo 'make faults   tests that kill real processes    make e2e    tests in a browser'
 	@echo 'make lint     every checker                     make bench  the benchmarks'
+	@echo 'make audit    known vulnerabilities in what is pinned'
 	@echo 'make lock     pin the dependencies anew         make clean  what can be made again'
 
 run: .venv/.stamp-run
@@ -42,7 +43,7 @@ faults: .venv/.stamp-dev
 e2e: .venv/.stamp-dev
 	@command -v chromium >/dev/null || \
 	  { echo 'make e2e needs chromium (Debian, Ubuntu: apt install chromium)' >&2; exit 2; }
-	@$(LIBRARIES)
+	@$(LIBRARIES) --dev
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -m e2e $(ARGS)
 
 bench: .venv/.stamp-dev
@@ -59,6 +60,10 @@ lint: .venv/.stamp-dev
 	  SECRET_KEY=$$($(PY) -c "import secrets; print(secrets.token_urlsafe(64))") \
 	  HTTPS_ONLY=true ALLOWED_HOSTS=switchgear.example \
 	  $(PY) manage.py check --deploy --fail-level WARNING'
+
+# Asks the package index, so it needs the internet; it says which it could not look up.
+audit: .venv/.stamp-dev
+	@$(PY) -m pip_audit --requirement requirements.txt --disable-pip --no-deps --progress-spinner off
 
 lock: .venv/.stamp-dev
 	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -24,6 +24,9 @@ FLAGS = (
 TOLD_ANYWAY = (
     *(f"status of {code}" for code in (401, 403, 404, 409, 422)),
     "Status Error Code",
+    # A request that a later one replaced; one that failed is logged under another name as well.
+    "htmx:afterRequest, ",
+    "htmx:sendAbort, ",
     # The tests' own server has no sockets: what is tested here is what polling alone gives.
     "WebSocket connection to",
 )

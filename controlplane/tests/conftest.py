@@ -1,6 +1,8 @@
 """A web process over the tests' own database, by lines that tests can disturb."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -11,7 +13,7 @@ from django.db import connection
 
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.lines import Line, background
-from controlplane.dataplane.tests.processes import web
+from controlplane.dataplane.tests.processes import ROOT, web
 from controlplane.tests.installation import free_port
 from controlplane.tests.listening import Console
 
@@ -35,6 +37,8 @@ def console(
             "SECRET_KEY": settings.SECRET_KEY,
             "SWITCHGEAR_DATA_DIR": str(folder),
         }
+        collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"]
+        subprocess.run(collect, cwd=ROOT, env=environment, check=True, timeout=60)
         with web(environment, port, folder / "said.txt") as server:
             yield Console(server, database, redis)
 

@@ -14,6 +14,7 @@ from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.people import services as people
+from controlplane.core.people import sessions
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 from controlplane.tests.installation import until
@@ -76,6 +77,26 @@ def test_person_who_is_deactivated_is_not_told_any_more_and_others_are(console, 
         assert hears(staying, "switches", id="segment:after")
 
 
+def test_session_that_is_ended_elsewhere_is_not_told_any_more(console, transactional_db):
+    user = person("viewer")
+    with console.sit_down(user) as listening:
+        heard(listening)
+
+        sessions.end_all(user=user, actor=system("test"), now=db_now())
+
+        assert ends_with(listening) == 4401
+
+
+def test_other_role_begins_anew(console, transactional_db):
+    user = person("operator")
+    with console.sit_down(user) as listening:
+        heard(listening)
+
+        people.change_user(user=user, actor=system("test"), now=db_now(), role="viewer")
+
+        assert ends_with(listening) == 4401
+
+
 def test_revoked_token_is_not_told_any_more(console, reader):
     with console.listen(reader) as listening:
         tokens.revoke(token=Token.objects.get(), actor=system("test"), now=db_now())
@@ -88,7 +109,7 @@ def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):
     own = {"Origin": console.server.url, "Cookie": f"sessionid={'a' * 32}"}
     with console.listen(reader) as listening, ThreadPoolExecutor(100) as crowd:
         heard(listening)
-        with held("django_session"):
+        with held("core_browsersession"):
             knocks = [crowd.submit(refusal, console.address, own) for _ in range(100)]
             time.sleep(0.5)
             engaged("segment:inside")

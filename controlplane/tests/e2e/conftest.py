@@ -1,0 +1,37 @@
+"""Two installations to look at: a bad night with something of everything, and the first day."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.urls import resolve
+from playwright.sync_api import Browser
+
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.models import User
+from controlplane.tests.browser import Desks
+from controlplane.tests.e2e import world
+
+
+@pytest.fixture
+def night(transactional_db: None, settings: Any) -> Iterator[User]:
+    """Somebody who sees everything there is."""
+    resolve("/")  # Addresses are read in now, not within a transaction of the world's.
+    with heap(settings) as letters:
+        yield world.build(letters)
+
+
+@pytest.fixture
+def first_day(transactional_db: None, settings: Any) -> Iterator[User]:
+    with heap(settings):
+        yield person("admin", "ada")
+
+
+@pytest.fixture
+def rounds(chromium: Browser, live_server: Any) -> Iterator[Desks]:
+    """Windows that hurry from page to page: what a page has just asked for is given up then, and
+    the browser's complaint about that says nothing."""
+    opened = Desks(chromium, live_server.url)
+    yield opened
+    opened.close()

@@ -1,0 +1,71 @@
+"""Which pages there are: whatever links lead to, one of each kind."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from html import unescape
+from urllib.parse import urlsplit
+
+from django.test import Client
+from django.urls import Resolver404, resolve
+
+from controlplane.core.people.models import User
+from switches.tests.screens import browser
+
+_LINK = re.compile(r"<a\b[^>]*?\shref=\"([^\"]+)\"")
+# Pages whose tabs and filters show other parts: as many of each as there may be.
+_TABS = 6
+# What looks different by its state or kind, so that one stands for the others no more.
+_SEVERAL = {"switch_page", "ramp_page", "alert_page", "letter_page", "target_new"}
+_ELSEWHERE = ("/admin/", "/api/", "/static/", "/metrics", "/health/", "/sign-out/")
+
+
+def found(user: User, start: str = "/") -> dict[str, list[str]]:
+    """Paths by the name of their view, found by following links; only what is answered in HTML."""
+    client = browser(user)
+    seen: dict[str, list[str]] = {}
+    wanted, known = deque([start]), {start}
+    while wanted:
+        path = wanted.popleft()
+        name = _name(path)
+        if name is None or not _is_new(seen.get(name, []), path):
+            continue
+        answer = client.get(path)
+        if answer.status_code != 200 or "text/html" not in answer.headers["Content-Type"]:
+            continue
+        seen.setdefault(name, []).append(path)
+        for link in _links(client, answer.content.decode(), path):
+            if link not in known:
+                known.add(link)
+                wanted.append(link)
+    return seen
+
+
+def _links(client: Client, html: str, path: str) -> Iterator[str]:
+    for href in _LINK.findall(html):
+        target = urlsplit(unescape(href))
+        if target.scheme or target.netloc:
+            continue
+        where = target.path or urlsplit(path).path
+        if where.startswith("/") and not where.startswith(_ELSEWHERE):
+            yield where + (f"?{target.query}" if target.query else "")
+
+
+def _name(path: str) -> str | None:
+    try:
+        return resolve(urlsplit(path).path).url_name
+    except Resolver404:
+        return None
+
+
+def _is_new(known: list[str], path: str) -> bool:
+    """The first of its kind, its tabs, and others of a kind that differ among themselves."""
+    if len(known) >= _TABS:
+        return False
+    here = urlsplit(path)
+    same = [one for one in known if urlsplit(one).path == here.path]
+    if not known:
+        return True
+    if same:
+        return bool(here.query) and "cursor=" not in here.query
+    return resolve(here.path).url_name in _SEVERAL

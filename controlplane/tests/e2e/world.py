@@ -1,0 +1,175 @@
+"""An installation as it looks on a bad night: something of everything there is, in every state."""
+
+from datetime import timedelta
+from typing import Any
+
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.departures import acting
+from breakers.dead_letters.finding import indexing
+from breakers.dead_letters.letters.filters import Chosen
+from breakers.services import overrides
+from breakers.tests.dead_letters.heaps import Heap
+from breakers.tests.house import dependency, minute, reports
+from controlplane.core.actors import Actor
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person, token_text
+from controlplane.core.jobs import engine
+from controlplane.core.outbox.tests.written import hook, somebody, written
+from controlplane.core.people.models import User
+from controlplane.core.people.services import actor_for
+from slo.judging import turn
+from slo.models import Standing
+from slo.tests import making
+from slo.tests.month import Incident, alert, excluded, month
+from switches import services
+from switches.drills import services as drills
+from switches.drills.tests import given
+from switches.models import Switch
+from switches.report import services as weekly
+from switches.report import weeks
+from switches.report.compose import zone
+from switches.rules.tests.given import glass, in_force
+from switches.tests.ramping import gated, looked_at, ramping, said
+from switches.tests.screens import REASON, SAFE_NOW, engaged, overdue, released
+from switches.tests.there import acknowledged, checks, says
+from switches.trips.tests.asking import ask
+
+WHY = "oracle is back since 03:10, INC-4411"
+
+
+def build(heap: Heap) -> User:
+    """Fill the database and the given heap of letters; returns an admin who may see all of it."""
+    ada = person("admin", "ada")
+    kim = person("operator", "kim")
+    actor = actor_for(kim)
+    _people(ada)
+    _breakers(actor)
+    _switches(kim)
+    _ramps(kim)
+    _drills()
+    _letters(heap, actor)
+    _slos()
+    _sent()
+    _report(ada)
+    return ada
+
+
+def _people(ada: User) -> None:
+    somebody("lee", email="lee@example.org")
+    somebody("오퍼레이터")
+    hook("pager")
+    token_text(ada, ["switches:read"], "billing")
+
+
+def _switches(kim: User) -> None:
+    now = db_now()
+    checks("core/a1", "segment:finance", "feature:nl2sql", at=now, per_second=40, blocked=900)
+    engaged("segment:finance", by=kim, reason="결제 이중 청구 의심, 재현 확인됨 INC-4411")
+    finance = Switch.objects.get(pk="segment:finance")
+    says("core/a1", finance.version, now)
+    says("core/a2", finance.version - 1, now - timedelta(seconds=60))
+    acknowledged("core/a1", finance, 140)
+    engaged("feature:nl2sql", by=kim, expires_in="50m")
+    engaged("experiment:ranker-b", by=kim, expires_in="permanent")
+    overdue("segment:late")
+    engaged("segment:gone", by=kim)
+    released("segment:gone")
+    in_force("exclusive", "segment:*", name="결제 경로 하나는 열어 둔다")
+    in_force("at_most", "feature:*", name="Never more than five features", n=5)
+    engaged("segment:emea", by=kim, break_glass=glass("결제 경로 하나는 열어 둔다"))
+    services.engage(
+        scope="global", key="all", reason=REASON, expires_in="24h", actor=actor_for(kim), now=now
+    )
+    services.release(
+        scope="global", key="all", justification=SAFE_NOW, actor=actor_for(kim), now=now
+    )
+    ask(now, switch="experiment:checkout-b")
+    ask(now, switch="segment:hr", source="leak-detector")
+
+
+def _ramps(kim: User) -> None:
+    ramp = ramping("feature:search", by=kim, plan=gated({"type": "external", "gate": "smoke"}))
+    looked_at(2)
+    said(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
+    ramping("feature:export", by=kim, plan=gated({"type": "manual"}))
+    looked_at(90)
+
+
+def _drills() -> None:
+    now = db_now()
+    given.mark(given.CANARY, now=now)
+    given.there(given.CANARY, now=now)
+    given.run(given.begin("feature:calm", now=now), given.CANARY, now=now)
+    drills.schedule(
+        scope="feature",
+        key="calm",
+        mode="live",
+        reason=given.WHY,
+        every="7d",
+        actor=given.SHELL,
+        now=now,
+    )
+    given.begin("feature:rehearsed", now=now)
+
+
+def _breakers(actor: Actor) -> None:
+    now = db_now()
+    dependency("canvas->core", now, criticality="high")
+    oracle = dependency("core->oracle", now, criticality="high", timeout_ms=60_000)
+    vision = dependency("core->vision", now)
+    reports(oracle, now, "open", instance="a1", failure_rate=0.63)
+    reports(oracle, now, "closed", instance="a2")
+    reports(vision, now, "half_open", instance="a1", failure_rate=0.2)
+    for ago in range(30):
+        minute(oracle, now, ago, success=100, timeout=3 * ago)
+    asked: dict[str, Any] = {"mode": "forced_closed", "reason": REASON, "expires_in": "1h"}
+    overrides.put(caller="core", callee="vision", **asked, actor=actor, now=now)
+
+
+def _letters(heap: Heap, actor: Actor) -> None:
+    now = db_now()
+    for number in range(6):
+        heap.add(
+            payload=f'{{"total": "{number}", "email": "kim@example.org"}}',
+            error=f"total of {number} is no number",
+        )
+    first = heap.add(error="timeout after 30 s")
+    second = heap.add(error="timeout after 31 s")
+    stream = heap.stream()
+    indexing.catch_up(stream, now)
+    acting.discard(stream=stream, entry_id=first, reason=WHY, actor=actor, now=now)
+    acting.retry(stream=stream, entry_id=second, reason=WHY, actor=actor, now=now)
+    replays.ask(
+        stream=stream,
+        action="retry",
+        chosen=Chosen(),
+        rate_per_second=1.0,
+        reason=WHY,
+        actor=actor,
+        now=now,
+    )
+    engine.turn("dlq.jobs", now)
+
+
+def _slos() -> None:
+    now = db_now()
+    burning = making.slo(actions=[{"on": "page", "do": "hold_ramps"}])
+    month(burning, now, [Incident(20, 21, 0.2), Incident(2000, 30, 0.3)], days=3)
+    making.slo("canvas-latency", service="canvas", kind="latency", target=0.95, threshold_ms=3000)
+    turn.turn(now)
+    alert(burning, now - timedelta(days=1), 25)
+    last = Standing.objects.get(slo=burning).minute
+    excluded(burning, last - 700, last - 640)
+
+
+def _sent() -> None:
+    for state in ("sent", "failed", "pending"):
+        written(state)
+    written("failed", "email:lee@example.org", error="550 no such user")
+
+
+def _report(ada: User) -> None:
+    now = db_now()
+    this = weeks.week_of(now, zone())
+    for week in (this.later(-1), this):
+        weekly.generate(week=week, actor=actor_for(ada), now=now)

@@ -1,0 +1,93 @@
+"""Who comes to an address: nobody, people of each role, tokens; and what they are told."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import transaction
+from django.test import Client
+
+from controlplane.core.http.tests.callers import browser_of, person, token_text
+from controlplane.core.people.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.tests.security.matrix import Need
+from controlplane.tests.security.urls import Place
+
+RANKS = ("viewer", "operator", "approver", "admin")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+SIGN_IN = "/sign-in/"
+NO_DATA_PLANE = "health/ready/data"  # Not ready, where none runs in this process: that is right.
+
+
+def nobody() -> Client:
+    return Client(raise_request_exception=False)
+
+
+def somebody(role: str) -> Client:
+    return browser_of(person(role, f"matrix-{role}"))
+
+
+def program(*scopes: str, owner: Any) -> Client:
+    """One that sends a token with each request."""
+    text = token_text(owner, scopes, name="matrix-" + ("-".join(sorted(scopes)) or "none")[:40])
+    return Client(raise_request_exception=False, headers={"authorization": f"Bearer {text}"})
+
+
+def person_may(need: Need, role: str) -> bool:
+    if need.open:
+        return True
+    has = [scope in SCOPES_OF[Role(role)] for scope in need.scopes]
+    enough = not has or (all(has) if need.all_scopes else any(has))
+    return enough and RANKS.index(role) >= RANKS.index(need.rank)
+
+
+def token_scopes(need: Need) -> list[tuple[str, ...]]:
+    """The smallest sets of scopes that a token may come with to the API; none if no token may."""
+    if need.person or need.open:
+        return []
+    return [need.scopes] if need.all_scopes else [(scope,) for scope in need.scopes]
+
+
+def too_few_scopes(need: Need) -> list[tuple[str, ...]]:
+    """The largest sets of scopes that do not suffice: what is refused then is refused always."""
+    everything = set(ALL_SCOPES)
+    if need.person or not need.scopes:
+        return [tuple(everything)]
+    if need.all_scopes:
+        return [tuple(everything - {scope}) for scope in need.scopes]
+    return [tuple(everything - set(need.scopes))]
+
+
+def ask(client: Client, method: str, place: Place) -> Any:
+    """Make the request with an empty body, and take back whatever it changed."""
+    more = {"content_type": "application/json"} if place.is_api and method != "GET" else {}
+    cookies = client.cookies.copy()
+    with undone():
+        answer = getattr(client, method.lower())(place.path, **more)
+    client.cookies = cookies
+    return answer
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def verdict(answer: Any, place: Place) -> str:
+    """`in`, `out` (401, 403, to the sign-in), `none` for a method that is not there, `broken`."""
+    status = answer.status_code
+    if status >= 500 and place.route != NO_DATA_PLANE:
+        return "broken"
+    if status == 405:
+        return "none"
+    if status in {401, 403}:
+        return "out"
+    led = answer.headers.get("Location", "")
+    if status == 302 and led.startswith((SIGN_IN, "/admin/login/")) and not is_entry(place):
+        return "out"
+    return "in"
+
+
+def is_entry(place: Place) -> bool:
+    return place.route.startswith(("sign-in/", "sign-out/"))

@@ -1,0 +1,338 @@
+"""Who may do what, address by address: written by hand from the contract, not read from the code.
+
+A need is one of
+
+* ``open``: anybody; ``person``: anybody who signed in, but no token;
+* a scope, or several of which one will do (``a | b``): a person whose role has it, a token with it
+  whose owner's role has it;
+* ``scope + approve`` and ``scope + admin``: the same, and the person, or the token's owner, is an
+  approver (or an admin);
+* ``approve`` and ``admin``: a signed-in person of that rank, never a token.
+
+A method that is not named here is refused, whoever asks.
+"""
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+API = """
+switches/trip  POST switches:trip
+hooks/alertmanager  POST switches:trip
+experiments/<str:key>/arms  POST switches:trip
+trips/  GET switches:read
+trip-policies/  GET switches:read; PUT admin
+rules/  GET switches:read; POST switches:write + admin
+rules/<int:rule_id>/  GET switches:read; PUT, DELETE switches:write + admin
+reports/weekly/  GET reports:read
+reports/weekly/<str:week>/  GET reports:read
+reports/weekly/<str:week>/sign  POST approve
+ramps/  GET switches:read
+ramps/<int:ramp_id>/  GET switches:read
+ramps/<int:ramp_id>/advance  POST ramps:write
+ramps/<int:ramp_id>/pause  POST ramps:write
+ramps/<int:ramp_id>/resume  POST ramps:write
+ramps/<int:ramp_id>/abort  POST ramps:write
+drills/  GET switches:read; POST switches:write
+drills/instances/  GET switches:read; POST, DELETE switches:write + approve
+drills/schedules/  GET switches:read
+drills/schedules/<str:scope>/<str:key>/  DELETE switches:write
+drills/<int:drill_id>/  GET switches:read
+switches/  GET switches:read
+switches/<str:scope>/<str:key>/  GET switches:read; PATCH switches:write
+switches/<str:scope>/<str:key>/engage  POST switches:write
+switches/<str:scope>/<str:key>/extend  POST switches:write
+switches/<str:scope>/<str:key>/acknowledge  POST switches:write
+switches/<str:scope>/<str:key>/reconfirm  POST switches:write + person
+switches/<str:scope>/<str:key>/release  POST switches:write
+switches/<str:scope>/<str:key>/undo  POST switches:write
+switches/<str:scope>/<str:key>/preview  GET switches:read
+switches/<str:scope>/<str:key>/history  GET switches:read
+snapshot  GET switches:read
+check  POST switches:read
+dependencies/  GET breakers:read; POST breakers:write + admin
+dependencies/<str:caller>/<str:callee>/  GET breakers:read; PUT, DELETE breakers:write + admin
+dependencies/<str:caller>/<str:callee>/override  PUT, DELETE breakers:write
+breakers/  GET breakers:read
+breakers/<str:caller>/<str:callee>/history  GET breakers:read
+services/  GET breakers:read; POST breakers:write + admin
+services/<str:slug>/  GET breakers:read; PUT breakers:write + admin
+channels/  GET breakers:read
+dlq/  GET dlq:read
+dlq/streams/<letter_stream:name>/messages/  GET dlq:read
+dlq/streams/<letter_stream:name>/messages/<str:entry_id>/  GET dlq:read
+dlq/streams/<letter_stream:name>/messages/<str:entry_id>/retry  POST dlq:write
+dlq/streams/<letter_stream:name>/messages/<str:entry_id>/discard  POST dlq:write
+dlq/streams/<letter_stream:name>/messages/<str:entry_id>/reveal  POST dlq:write + admin
+dlq/streams/<letter_stream:name>/groups/  GET dlq:read
+dlq/streams/<letter_stream:name>/export  GET dlq:read
+dlq/jobs/  GET dlq:read; POST dlq:write
+dlq/jobs/<int:job_id>/  GET dlq:read
+dlq/jobs/<int:job_id>/pause  POST dlq:write
+dlq/jobs/<int:job_id>/resume  POST dlq:write
+dlq/jobs/<int:job_id>/cancel  POST dlq:write
+dlq/outbox/  GET dlq:read
+dlq/outbox/<int:message_id>/retry  POST dlq:write
+dlq/outbox/<int:message_id>/discard  POST dlq:write
+dlq/archive/  GET dlq:read
+dlq/archive/<int:departure_id>/  GET dlq:read
+dlq/archive/<int:departure_id>/restore  POST dlq:write
+slos/  GET slo:read; POST slo:write + admin
+slos/<str:name>/  GET slo:read; PUT, DELETE slo:write + admin
+slos/<str:name>/status  GET slo:read
+slos/<str:name>/series  GET slo:read
+slos/<str:name>/backtest  POST slo:read
+slos/<str:name>/exclusions/  GET slo:read; POST slo:write
+slos/<str:name>/exclusions/<str:exclusion_id>/  DELETE slo:write
+sli/  POST slo:write | report:write
+openslo/  GET slo:read; POST slo:write + admin
+alerts/  GET slo:read
+alerts/<str:alert_id>/  GET slo:read
+alerts/<str:alert_id>/ack  POST slo:write
+alerts/<str:alert_id>/postmortem  GET slo:read & audit:read
+thresholds/  GET slo:read; POST slo:write + admin
+thresholds/<str:name>/  GET slo:read; PUT, DELETE slo:write + admin
+approvals/  GET switches:read
+approvals/<int:approval_id>/  GET switches:read; PATCH switches:write
+approvals/<int:approval_id>/approve  POST approve
+approvals/<int:approval_id>/deny  POST approve
+reviews/<int:review_id>/sign  POST approve
+audit/  GET audit:read
+audit/export  GET audit:read
+attention/  GET switches:read
+jobs/  GET switches:read
+jobs/<int:job_id>/  GET switches:read
+jobs/<int:job_id>/pause  POST switches:write
+jobs/<int:job_id>/resume  POST switches:write
+jobs/<int:job_id>/cancel  POST switches:write
+gates/  GET switches:read
+gates/<str:name>  GET switches:read; POST gates:write
+deliveries/  GET reports:read
+deliveries/retry  POST switches:write
+deliveries/<int:delivery_id>/  GET reports:read
+deliveries/<int:delivery_id>/retry  POST switches:write
+deliveries/<int:delivery_id>/discard  POST switches:write
+targets/  GET switches:read; POST admin
+targets/<int:target_id>/  GET switches:read; PUT, DELETE admin
+targets/<int:target_id>/test  POST admin
+routes/  GET switches:read; POST admin
+routes/<int:route_id>/  DELETE admin
+escalations/  GET switches:read
+escalations/<int:escalation_id>/acknowledge  POST switches:write
+degradation  GET switches:read
+users/  GET, POST admin
+users/<int:user_id>/  PATCH admin
+sessions/  GET person
+sessions/end  POST person
+sessions/<str:session_id>/  DELETE person
+tokens/  GET, POST admin
+tokens/<int:token_id>/revoke  POST admin
+tokens/<int:token_id>/hand-over  POST admin
+"""
+
+PAGES = """
+audit/  GET person
+audit/verify/  POST admin
+approvals/  GET person
+approvals/<int:approval_id>/approve/  POST approve
+approvals/<int:approval_id>/deny/  POST approve
+approvals/<int:approval_id>/edit/  POST switches:write
+reviews/<int:approval_id>/sign/  POST approve
+attention/  GET person
+attention/rows/  GET person
+escalations/<int:escalation_id>/acknowledge/ POST switches:write
+jobs/  GET person
+jobs/rows/  GET person
+jobs/<int:job_id>/pause/  GET, POST switches:write
+jobs/<int:job_id>/resume/  GET, POST switches:write
+jobs/<int:job_id>/cancel/  GET, POST switches:write
+deliveries/  GET person
+deliveries/retry/  POST switches:write
+deliveries/<int:delivery_id>/  GET person
+deliveries/<int:delivery_id>/retry/  POST switches:write
+deliveries/<int:delivery_id>/discard/  POST switches:write
+runbooks/  GET person
+runbooks/<slug:slug>/  GET person
+targets/  GET person
+targets/new/<str:kind>/  GET, POST admin
+targets/<int:target_id>/change/  GET, POST admin
+targets/<int:target_id>/remove/  GET, POST admin
+targets/<int:target_id>/test/  POST admin
+routes/new/  GET, POST admin
+routes/<int:route_id>/remove/  GET, POST admin
+degradation/  GET person
+breakers/  GET person
+breakers/map/  GET person
+breakers/fallbacks/  GET person
+breakers/infrastructure/  GET person
+breakers/<slug:caller>/<slug:callee>/  GET person
+breakers/<slug:caller>/<slug:callee>/override/  GET, POST breakers:write
+breakers/<slug:caller>/<slug:callee>/override/remove/  GET, POST breakers:write
+breakers/<slug:caller>/<slug:callee>/remove/ GET, POST admin
+breakers/<slug:caller>/<slug:callee>/edit/  GET, POST admin
+dead-letters/  GET person
+dead-letters/jobs/<int:job_id>/  GET person
+dead-letters/archive/<int:departure_id>/  GET person
+dead-letters/archive/<int:departure_id>/restore/  GET, POST dlq:write
+dead-letters/archive/<int:departure_id>/reveal/  GET, POST admin
+dead-letters/<str:server>/-/letter/<letter_id:entry_id>/<letter_stream:name>/  GET person
+dead-letters/<str:server>/-/retry/<letter_id:entry_id>/<letter_stream:name>/  GET, POST dlq:write
+dead-letters/<str:server>/-/edit/<letter_id:entry_id>/<letter_stream:name>/  GET, POST dlq:write
+dead-letters/<str:server>/-/discard/<letter_id:entry_id>/<letter_stream:name>/  GET, POST dlq:write
+dead-letters/<str:server>/-/reveal/<letter_id:entry_id>/<letter_stream:name>/  GET, POST admin
+dead-letters/<str:server>/-/bulk/<letter_stream:name>/  GET, POST dlq:write
+dead-letters/<str:server>/<letter_stream:name>/  GET person
+slos/  GET person
+slos/thresholds/  GET person
+slos/thresholds/new/  GET, POST admin
+slos/thresholds/<str:name>/edit/  GET, POST admin
+slos/thresholds/<str:name>/remove/  GET, POST admin
+slos/new/  GET, POST admin
+alerts/  GET person
+alerts/<int:alert_id>/  GET person
+alerts/<int:alert_id>/acknowledge/  GET, POST slo:write
+alerts/<int:alert_id>/postmortem/  GET person
+slos/<str:name>/  GET person
+slos/<str:name>/series/  GET person
+slos/<str:name>/edit/  GET, POST admin
+slos/<str:name>/remove/  GET, POST admin
+slos/<str:name>/backtest/  GET, POST person
+slos/<str:name>/exclusions/new/  GET, POST slo:write
+slos/<str:name>/exclusions/<int:exclusion_id>/remove/  GET, POST slo:write
+<top>  GET person
+switchboard/rows/  GET person
+alarm/  GET person
+switches/engage/  GET, POST switches:write
+switches/engage/preview/  POST switches:write
+rules/  GET person
+rules/new/  GET, POST admin
+rules/<int:rule_id>/change/  GET, POST admin
+rules/<int:rule_id>/remove/  GET, POST admin
+trips/  GET person
+trips/<int:trip_id>/dismiss/  GET, POST switches:write
+trips/policies/new/  GET, POST admin
+trips/policies/<slug:trigger>/  GET, POST admin
+trips/policies/<slug:trigger>/remove/  POST admin
+reports/weekly/  GET person
+reports/weekly/<str:week>/  GET person
+reports/weekly/<str:week>/sign/  POST approve
+drills/  GET person
+drills/new/  GET, POST switches:write
+drills/instances/new/  GET, POST approve
+drills/instances/remove/  POST approve
+drills/schedules/remove/  POST switches:write
+drills/<int:drill_id>/cancel/  GET, POST switches:write
+ramps/  GET person
+ramps/<int:ramp_id>/  GET person
+ramps/<int:ramp_id>/part/  GET person
+ramps/<int:ramp_id>/abort/  POST ramps:write
+ramps/<int:ramp_id>/pause/  GET, POST ramps:write
+ramps/<int:ramp_id>/resume/  GET, POST ramps:write
+ramps/<int:ramp_id>/advance/  GET, POST ramps:write
+switches/<str:scope>/<str:key>/  GET person
+switches/<str:scope>/<str:key>/effect/  GET person
+switches/<str:scope>/<str:key>/callers/  GET person
+switches/<str:scope>/<str:key>/extend/  GET, POST switches:write
+switches/<str:scope>/<str:key>/release/  GET, POST switches:write
+switches/<str:scope>/<str:key>/acknowledge/  GET, POST switches:write
+switches/<str:scope>/<str:key>/reconfirm/  GET, POST switches:write
+switches/<str:scope>/<str:key>/undo/  POST switches:write
+switches/<str:scope>/<str:key>/describe/  GET, POST switches:write
+find/  GET person
+find/part/  GET person
+preferences/  GET, POST person
+preferences/sessions/  GET person
+preferences/sessions/end/  POST person
+people/  GET admin
+people/new/  GET, POST admin
+people/<int:user_id>/  GET admin
+people/<int:user_id>/change/  GET, POST admin
+people/<int:user_id>/deactivate/  GET, POST admin
+people/<int:user_id>/activate/  POST admin
+people/<int:user_id>/sessions/  POST admin
+people/<int:user_id>/factors/  GET, POST admin
+people/<int:user_id>/link/  POST admin
+tokens/  GET person
+tokens/new/  GET, POST admin
+tokens/<int:token_id>/revoke/  GET, POST person
+tokens/<int:token_id>/hand-over/  GET, POST admin
+theme/  POST open
+sign-in/  GET open; POST open; PUT open
+sign-in/second/  GET, POST open
+sign-in/passkey/  GET, POST open
+sign-in/again/  GET open
+sign-in/provider/  POST open
+sign-in/provider/callback/  GET open
+sign-in/forgotten/  GET, POST open
+sign-in/reset/<str:uid>/<str:token>/  GET, POST open
+sign-out/  POST open
+confirm/  GET, POST person
+confirm/provider/  POST person
+preferences/security/  GET person
+preferences/security/app/  GET, POST person
+preferences/security/passkey/  GET, POST person
+preferences/security/remove/  POST person
+preferences/security/codes/  POST person
+slack/interactions  POST open
+health/startup  GET open
+health/live  GET open
+health/ready  GET open
+health/ready/data  GET open
+api/schema/  GET open
+api/docs/  GET open
+"""
+
+
+class Need(NamedTuple):
+    """`scopes`: one of them will do, or with `all_scopes` each is needed. `rank`: at least that."""
+
+    open: bool = False
+    person: bool = False
+    scopes: tuple[str, ...] = ()
+    all_scopes: bool = False
+    rank: str = "viewer"
+
+    @property
+    def has_rank(self) -> bool:
+        """Whether more than a scope is asked for."""
+        return self.person or self.rank != "viewer"
+
+
+@cache
+def needs() -> dict[str, dict[str, Need]]:
+    """By the route as the resolver has it and the method."""
+    found = {f"api/v1/{route}": said for route, said in _lines(API)}
+    found |= {"" if route == "<top>" else route: said for route, said in _lines(PAGES)}
+    found["metrics"] = {"GET": need("metrics:read")}
+    return found
+
+
+def need(text: str) -> Need:
+    """Read one need. Raises ValueError for a word that is none."""
+    known = {
+        "open": Need(open=True),
+        "person": Need(person=True),
+        "approve": Need(person=True, rank="approver"),
+        "admin": Need(person=True, rank="admin"),
+    }
+    if text in known:
+        return known[text]
+    scopes, _, also = (part.strip() for part in text.partition("+"))
+    ranks = {"": "viewer", "person": "viewer", "approve": "approver", "admin": "admin"}
+    if ":" not in scopes or also not in ranks:
+        raise ValueError(f"{text!r} is no need.")
+    every = "&" in scopes
+    wanted = tuple(one.strip() for one in scopes.split("&" if every else "|"))
+    return Need(person=also == "person", scopes=wanted, all_scopes=every, rank=ranks[also])
+
+
+def _lines(table: str) -> list[tuple[str, dict[str, Need]]]:
+    rows = []
+    for line in table.strip().splitlines():
+        route, said = line.split(None, 1)
+        methods = {}
+        for one in said.split(";"):
+            named, wanted = re.fullmatch(r"\s*([A-Z, ]+) (.+)", one).groups()
+            methods |= dict.fromkeys(re.split(r",\s*", named), need(wanted.strip()))
+        rows.append((route, methods))
+    return rows

@@ -1,0 +1,142 @@
+"""What every answer says to the browser: the policy, no frames, no guessing, no keeping."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings as house
+from django.test import Client
+
+from controlplane.core.http.tests.callers import browser_of, person
+from controlplane.tests.security import callers, urls
+
+pytestmark = pytest.mark.django_db
+POLICY = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+}
+# Of Django's administration: a page that only says that a password was changed.
+SAYS_NOTHING = {"password_change_done"}
+ERRORS = ("/nothing-here/", "/api/v1/nothing-here/", "/switches/nonsense/x/", "/admin/nothing/")
+
+
+def missing(answer):
+    """What an answer lacks, to read."""
+    headers = answer.headers
+    policy = {one.strip() for one in headers.get("Content-Security-Policy", "").split(";")}
+    lacking = sorted(POLICY - policy)
+    if any("unsafe" in one or "*" in one for one in policy):
+        lacking.append("a strict policy")
+    wanted = {
+        "X-Frame-Options": "DENY",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+    lacking += [name for name, value in wanted.items() if headers.get(name) != value]
+    return lacking + [name for name in ("X-Request-ID",) if not headers.get(name)]
+
+
+def everywhere(client):
+    paths = [place.path for place in urls.places() if not place.other_form]
+    for path in [*paths, *ERRORS]:
+        with callers.undone():
+            yield path, client.get(path)
+
+
+@pytest.mark.parametrize("role", ["nobody", "admin"])
+def test_every_answer_carries_the_policy_and_its_companions(role):
+    client = callers.nobody() if role == "nobody" else callers.somebody(role)
+
+    lacking = {path: found for path, answer in everywhere(client) if (found := missing(answer))}
+
+    assert not lacking, lacking
+
+
+def test_no_cache_keeps_what_signed_in_people_see():
+    client, kept = callers.somebody("admin"), {}
+    for place in urls.places():
+        if place.is_api or place.other_form or place.name in SAYS_NOTHING:
+            continue
+        with callers.undone():
+            answer = client.get(place.path)
+        said = {one.strip() for one in answer.headers.get("Cache-Control", "").split(",")}
+        is_page = "text/html" in answer.headers.get("Content-Type", "")
+        if answer.status_code == 200 and is_page and not {"no-store", "private"} & said:
+            kept[place.path] = said
+
+    assert not kept, kept
+
+
+def test_no_cache_keeps_what_the_api_answers_to_somebody():
+    client, kept = callers.somebody("admin"), {}
+    for place in urls.places():
+        if place.is_api and not place.other_form and place.route.startswith("api/v1/"):
+            answer = client.get(place.path)
+            said = answer.headers.get("Cache-Control", "")
+            if answer.status_code == 200 and not {"no-store", "private", "no-cache"} & {
+                one.strip() for one in said.split(",")
+            }:
+                kept[place.path] = said
+
+    assert not kept, kept
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null"])
+def test_no_other_origin_may_read_an_answer(origin):
+    client = browser_of(person("admin", "ada"))
+    for path in ("/", "/api/v1/switches/", "/api/v1/snapshot", "/api/schema/"):
+        headers = client.get(path, headers={"origin": origin}).headers
+
+        assert not [name for name in headers if name.lower().startswith("access-control-")], path
+
+
+def test_the_cookies_are_out_of_reach_of_scripts_and_other_sites():
+    user = person("operator", "kim")
+    user.set_password("right horse")
+    user.save()
+    client = Client()
+    client.get("/sign-in/")
+
+    client.post("/sign-in/", {"username": "kim", "password": "right horse"})
+
+    session, csrf = client.cookies["sessionid"], client.cookies["csrftoken"]
+    assert session["httponly"] is True
+    assert {session["samesite"], csrf["samesite"]} == {"Lax"}
+    assert session["domain"] == csrf["domain"] == ""
+
+
+def test_behind_https_the_cookies_and_everything_else_stay_there():
+    """The settings as a deployment with HTTPS_ONLY gets them, in a process of their own."""
+
+    said = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import json, django; django.setup(); from django.conf import settings as s;"
+            "print(json.dumps([s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE,"
+            " s.SECURE_SSL_REDIRECT, s.SECURE_HSTS_SECONDS]))",
+        ],
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+            "HTTPS_ONLY": "true",
+            "ALLOWED_HOSTS": "switchgear.example",
+        },
+        cwd=house.BASE_DIR,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert json.loads(said.stdout.splitlines()[-1]) == [True, True, True, 31_536_000]

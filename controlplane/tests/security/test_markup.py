@@ -1,0 +1,66 @@
+"""No text becomes an element or a link that runs, on any page, by whatever way it came in."""
+
+from html import unescape
+
+import pytest
+
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.tests.e2e import pages
+from controlplane.tests.security import markup, urls
+from controlplane.tests.security.callers import browser_of, undone
+from switches.tests.screens import Tags
+
+WEAR = "document.querySelectorAll('[data-pwned]').length"
+
+
+def looked_at(user):
+    """Every page that links lead to, and every dialog and part that has an address."""
+    found = {path for paths in pages.found(user).values() for path in paths}
+    return sorted(found | {place.path for place in urls.places() if place.is_page})
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.django_db
+def test_no_text_becomes_an_element_or_a_link_that_runs(settings):
+    wrong, seen = {}, 0
+    with heap(settings) as letters:
+        ada = markup.build(letters)
+        client = browser_of(ada)
+        for path in looked_at(ada):
+            with undone():
+                answer = client.get(path)
+            if answer.status_code != 200 or "html" not in answer.headers["Content-Type"]:
+                continue
+            html = answer.content.decode()
+            seen += markup.MARK in unescape(html)
+            for tag, attributes in Tags(html).found:
+                links = [attributes.get(name) or "" for name in ("href", "src", "action")]
+                runs = any(
+                    one.strip().lower().startswith(("javascript:", "data:text")) for one in links
+                )
+                if (
+                    markup.MARK in attributes
+                    or runs
+                    or any(name.startswith("on") for name in attributes)
+                ):
+                    wrong[path] = (tag, attributes)
+            client = browser_of(ada) if path == "/sign-out/" else client
+
+    assert not wrong, wrong
+    assert seen > 15, "the texts have to be on the pages for this to say anything"
+
+
+@pytest.mark.e2e
+@pytest.mark.timeout(900)
+def test_a_browser_makes_nothing_of_them_either(desks, transactional_db, settings):
+    """Also where a script writes into the page: sockets, plots, the dialog, the palette."""
+    with heap(settings) as letters:
+        ada = markup.build(letters)
+        desk = desks.of(ada)
+        worn = {}
+        for path in sorted({paths[0] for paths in pages.found(ada).values()}):
+            page = desk.open(path)
+            if page.evaluate(WEAR) or "pwned" in page.title():
+                worn[path] = page.title()
+
+    assert worn == {}

@@ -1,0 +1,56 @@
+"""No text keeps one of our patterns busy: each is done with the worst in a moment."""
+
+import importlib
+import pkgutil
+import re
+import time
+
+import pytest
+
+import breakers
+import controlplane
+import slo
+import switches
+
+LONG = 3000
+WORST = [
+    *(letter * LONG for letter in "a1 -.:,\"'\\/[({<@%\n_"),
+    *(
+        f"{part}" * (LONG // len(part))
+        for part in ("a1", "a.", "a-", "1.", "a@", "\\u0", "{[", " a")
+    ),
+    *(f"{part * (LONG // len(part))}!" for part in ("a", "1", "a.", "-", " ", "'", '"')),
+]
+MOST_SECONDS = 0.5
+"""Of this process's own time, so that a busy machine changes nothing."""
+
+
+def patterns():
+    for package in (controlplane, switches, breakers, slo):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if ".tests" in found.name or ".migrations" in found.name:
+                continue
+            if found.name.endswith((".asgi", ".__main__", ".celery", ".plane_app")):
+                continue
+            module = importlib.import_module(found.name)
+            for name, value in vars(module).items():
+                if isinstance(value, re.Pattern):
+                    yield f"{found.name}.{name}", value
+
+
+@pytest.mark.timeout(900)
+def test_no_pattern_takes_long_for_any_text():
+    slow, seen = {}, 0
+    for name, pattern in patterns():
+        seen += 1
+        for text in WORST:
+            given = text.encode() if isinstance(pattern.pattern, bytes) else text
+            began = time.process_time()
+            pattern.search(given)
+            pattern.fullmatch(given)
+            pattern.sub(given[:0], given)
+            if (took := time.process_time() - began) > MOST_SECONDS:
+                slow[name] = (given[:12], round(took, 1))
+
+    assert not slow, slow
+    assert seen > 60

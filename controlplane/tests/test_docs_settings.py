@@ -1,0 +1,63 @@
+"""Every environment variable that the code reads is explained, and what is explained is read."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs" / "settings.md"
+READ_BY = ("controlplane", "switches", "breakers", "slo", "client/switchgear", "client/demo")
+_READ = re.compile(
+    r"""(?:environ|environment|variables|source)(?:\.get\(|\.setdefault\(|\[)\s*f?"([A-Z][A-Z_]+)"|"""
+    r"""\b(?:number|networks|flag|roles)\(variables,\s*"([A-Z][A-Z_]+)\""""
+)
+_NAMED = re.compile(r"^\| ((?:`[A-Z][A-Z_]+`(?:, )?)+) \|", re.MULTILINE)
+
+NOT_SETTINGS = {
+    "ENVIRONMENT",  # What a chain of language models asks of the service that it runs in.
+    "COLUMNS",
+    "PYTHONPATH",
+    "XDG_STATE_HOME",
+    "DJANGO_SETTINGS_MODULE",
+    "CELERY_SKIP_CHECKS",
+    "PGDATABASE",  # Of libpq, for its programs.
+    "DEMO_TOKEN_FILE",  # The demo's own services are told by the supervisor.
+    "SWITCHGEAR_",  # Of the client: it puts the name of an argument behind it.
+}
+SAID_OTHERWISE = {
+    "TEST_DATABASE_URL",
+    "TEST_REDIS_URL",
+    "SWITCHGEAR_SERVICE",
+    "SWITCHGEAR_INSTANCE",
+    "SWITCHGEAR_STATE_DIR",
+}
+"""Names that the code puts together."""
+
+
+def test_a_variable_that_is_read_has_a_row() -> None:
+    assert _read() - _explained() == set()
+
+
+def test_a_row_is_about_a_variable_that_is_read() -> None:
+    assert _explained() - _read() == SAID_OTHERWISE
+
+
+def test_the_search_finds_what_is_surely_read() -> None:
+    assert {"SECRET_KEY", "DATABASE_URL", "PORT", "KEPT_DAYS", "WEB_WORKERS"} <= _read()
+
+
+def _read() -> set[str]:
+    found = {
+        name
+        for folder in READ_BY
+        for path in (ROOT / folder).rglob("*.py")
+        if "tests" not in path.parts
+        for pair in _READ.findall(path.read_text(encoding="utf-8"))
+        for name in pair
+        if name
+    }
+    return found - NOT_SETTINGS
+
+
+def _explained() -> set[str]:
+    rows = _NAMED.findall(PAGE.read_text(encoding="utf-8").split("## The installation", 1)[1])
+    return {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row)}
