@@ -1,13 +1,10 @@
 """Core's ticks, and the one Celery task that runs any tick."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from celery import shared_task
-from django.contrib.sessions.models import Session
-from django.db.models import Q
 
-from controlplane.core import ticks
+from controlplane.core import kept, retention, ticks
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
 from controlplane.core.escalation import engine as escalation
@@ -20,12 +17,9 @@ from controlplane.core.jobs import engine as jobs
 from controlplane.core.jobs import kept as kept_jobs
 from controlplane.core.jobs import watch as job_watch
 from controlplane.core.outbox import backlog, delivery
-from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests import services as trip_requests
 
 RAN_BY = "worker"
-SENT_KEPT = timedelta(days=30)
-SIGN_INS_KEPT = timedelta(days=30)
 MOST_AT_ONCE = 5000
 MOST_EVENTS_AT_ONCE = 500_000
 
@@ -49,9 +43,12 @@ def watch_backlog(now: datetime) -> int:
 @ticks.tick("outbox.purge", seconds=3600, queue="housekeeping")
 def purge_outbox(now: datetime) -> int:
     """Delete what was sent long ago. What failed stays until somebody deals with it."""
-    over = Q(state="sent") | Q(discarded_at__isnull=False)
-    old = OutboxMessage.objects.filter(over, finished_at__lt=now - SENT_KEPT)
-    return OutboxMessage.objects.filter(pk__in=old.values("pk")[:MOST_AT_ONCE]).delete()[0]
+    return retention.purge([kept.MESSAGES, kept.THREADS, kept.PACES], now)
+
+
+@ticks.tick("escalation.purge", seconds=24 * 3600, queue="housekeeping")
+def purge_escalations(now: datetime) -> int:
+    return retention.purge([kept.ESCALATIONS], now)
 
 
 @ticks.tick("escalation.advance", seconds=15, queue="outbox")
@@ -88,27 +85,20 @@ def purge_gates(now: datetime) -> int:
 
 @ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_sessions(now: datetime) -> int:
-    """Delete sessions that ended by themselves."""
-    ended = Session.objects.filter(expire_date__lt=now).values("pk")[:MOST_AT_ONCE]
-    return Session.objects.filter(pk__in=ended).delete()[0]
+    """Delete sessions that ended by themselves; also those that earlier releases kept elsewhere."""
+    return retention.purge([kept.SESSIONS, kept.OLD_SESSIONS, kept.CONFIRMATIONS], now)
 
 
 @ticks.tick("sign_ins.purge", seconds=24 * 3600, queue="housekeeping")
 def purge_sign_ins(now: datetime) -> int:
-    """Forget who tried to sign in when, after 30 days; lock-outs are over long before."""
-    deleted = 0
-    for model in (AccessAttempt, AccessFailureLog, AccessLog):
-        old = model.objects.filter(attempt_time__lt=now - SIGN_INS_KEPT).values("pk")[:MOST_AT_ONCE]
-        deleted += model.objects.filter(pk__in=old).delete()[0]
-    return deleted
+    """Forget who tried to sign in when; lock-outs are over long before."""
+    return retention.purge([*kept.SIGN_INS, kept.ADMIN_LOG], now)
 
 
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")
 def purge_instances(now: datetime) -> int:
     """Forget instances that are gone and acknowledgements that are old."""
-    return instances.forget_instances(now, most=MOST_AT_ONCE) + instances.forget_acknowledgements(
-        now, most=MOST_AT_ONCE
-    )
+    return instances.forget(now, most=MOST_AT_ONCE)
 
 
 @ticks.tick("jobs.turn", seconds=1, queue="jobs")

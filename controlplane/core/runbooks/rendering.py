@@ -24,12 +24,12 @@ class _Renderer(RendererHTML):
     ) -> str:
         """Commands scroll by themselves, also by the keyboard."""
         code = super().fence(tokens, index, options, environment)  # type: ignore[arg-type]
-        return code.replace("<pre>", '<pre tabindex="0" aria-label="Commands">', 1)
+        return code.replace("<pre>", '<pre tabindex="0" role="group" aria-label="Commands">', 1)
 
     def table_open(
         self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
     ) -> str:
-        return '<div class="prose__table" tabindex="0" role="region" aria-label="Table"><table>'
+        return '<div class="prose__table" tabindex="0" role="group" aria-label="Table"><table>'
 
     def table_close(
         self, tokens: Sequence[Token], index: int, options: Any, environment: Mapping[str, Any]
