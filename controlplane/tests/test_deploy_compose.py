@@ -85,7 +85,7 @@ def test_processes_wait_for_the_schema_and_are_asked_how_they_are():
 
 
 def test_the_image_takes_only_what_is_named():
-    lines = (ROOT / ".dockerignore").read_text().split("\n")
+    lines = (ROOT / "deploy" / "Containerfile.dockerignore").read_text().split("\n")
     rules = [line for line in lines if line and not line.startswith("#")]
 
     assert rules[0] == "*"
