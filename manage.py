@@ -16,6 +16,9 @@ def main() -> int:
     except WrongVariable as error:
         print(error, file=sys.stderr)
         return 2
+    except BrokenPipeError:  # Whoever read along, such as `head`, has enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     return 0
 
 

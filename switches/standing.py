@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Max, Q
-from django.db.models.fields.json import KeyTextTransform
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
+from django.db.models.functions import Coalesce
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.jobs.models import Job
@@ -15,6 +16,15 @@ from switches.models import Episode, Ramp
 
 _IS_GLOBAL = Q(switch_id=GLOBAL_ID)
 _IS_BROKEN = Q(broke_glass__isnull=False)
+
+
+_DID = {"engage": "engaged", "extend": "extended", "release": "released"}
+
+
+def _of_the_glass(key: str) -> Coalesce:
+    """What an episode keeps of glass: of its release, if that broke some, else of the engaging."""
+    released = KeyTransform("release", "broke_glass")
+    return Coalesce(KeyTextTransform(key, released), KeyTextTransform(key, "broke_glass"))
 
 
 @dataclass(frozen=True)
@@ -37,9 +47,11 @@ class Everything:
 
 @dataclass(frozen=True)
 class Broken:
-    """Glass that is broken: switches engaged against a rule, and reviews nobody has signed.
+    """Glass that is broken: switches engaged or being released against a rule, and reviews nobody
+    has signed.
 
-    With one such switch, it is named with the rule and with why the rule had to yield.
+    With one such switch, it is named with the rule, why it had to yield, and what was done by whom;
+    `by` is empty if nobody noted who.
     """
 
     engaged: int
@@ -48,6 +60,7 @@ class Broken:
     rule: str = ""
     reason: str = ""
     by: str = ""
+    did: str = "engaged"
 
 
 @dataclass(frozen=True)
@@ -98,9 +111,11 @@ def look(now: datetime, *, with_approvals: bool) -> Standing:
         late=Max("overdue_at", filter=_IS_GLOBAL),
         broken=Count("pk", filter=_IS_BROKEN),
         broken_switch=Max("switch_id", filter=_IS_BROKEN),
-        broken_rule=Max(KeyTextTransform("rule", "broke_glass"), filter=_IS_BROKEN),
-        broken_reason=Max(KeyTextTransform("reason", "broke_glass"), filter=_IS_BROKEN),
-        broken_by=Max("engaged_by_name", filter=_IS_BROKEN),
+        broken_rule=Max(_of_the_glass("rule"), filter=_IS_BROKEN),
+        broken_reason=Max(_of_the_glass("reason"), filter=_IS_BROKEN),
+        broken_at=Max(_of_the_glass("at"), filter=_IS_BROKEN),
+        broken_by=Max(_of_the_glass("by"), filter=_IS_BROKEN),
+        broken_engaged_by=Max("engaged_by_name", filter=_IS_BROKEN),
     )
     waiting = Approval.objects.filter(state="pending").aggregate(
         approvals=Count("pk", filter=Q(expires_at__gt=now)),
@@ -141,13 +156,16 @@ def _broken(found: dict[str, Any], reviews: int) -> Broken | None:
         return None
     if found["broken"] != 1:
         return Broken(found["broken"], reviews)
+    did = _DID.get(found["broken_at"] or "", "engaged")
+    by = found["broken_by"] or (found["broken_engaged_by"] if did == "engaged" else "")
     return Broken(
         engaged=1,
         reviews=reviews,
         switch=found["broken_switch"],
         rule=found["broken_rule"] or "",
         reason=found["broken_reason"] or "",
-        by=found["broken_by"],
+        by=by,
+        did=did,
     )
 
 

@@ -25,7 +25,7 @@ AT_ONCE = 60
 """Minutes: a rule over a window up to it pages, unless it says what it does."""
 _PERCENTILE = re.compile(r"p([1-9][0-9]?(?:\.[0-9]+)?)_latency")
 _SHARE = re.compile(r"<?\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)")
-_TIME = re.compile(r"<?=?\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m)")
+_TIME = re.compile(r"<?=?\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m)")
 _ALERT = re.compile(r"\s*(\S+) burn rate > ([0-9]+(?:\.[0-9]+)?)\s*")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
 

@@ -70,9 +70,10 @@ def overridden(refusals: Sequence[Refusal], glass: Glass | None) -> tuple[str, .
     return tuple(one.rule for one in refusals)
 
 
-def told(reason: str, rules: Sequence[str], at: str) -> dict[str, Any]:
+def told(reason: str, rules: Sequence[str], at: str, actor: Actor) -> dict[str, Any]:
     """What the episode keeps of it; `at` is `engage`, `extend` or `release`."""
-    return {"rule": ", ".join(rules), "rules": list(rules), "reason": reason, "at": at}
+    named = ", ".join(rules)
+    return {"rule": named, "rules": list(rules), "reason": reason, "at": at, "by": actor.name}
 
 
 def shout(

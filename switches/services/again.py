@@ -54,7 +54,7 @@ def engage(
         more={"ramp": ramp.pk} if ramp is not None else {},
     )
     if rules:
-        broken = glass.told(episode.reason, rules, "engage")
+        broken = glass.told(episode.reason, rules, "engage", actor)
         review = glass.shout(switch, episode, broken, entry, actor, now)
         notice = glass.short(rules) if expiry.is_shorter_than(asked) else ""
         return Engagement(switch, episode, review=review, notice=notice)

@@ -88,7 +88,7 @@ def stop(
         if present is not None:
             return again.engage(head, switch, present, reason, expiry, evidence, actor, now)
         rules = glass.overridden(guard.refusals_to_engage(switch.pk), override)
-        broken = glass.told(override.reason, rules, "engage") if override and rules else None
+        broken = glass.told(override.reason, rules, "engage", actor) if override and rules else None
         asked, expiry = expiry, shortened(expiry, now) if broken else expiry
         episode = _new_episode(switch, reason, expiry, evidence, actor, now)
         episode.broke_glass = broken

@@ -62,7 +62,7 @@ def extend(
             "switch.extended", switch, episode, actor, now, before=before, reason=reason.strip()
         )
         if rules:
-            broken = glass.told(reason.strip(), rules, "extend")
+            broken = glass.told(reason.strip(), rules, "extend", actor)
             glass.shout(switch, episode, broken, entry, actor, now)
         return Engagement(switch, episode, notice=glass.short(rules) if expires_at < wish else "")
 

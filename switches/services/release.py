@@ -156,7 +156,7 @@ def _carry_out(
     if override and rules:
         if not _is_shell(actor):
             actor.require_power(Power.APPROVE)
-        broken = glass.told(override.reason, rules, "release")
+        broken = glass.told(override.reason, rules, "release", actor)
         episode.broke_glass = {**(episode.broke_glass or {}), "release": broken}
         episode.save(update_fields=["broke_glass"])
     ramp = None

@@ -1,15 +1,20 @@
 """What stands above every page: everything stopped, something overdue, nothing known."""
 
+import re
+
 import pytest
 from django.db import OperationalError, connection
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.core.actors import Actor
 from controlplane.core.http.tests.callers import person
 from switches.context import banner
 from switches.models import Episode
+from switches.rules import glass
 from switches.tests.screens import REASON, browser_as, engaged, overdue, page
 
+RELEASER = Actor(type="user", name="ana")
 pytestmark = pytest.mark.django_db
 PAGES = (
     "/",
@@ -102,3 +107,14 @@ def test_database_that_is_away_breaks_no_page_and_is_not_taken_for_calm():
 
         assert not standing.known
         assert standing.everything is None
+
+
+def test_glass_broken_by_a_release_is_told_as_a_release_and_by_whom():
+    engaged("segment:finance")
+    told = glass.told("The fix is proven on two machines", ["two-person"], "release", RELEASER)
+    Episode.objects.update(broke_glass={"release": told})
+
+    html = page(browser_as("viewer").get("/audit/"))
+
+    said = " ".join(re.sub(r"<[^>]+>", "", html).split())
+    assert "segment:finance released by ana against “two-person”: The fix is proven" in said

@@ -82,6 +82,14 @@ def _told(at: datetime, form: str) -> SafeString:
 
 
 @register.filter
+def web_address(text: str) -> str:
+    """What a link may lead to: an address of the web, or a path of ours. Anything else leads
+    nowhere, however it came to be stored."""
+    own = text.startswith("/") and not text.startswith("//")
+    return text if own or text.startswith(("http://", "https://")) else ""
+
+
+@register.filter
 def parsed(text: str) -> datetime:
     """The moment that a canonical timestamp stands for."""
     return datetime.fromisoformat(text)
