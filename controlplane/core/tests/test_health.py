@@ -137,7 +137,8 @@ def test_not_ready_without_the_database(client, everybody_lives, no_database, ca
     assert seconds < 2
 
 
-def test_a_frozen_database_holds_up_no_probe_and_costs_one_thread(client, frozen_database):
+def test_a_frozen_database_holds_up_no_probe_and_costs_no_thread_each(client, frozen_database):
+    client.get("/health/ready")  # May start the thread that asks each store.
     before = threading.active_count()
 
     for _ in range(3):
@@ -145,7 +146,7 @@ def test_a_frozen_database_holds_up_no_probe_and_costs_one_thread(client, frozen
         assert answer.status_code == 503
         assert seconds < 2
 
-    assert threading.active_count() - before <= 1
+    assert threading.active_count() <= before
 
 
 def test_started_once_migrated_and_with_a_snapshot(client, snapshot):
