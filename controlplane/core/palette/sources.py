@@ -4,7 +4,6 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib import import_module
 
 from django.urls import reverse
 from django.utils.module_loading import autodiscover_modules
@@ -112,5 +111,4 @@ def every_source() -> list[ThingSource]:
 
 @functools.cache
 def _discover() -> None:
-    import_module("controlplane.core.palette.house")
     autodiscover_modules("palette")
