@@ -61,9 +61,12 @@ lint: .venv/.stamp-dev
 	  HTTPS_ONLY=true ALLOWED_HOSTS=switchgear.example \
 	  $(PY) manage.py check --deploy --fail-level WARNING'
 
-# Asks the package index, so it needs the internet; it says which it could not look up.
+# Asks PyPI's own JSON pages: a mirror seldom has them, and without them nothing is known. So the
+# first package that can't be looked up is a failure.
 audit: .venv/.stamp-dev
-	@$(PY) -m pip_audit --requirement requirements.txt --disable-pip --no-deps --progress-spinner off
+	@$(PY) -m pip_audit --strict --requirement requirements.txt --disable-pip --no-deps \
+	  --progress-spinner off || { echo 'make audit FAILED: something named above is vulnerable, or' \
+	  'its advisories could not be read, and then nothing was audited.' >&2; exit 1; }
 
 lock: .venv/.stamp-dev
 	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -20,6 +20,7 @@ OWNER_COMMANDS = {
 AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
 
 SECRET_KEY = ENV.secret_key
+SECRET_KEY_FALLBACKS = list(ENV.secret_key_fallbacks)
 DEBUG = False
 ALLOWED_HOSTS = ENV.allowed_hosts
 ROOT_URLCONF = "controlplane.urls"

@@ -82,7 +82,7 @@ class DependencyDetail(ApiView):
         """Register it, or have its policy say exactly this. Services are told at once."""
         return _put(caller, callee, body, actor, now)
 
-    @extend_schema(request=RemovalBody, responses=PutShape)
+    @extend_schema(request=RemovalBody, responses={200: PutShape})
     @mutation(RemovalBody)
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
@@ -111,7 +111,7 @@ class OverrideView(ApiView):
         override = overrides.put(caller=caller, callee=callee, actor=actor, now=now, **fields)
         return Done(resources.overridden(override.dependency, override, now))
 
-    @extend_schema(request=RemovalBody, responses=OverriddenShape)
+    @extend_schema(request=RemovalBody, responses={200: OverriddenShape})
     @mutation(RemovalBody)
     def delete(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str

@@ -144,6 +144,7 @@ lasting(
 )
 lasting(
     "One row, or one for each thing that runs; it goes with it.",
+    "core.AuditRound",
     "core.Credentials",
     "core.Degradation",
     "core.Gate",

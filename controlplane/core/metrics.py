@@ -6,6 +6,7 @@ process knows by itself.
 
 import functools
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
@@ -190,6 +191,17 @@ def _clockwork(now: datetime) -> Iterator[Metric]:
     for name, age in heartbeats.ages().items():
         silent.add_metric([name], age)
     yield silent
+
+
+@from_database
+def _clock(_now: datetime) -> Iterator[Metric]:
+    asked = time.time()
+    there = db_now().timestamp()
+    yield gauge(
+        "switchgear_clock_offset_seconds",
+        "Seconds that this machine's clock is ahead of PostgreSQL's.",
+        (asked + time.time()) / 2 - there,
+    )
 
 
 from_database(jobs.families)

@@ -3,7 +3,7 @@
 from django.db import models
 
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit.models import AuditEntry
+from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.degradation.models import Degradation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.gates.models import EventCount, ExternalVerdict, Gate, Hold
@@ -23,6 +23,7 @@ __all__ = [
     "Approval",
     "Attempt",
     "AuditEntry",
+    "AuditRound",
     "BrowserSession",
     "Credentials",
     "Degradation",

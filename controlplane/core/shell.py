@@ -3,7 +3,7 @@
 import getpass
 import os
 import sys
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import InterfaceError, OperationalError
@@ -24,7 +24,7 @@ def shell_actor() -> Actor:
 class ShellCommand(BaseCommand):
     """A command whose domain errors are one clear line on stderr and exit status 1."""
 
-    requires_system_checks: list[Any] = []
+    requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = []
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
@@ -42,3 +42,14 @@ class ShellCommand(BaseCommand):
         """Say what is wrong and end with status 1."""
         self.stderr.write(text)
         sys.exit(1)
+
+
+class Instead(BaseCommand):
+    """A command of Django's that would leave nothing in the audit trail: says what does."""
+
+    def run_from_argv(self, argv: list[str]) -> NoReturn:
+        self.stderr.write(self.help)
+        sys.exit(2)
+
+    def handle(self, *args: Any, **options: Any) -> NoReturn:
+        raise CommandError(self.help)

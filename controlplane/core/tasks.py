@@ -7,6 +7,7 @@ from celery import shared_task
 from controlplane.core import kept, retention, ticks
 from controlplane.core.approvals import reviews
 from controlplane.core.approvals import services as approvals
+from controlplane.core.audit import rounds
 from controlplane.core.escalation import engine as escalation
 from controlplane.core.gates import services as gates
 from controlplane.core.idempotency import services as idempotency
@@ -65,6 +66,12 @@ def expire_approvals(now: datetime) -> int:
 @ticks.tick("reviews.reopen", seconds=300, queue="switches")
 def reopen_reviews(now: datetime) -> int:
     return reviews.reopen_due(now)
+
+
+@ticks.tick(rounds.TICK, seconds=60, queue="housekeeping")
+def verify_audit(now: datetime) -> int:
+    """Verify some more of the audit trail; from its beginning again after its end."""
+    return rounds.turn(now)
 
 
 @ticks.tick("interactions.purge", seconds=600, queue="housekeeping")

@@ -15,7 +15,8 @@ class Config:
     A poll starts every `poll_seconds`: a little under one second, so that with its round trip a
     change is seen within a second even when every wake-up is lost. The database counts as gone
     when it has not answered one within `deadline_seconds`. What a restart has to know is kept in
-    `folder`, signed by a key that lies elsewhere. At most `most_held` polls and streams are held.
+    `folder`, signed by a key that lies elsewhere; what an older one signed is taken too. At most
+    `most_held` polls and streams are held.
     """
 
     database_url: str
@@ -23,6 +24,7 @@ class Config:
     redis_url: str
     folder: Path | None = None
     signing_key: bytes = b""
+    older_keys: tuple[bytes, ...] = ()
     most_held: int = MOST
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
@@ -38,5 +40,6 @@ def from_environment() -> Config:
         redis_url=found.redis_url,
         folder=found.data_dir / "snapshot",
         signing_key=signing_key(found.secret_key),
+        older_keys=tuple(signing_key(secret) for secret in found.secret_key_fallbacks),
         most_held=found.most_held,
     )

@@ -14,7 +14,7 @@ newer version of the epoch, or left the epoch, does not take the older one. So t
 belong to the data plane alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,8 +57,9 @@ class Disk(Files[Saved]):
         key: bytes,
         largest_bytes: int = LARGEST_BYTES,
         clock: Callable[[], datetime] = _now,
+        older_keys: Sequence[bytes] = (),
     ) -> None:
-        super().__init__(folder, key, COPY, largest_bytes, clock)
+        super().__init__(folder, key, COPY, largest_bytes, clock, older_keys)
 
 
 class PoliciesDisk(Files[SavedPolicies]):
@@ -70,5 +71,6 @@ class PoliciesDisk(Files[SavedPolicies]):
         key: bytes,
         largest_bytes: int = LARGEST_POLICIES_BYTES,
         clock: Callable[[], datetime] = _now,
+        older_keys: Sequence[bytes] = (),
     ) -> None:
-        super().__init__(folder, key, POLICIES, largest_bytes, clock)
+        super().__init__(folder, key, POLICIES, largest_bytes, clock, older_keys)

@@ -10,7 +10,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -44,7 +44,10 @@ class Form(Generic[T]):
 
 
 class Files(Generic[T]):
-    """The text in `folder`, signed with `key`; any number of processes of a host may share it."""
+    """The text in `folder`, signed with `key`; any number of processes of a host may share it.
+
+    What one of the `older_keys` signed is taken as well, and signed anew when it is saved.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class Files(Generic[T]):
         form: Form[T],
         largest_bytes: int,
         clock: Callable[[], datetime],
+        older_keys: Sequence[bytes] = (),
     ) -> None:
         self._folder = folder
         self._form = form
@@ -60,6 +64,8 @@ class Files(Generic[T]):
             folder / name for name in form.names
         )
         self._key = key
+        self._older_keys = older_keys
+        self._needs_signing = False
         self._largest_bytes = largest_bytes
         self._clock = clock
         self._written: tuple[_Identity, T] | None = None
@@ -75,7 +81,7 @@ class Files(Generic[T]):
         with self._locked():
             present = self._present()
             wanted = saved if present is None else self._form.merged(present, saved)
-            if wanted == present:
+            if wanted == present and not self._needs_signing:
                 return
             self._write_draft(self._form.sign(wanted, self._key))
             if present is not None:  # Never a bad copy in the place of a good one.
@@ -83,6 +89,7 @@ class Files(Generic[T]):
             self._draft.replace(self._current)
             self._sync_folder()
             self._written = _identity(self._current), wanted
+            self._needs_signing = False
 
     def load(self) -> T | None:
         """The current copy if it can be taken, else the one before, else None."""
@@ -103,7 +110,7 @@ class Files(Generic[T]):
 
     def _read(self, path: Path) -> T | None:
         try:
-            return self._form.verify(self._content(path), self._key)
+            return self._verified(self._content(path))
         except FileNotFoundError:
             return None
         except Refused as error:
@@ -113,6 +120,18 @@ class Files(Generic[T]):
             why = "it is a symbolic link" if link else str(error.strerror or error)
         log.error("dataplane.copy_refused", file=str(path), why=why)
         return None
+
+    def _verified(self, content: bytes) -> T:
+        self._needs_signing = False
+        try:
+            return self._form.verify(content, self._key)
+        except Refused:
+            for key in self._older_keys:
+                with contextlib.suppress(Refused):
+                    saved = self._form.verify(content, key)
+                    self._needs_signing = True
+                    return saved
+            raise
 
     def _content(self, path: Path) -> bytes:
         """The bytes of a plain file that nobody else may read; one that blocks is not opened."""

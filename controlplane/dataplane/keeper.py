@@ -33,8 +33,9 @@ class Keeper:
         self._disk: Disk | None = None
         self._policies_disk: PoliciesDisk | None = None
         if config.folder is not None:
-            self._disk = Disk(config.folder, config.signing_key)
-            self._policies_disk = PoliciesDisk(config.folder, config.signing_key)
+            key, older = config.signing_key, config.older_keys
+            self._disk = Disk(config.folder, key, older_keys=older)
+            self._policies_disk = PoliciesDisk(config.folder, key, older_keys=older)
 
     async def restore(self) -> None:
         """Serve what was kept, until the database answers."""

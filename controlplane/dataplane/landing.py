@@ -31,7 +31,8 @@ away.</p>
 <p>Use the console. If it does not answer, on its server:</p>
 <pre>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</pre>
 <p>That needs PostgreSQL. Until it is back, stop the traffic where it enters: scale the service to
-zero, close its route, or set its own switch.</p>
+zero, close its route, or set its own switch. A service that uses our client library is stopped by
+<code>SWITCHGEAR_FORCE_ENGAGED=segment:KEY</code> in its environment and a restart.</p>
 </body>
 </html>
 """

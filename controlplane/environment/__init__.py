@@ -78,6 +78,11 @@ class Environment:
     def secret_key(self) -> str:
         return self.variables.get("SECRET_KEY") or kept_secret(self.data_dir / "secrets")
 
+    @property
+    def secret_key_fallbacks(self) -> tuple[str, ...]:
+        """Keys of before: what they sealed or signed is still taken."""
+        return tuple(self.variables.get("SECRET_KEY_FALLBACKS", "").split())
+
 
 def read(variables: Mapping[str, str] = os.environ) -> Environment:
     """Read and check the environment; raises :class:`WrongVariable`."""

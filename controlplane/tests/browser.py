@@ -22,7 +22,7 @@ FLAGS = (
 )
 # The browser logs every answer that is no success; these are told to the person as well.
 TOLD_ANYWAY = (
-    *(f"status of {code}" for code in (401, 403, 404, 409, 422)),
+    *(f"status of {code}" for code in (401, 403, 404, 409, 410, 422, 429)),
     "Status Error Code",
     # A request that a later one replaced; one that failed is logged under another name as well.
     "htmx:afterRequest, ",

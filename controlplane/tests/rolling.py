@@ -4,17 +4,20 @@ Whoever polls goes through a list of addresses, as through a load balancer: what
 leaves the list first, is told to end, and its successor joins when it is ready.
 """
 
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 
 import httpx
 
-from controlplane import serving
+from controlplane.processes import lines
 from controlplane.tests.installation import free_port, until
 
 READY_SECONDS = 120
@@ -41,16 +44,12 @@ class Process:
             )
 
     def _arguments(self) -> list[str]:
-        celery = ("-m", "celery", "--quiet", "--app", "controlplane.celery")
         kind = self.name.partition("-")[0]
         if kind == "web":
-            target = "controlplane.asgi:application"
-            return serving.arguments(target, host="127.0.0.1", port=self.port, workers=1)
+            return lines.web(host="127.0.0.1", port=self.port, workers=1)
         if kind == "plane":
-            return ["manage.py", "dataplane", "--port", str(self.port)]
-        if kind == "worker":
-            return [*celery, "worker", "--pool", "threads", "--without-gossip", "--without-mingle"]
-        return {"beat": [*celery, "beat"], "watchdog": ["manage.py", "watchdog"]}[kind]
+            return lines.dataplane(host="127.0.0.1", port=self.port, workers=1)
+        return {"worker": lines.worker, "beat": lines.beat, "watchdog": lines.watchdog}[kind]()
 
     def is_ready(self) -> bool:
         assert self._process.poll() is None, self.log.read_text()[-3000:]
@@ -88,6 +87,7 @@ class Fleet:
         self.members: dict[str, Process] = {}
         self.serving: dict[str, list[Process]] = {"web": [], "plane": []}
         self._turn = 0
+        self._list = threading.Lock()
 
     def start(self, root: Path) -> None:
         for name in self.NAMES:
@@ -102,7 +102,8 @@ class Fleet:
         for name, old in list(self.members.items()):
             kind = name.partition("-")[0]
             if kind in self.serving:
-                self.serving[kind] = [one for one in self.serving[kind] if one is not old]
+                with self._list:
+                    self.serving[kind] = [one for one in self.serving[kind] if one is not old]
                 time.sleep(LEAVING_SECONDS)
             took[name] = old.stop()
             self.members[name] = self._begun(name, root)
@@ -110,10 +111,24 @@ class Fleet:
             self._join(name, self.members[name])
         return took
 
-    def one_of(self, kind: str) -> Process:
-        self._turn += 1
-        present = self.serving[kind]
-        return present[self._turn % len(present)]
+    def ask(
+        self, kind: str, path: str, headers: Mapping[str, str], body: object = None
+    ) -> "Answer":
+        """One of them in turn is asked, with GET or with a body to POST, on a new connection.
+
+        It is on its way before anybody may leave the list, however long a busy machine lets a
+        thread wait between choosing and sending. Raises OSError, HTTPException.
+        """
+        with self._list:
+            self._turn += 1
+            process = self.serving[kind][self._turn % len(self.serving[kind])]
+            connection = HTTPConnection("127.0.0.1", process.port, timeout=30)
+            if body is None:
+                connection.request("GET", path, headers=dict(headers))
+            else:
+                given = {"Content-Type": "application/json", **headers}
+                connection.request("POST", path, json.dumps(body), given)
+        return Answer(process, connection)
 
     def end(self) -> None:
         for process in self.members.values():
@@ -125,7 +140,23 @@ class Fleet:
     def _join(self, name: str, process: Process) -> None:
         kind = name.partition("-")[0]
         if kind in self.serving:
-            self.serving[kind] = [*self.serving[kind], process]
+            with self._list:
+                self.serving[kind] = [*self.serving[kind], process]
+
+
+class Answer:
+    """What `process` says to a request that was sent, once it is read."""
+
+    def __init__(self, process: Process, connection: HTTPConnection) -> None:
+        self.process, self._connection = process, connection
+
+    def read(self) -> tuple[HTTPResponse, bytes]:
+        """Raises OSError, HTTPException."""
+        try:
+            response = self._connection.getresponse()
+            return response, response.read()
+        finally:
+            self._connection.close()
 
 
 class Pollers:
@@ -164,34 +195,26 @@ class Pollers:
         tags: dict[str, str] = {}
         while not self._stop.is_set():
             began = time.monotonic()
-            process = self._fleet.one_of("plane")
-            # Each client holds on to what its last answer was, as services do.
-            headers = {**self._headers, "If-None-Match": tags.get(process.url, '""')}
             try:
-                answer = httpx.get(
-                    f"{process.url}/api/v1/snapshot{query}", headers=headers, timeout=20
-                )
-            except httpx.HTTPError as error:
-                self.failures.append(f"{process.name}: {error!r}")
-                continue
-            self._look(process, answer, seen, tags)
+                self._ask(query, seen, tags)
+            except (OSError, HTTPException) as error:
+                self.failures.append(repr(error))
+            took = time.monotonic() - began
             if not query:
-                took = time.monotonic() - began
                 self.longest = max(self.longest, took)
-                self._stop.wait(max(0.0, self._pause - took))
+            self._stop.wait(max(0.0, self._pause - took))
 
-    def _look(
-        self,
-        process: Process,
-        answer: httpx.Response,
-        seen: dict[str, int],
-        tags: dict[str, str],
-    ) -> None:
-        self.statuses[answer.status_code] += 1
-        if answer.status_code not in {200, 304}:
-            self.failures.append(f"{process.name}: {answer.status_code} {answer.text[:200]}")
-        if answer.status_code == 200:
-            version = answer.json()["version"]
-            if version < seen.get(process.url, 0):
-                self.regressions.append(f"{process.name}: {seen[process.url]} → {version}")
-            seen[process.url], tags[process.url] = version, answer.headers["ETag"]
+    def _ask(self, query: str, seen: dict[str, int], tags: dict[str, str]) -> None:
+        # Each client holds on to what its last answer was, as services do.
+        headers = {**self._headers, "If-None-Match": tags.get("newest", '""')}
+        asked = self._fleet.ask("plane", f"/api/v1/snapshot{query}", headers)
+        answer, content = asked.read()
+        name, url = asked.process.name, asked.process.url
+        self.statuses[answer.status] += 1
+        if answer.status not in {200, 304}:
+            self.failures.append(f"{name}: {answer.status} {content[:200]!r}")
+        if answer.status == 200:
+            version = json.loads(content)["version"]
+            if version < seen.get(url, 0):
+                self.regressions.append(f"{name}: {seen[url]} → {version}")
+            seen[url], tags["newest"] = version, answer.headers["ETag"]

@@ -133,6 +133,9 @@ def test_sizes_disruption_and_scaling_are_as_asked():
         "worker": 1,
         "dataplane": 1,
     }
+    # An outage makes pods unready; it must not hold up whoever drains nodes.
+    policies = {each["spec"]["unhealthyPodEvictionPolicy"] for each in budgets.values()}
+    assert policies == {"AlwaysAllow"}
     bounds = {n: (s["spec"]["minReplicas"], s["spec"]["maxReplicas"]) for n, s in scaling.items()}
     assert bounds == {"web": (2, 8), "worker": (1, 4)}
     for each in scaling.values():
@@ -157,6 +160,24 @@ def test_every_pod_is_restricted_and_holds_no_token():
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+def test_an_image_has_a_tag_that_is_not_fetched_each_time(overlay):
+    ours = [each for each in rendered(overlay) if each["kind"] in {"Deployment", "Job"}]
+    images = {container(each)["image"] for each in ours}
+
+    assert all(":" in image and not image.endswith(":latest") for image in images)
+
+
+def test_who_may_reach_the_web_is_said_by_labels_that_the_guide_names():
+    guide = (ROOT / "docs" / "deploy.md").read_text()
+    (rule,) = base("NetworkPolicy")["web"]["spec"]["ingress"]
+    labels = [each["namespaceSelector"]["matchLabels"] for each in rule["from"]]
+
+    assert len(labels) == 3
+    for key, value in [pair for each in labels for pair in each.items()]:
+        assert f"{key}={value}" in guide
 
 
 def test_only_the_migration_knows_the_owner():

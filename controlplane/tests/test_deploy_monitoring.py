@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from controlplane.core import health, metrics
+from controlplane.core.audit import rounds
+from controlplane.core.clock import db_now
 from controlplane.core.loops import Loop
 from controlplane.tests.deployment import DEPLOY, ROOT, base
 
@@ -27,6 +29,7 @@ class Served:
 @pytest.fixture
 def exposed(transactional_db):
     """The names of all there is to read, of the web and of the processes beside it."""
+    rounds.turn(db_now())  # Nothing is known of a trail before somebody verified it.
     before = health._snapshot_source
     health.set_snapshot_source(Served)
     texts = [metrics.exposition("")[0], metrics.of_process("", Loop(may_rest_seconds=1))[0]]

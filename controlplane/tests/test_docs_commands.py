@@ -21,7 +21,7 @@ _PATH = re.compile(
 )
 _INSIDE = re.compile(r"\]\((/[^)\s#?]*)")
 # What Django brings: its flags are its own business.
-DJANGOS = {"migrate", "check", "changepassword", "createsuperuser", "shell", "makemigrations"}
+DJANGOS = {"migrate", "check", "shell", "makemigrations"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

@@ -113,7 +113,7 @@ class ThresholdDetail(ApiView):
         """Make it, or have it say exactly this. It is looked at within ten seconds."""
         return _put(name, body, actor, now)
 
-    @extend_schema(request=ThresholdRemovalBody, responses=ThresholdShape)
+    @extend_schema(request=ThresholdRemovalBody, responses={200: ThresholdShape})
     @mutation(ThresholdRemovalBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, name: str) -> Done:
         """Take it out; what is open of it resolves with the next look."""

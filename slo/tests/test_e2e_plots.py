@@ -1,6 +1,7 @@
 """A browser on the board and the page of an SLO: the board follows what is judged, plots are drawn,
 zoomed and read out, and tables stand in where they can't be."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -73,8 +74,24 @@ def test_plot_is_drawn_zoomed_by_dragging_and_shown_whole_again(desks):
 
     whole = page.locator("#burn").get_by_role("button", name="Whole span")
     expect(whole).to_be_visible()
+    expect(page).to_have_url(re.compile(r"#burn=\d+-\d+$"))
+    with page.expect_response(lambda answer: "from=" in answer.url):
+        page.reload()
+    expect(whole).to_be_visible()
     whole.click()
     expect(whole).to_be_hidden()
+    expect(page).to_have_url(re.compile(f"{ONE}$"))
+
+
+@needs_library
+@pytest.mark.parametrize("said", ["burn=12-15", "budget=1-99999999999", "burn=x", "burn=-", "x=%"])
+def test_range_made_up_in_the_address_harms_nothing(desks, said):
+    burning()
+    page = desks.of(person("viewer")).open(f"{ONE}#{said}")
+
+    expect(page.locator("#burn canvas")).to_be_visible()
+    expect(page.locator("#budget canvas")).to_be_visible()
+    expect(page.locator("#burn [data-plot-key] button").first).to_be_visible()
 
 
 @needs_library

@@ -35,6 +35,13 @@ function share(value) {
   return `${value < 0 ? "−" : ""}${Math.floor(percent * digits + 1e-9) / digits} %`;
 }
 
+// What the address says of a plot: `burn=1764000000-1764003600`, in seconds.
+function addressed(kind) {
+  const said = new URLSearchParams(location.hash.slice(1)).get(kind) ?? "";
+  const [from, to] = (/^(\d{9,11})-(\d{9,11})$/.exec(said) ?? []).slice(1).map(Number);
+  return to - from >= LEAST_SECONDS ? [from, to] : null;
+}
+
 const readable = (name) => name.replace(/([0-9])([a-z])/, "$1 $2").replace(/ m$/, " min");
 
 /* --- one plot */
@@ -54,8 +61,11 @@ class Plot {
   }
 
   async begin() {
-    const data = await this.ask();
+    const wanted = addressed(this.kind);
+    const near = wanted && (await this.ask(wanted));
+    const data = near?.times.length ? near : await this.ask();
     if (!data || !data.times.length) return;
+    this.zoomed = near?.times.length ? wanted : null;
     this.section.querySelector("[data-plot-body]").hidden = false;
     this.section.querySelector("[data-plot-table]").open = false;
     this.data = data;
@@ -119,6 +129,8 @@ class Plot {
     this.chart = new window.uPlot(this.options(), [times, ...lines.map((line) => line.values)], this.area);
     this.drawnAt = Date.now();
     this.reset.hidden = !this.zoomed;
+    const detail = { name: this.kind, value: this.zoomed?.join("-") ?? "" };
+    document.dispatchEvent(new CustomEvent("switchgear:hold", { detail }));
     this.showKey();
     if (at != null && document.activeElement === this.area) this.point(Math.min(at, times.length - 1));
   }
@@ -446,7 +458,8 @@ async function begin() {
   await Promise.all(all.map((plot) => plot.begin()));
   plots.push(...all.filter((plot) => plot.chart));
   // Without it an address that names a part of the page would show another: plots move it down.
-  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView({ behavior: reduced.matches ? "auto" : "instant" });
+  const [part] = location.hash.slice(1).split("=");
+  if (part) document.getElementById(part)?.scrollIntoView({ behavior: reduced.matches ? "auto" : "instant" });
 }
 
 setInterval(() => {
@@ -459,6 +472,6 @@ function redraw() {
   for (const plot of plots) plot.draw();
 }
 new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+for (const media of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(media).addEventListener("change", redraw);
 
 begin();

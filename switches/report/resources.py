@@ -87,7 +87,7 @@ class ChartShape(serializers.Serializer[Any]):
 
 class RowShape(serializers.Serializer[Any]):
     cells = serializers.DictField(
-        child=serializers.JSONField(allow_null=True),
+        child=serializers.JSONField(),
         help_text="By column: `…_at` are times, `…_seconds` durations.",
     )
     path = serializers.CharField(help_text="The console's page about it.")

@@ -5,6 +5,7 @@ import re
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import resolve
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
@@ -46,13 +47,30 @@ def test_no_two_commands_have_the_same_keys_or_title():
     assert len({one.title for one in commands}) == len(commands)
 
 
-def test_navigation_has_nothing_that_the_palette_lacks():
-    html = page(browser_as("viewer").get("/"))
-    nav = html[html.index('<nav id="nav"') : html.index("</nav>", html.index('<nav id="nav"'))]
+@pytest.mark.parametrize("role", ["viewer", "admin"])
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [('<nav id="nav"', "</nav>"), ('<div class="menu__panel">', "</div>\n</details>")],
+)
+def test_navigation_and_menu_have_nothing_that_the_palette_lacks(role, begins, ends):
+    resolve("/")  # Addresses are read in now, not within the first request.
+    html = page(browser_as(role).get("/"))
+    shown = html[html.index(begins) : html.index(ends, html.index(begins))]
+    leads_to = set(re.findall(r'<a (?:class="menu__item" )?href="([^"]+)"', shown))
 
     paths = {one.path for one in sources.every_command()}
 
-    assert set(re.findall(r'<a href="([^"]+)"', nav)) <= paths
+    assert len(leads_to) >= 3
+    assert leads_to <= paths
+
+
+def test_people_are_for_admins_and_tokens_for_all():
+    assert "People" in found("admin", "people")
+    assert {"Add a person…", "Make a token…"} <= set(found("admin", "new"))
+    assert "People" not in found("operator", "people")
+    assert "Make a token…" not in found("operator", "token")
+    for title in ("Tokens", "Security", "Sessions", "Preferences"):
+        assert title in found("viewer", title.lower())
 
 
 @pytest.mark.parametrize(

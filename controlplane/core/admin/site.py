@@ -21,6 +21,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.views.decorators.cache import never_cache
 
 from controlplane.core.entry.views.sign_in import sign_out
 from controlplane.core.errors import DomainError
@@ -33,6 +34,7 @@ def _sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 
+@never_cache
 def _password(request: HttpRequest, extra_context: object = None) -> HttpResponse:
     return redirect("preferences")
 
@@ -50,6 +52,7 @@ admin.site.index_title = "Tables"
 admin.site.login = _sign_in  # type: ignore[method-assign]
 admin.site.logout = _sign_out  # type: ignore[method-assign, assignment]
 admin.site.password_change = _password  # type: ignore[method-assign, assignment]
+admin.site.password_change_done = _password  # type: ignore[method-assign, assignment]
 
 
 class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]

@@ -49,13 +49,19 @@ def digest(row: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def verify(rows: Iterable[Mapping[str, Any]], anchors: Mapping[int, str] | None = None) -> Verdict:
+def verify(
+    rows: Iterable[Mapping[str, Any]],
+    anchors: Mapping[int, str] | None = None,
+    *,
+    after: tuple[int, str] = (0, GENESIS),
+) -> Verdict:
     """Check rows in order of id. `anchors` (id → hash), published elsewhere, must agree too.
 
     Anchors expose what the chain alone can't: a trail that was rewritten and rehashed, or cut.
+    `after` is the row (id, hash) that those rows follow.
     """
     pending = dict(anchors or {})
-    count, last_id, last_hash = 0, 0, GENESIS
+    count, (last_id, last_hash) = 0, after
     for row in rows:
         problem = _problem(row, last_id, last_hash, pending.pop(row["id"], None))
         if problem:

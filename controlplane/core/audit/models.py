@@ -2,6 +2,8 @@
 
 from django.db import models
 
+from controlplane.core.audit import chain
+
 
 class AuditEntry(models.Model):
     """One thing somebody did. `before` and `after` are canonical JSON texts, hashed as they stand.
@@ -33,3 +35,24 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.id} {self.action} {self.target}"
+
+
+class AuditRound(models.Model):
+    """How far the trail was verified; one row.
+
+    A round goes on after `reached_id`; the last that came to the end found `whole_id` there, at
+    `whole_at`. `problem` says what did not hold, since `broken_at`; it is empty while all does.
+    """
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    begun_at = models.DateTimeField()
+    reached_id = models.BigIntegerField(default=0)
+    reached_hash = models.CharField(max_length=64, default=chain.GENESIS)
+    whole_id = models.BigIntegerField(default=0)
+    whole_hash = models.CharField(max_length=64, blank=True)
+    whole_at = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=200, blank=True)
+    broken_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.problem or f"after {self.reached_id}"

@@ -52,7 +52,8 @@ class Manifest:
 
     @property
     def is_of_this_key(self) -> bool:
-        return self.key == _key()
+        """Or of one that is still taken."""
+        return self.key in map(_key, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
     def unknown_here(self) -> list[str]:
         """Migrations in it that this release does not have."""
@@ -93,7 +94,7 @@ def read(cursor: "Cursor[Any]") -> Manifest:
         audit_head=head,
         audit_hash=digest,
         migrations=tuple(name for (name,) in cursor.fetchall()),
-        key=_key(),
+        key=_key(settings.SECRET_KEY),
     )
 
 
@@ -103,8 +104,9 @@ def product() -> str:
     return str(project["project"]["version"])
 
 
-def _key() -> str:
-    return salted_hmac("backup", "which key", algorithm="sha256").hexdigest()[:32]
+def _key(secret: str | bytes) -> str:
+    found = salted_hmac("backup", "which key", secret=secret, algorithm="sha256")
+    return str(found.hexdigest()[:32])
 
 
 def _one(cursor: "Cursor[Any]", statement: str) -> tuple[Any, ...]:

@@ -26,11 +26,13 @@ MOST_SAID = 64 * 1024
 
 
 def find(name: str, *, at_least: int) -> Path:
-    """`pg_dump` or `pg_restore` of the major version `at_least` or a later one: an older one can't
-    read a newer server. The one on PATH is preferred. Raises :class:`Unavailable`."""
-    for program in _candidates(name):
-        if (_major(program) or 0) >= at_least:
-            return program
+    """The oldest `pg_dump` or `pg_restore` that is of the major version `at_least`, or a later one:
+    an older one can't read a newer server, and what 17 or later writes sets a parameter that
+    PostgreSQL 16 refuses. Of equals the one on PATH. Raises :class:`Unavailable`."""
+    majors = [(_major(program) or 0, program) for program in _candidates(name)]
+    fitting = [pair for pair in majors if pair[0] >= at_least]
+    if fitting:
+        return min(fitting, key=lambda pair: pair[0])[1]
     raise Unavailable(
         f"There is no {name} of PostgreSQL {at_least} or later. Install that version's client"
         " programs and put them on PATH."

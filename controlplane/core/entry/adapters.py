@@ -8,8 +8,9 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from controlplane.core import sealing
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming, sealing, trail
+from controlplane.core.entry import confirming, trail
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import sessions
 from controlplane.core.people.models import User
@@ -53,10 +54,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     def encrypt(self, text: str) -> str:
-        return sealing.sealed(text)
+        return sealing.sealed(text, sealing.SECOND_FACTORS)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return sealing.opened(encrypted_text)
+        return sealing.opened(encrypted_text, sealing.SECOND_FACTORS)
 
     def get_totp_label(self, user: User) -> str:
         return user.username

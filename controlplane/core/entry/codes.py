@@ -13,7 +13,7 @@ from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
-from controlplane.core.entry import sealing
+from controlplane.core import sealing
 from controlplane.core.errors import TooManyRequests
 from controlplane.core.people.models import User
 
@@ -69,7 +69,7 @@ def _opens(rows: dict[str, Authenticator], code: str, now: datetime) -> str:
 
 
 def _opens_totp(row: Authenticator, code: str, now: datetime) -> bool:
-    counter = _counter(sealing.opened(row.data["secret"]), code, now)
+    counter = _counter(sealing.opened(row.data["secret"], sealing.SECOND_FACTORS), code, now)
     if counter is None or counter <= row.data.get("counter", 0):
         return False  # Also a code that was used, or one from before it.
     row.data["counter"] = counter

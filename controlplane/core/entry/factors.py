@@ -19,6 +19,7 @@ SECOND = (Type.TOTP, Type.WEBAUTHN)
 """What counts as a second factor; recovery codes only stand in for a lost one."""
 
 MOST_PASSKEYS = 10
+SET_UP_FIRST = "Set up a second factor first, at /preferences/security/: your role asks for one."
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,7 @@ class SecondFactorMiddleware:
         if settings.SESSION_COOKIE_NAME not in request.COOKIES or not _lacks(request):
             return self.get_response(request)
         if is_api(request):
-            said = (
-                "Set up a second factor first, at /preferences/security/: your role asks for one."
-            )
-            return pages.answer(request, Forbidden(said))
+            return pages.answer(request, Forbidden(factors.SET_UP_FIRST))
         if request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": "/preferences/security/"})
         return redirect("security_page")

@@ -50,7 +50,7 @@ class JobShape(serializers.Serializer[Job]):
     step_index = serializers.IntegerField()
     progress = ProgressShape()
     checkpoint = serializers.JSONField(
-        allow_null=True, help_text="Where its present step goes on; every kind has its own form."
+        help_text="Where its present step goes on, or null; every kind has its own form."
     )
     attempts = serializers.IntegerField()
     heartbeat_at = serializers.DateTimeField(allow_null=True)

@@ -11,7 +11,8 @@ from django.http import parse_cookie
 from django.utils.crypto import constant_time_compare
 
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Unauthenticated
+from controlplane.core.entry import factors
+from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.live import topics
 from controlplane.core.live.visitors import Headers, Session, Visitor
 from controlplane.core.people.models import BrowserSession, User
@@ -36,12 +37,15 @@ def key_of(headers: Headers) -> str | None:
 
 
 def find(key: str) -> Visitor:
-    """Whose session it is; raises :class:`Unauthenticated` if it is nobody's any more."""
+    """Whose session it is; raises :class:`Unauthenticated` if it is nobody's any more, and
+    :class:`Forbidden` for who has yet to set up the second factor that their role asks for."""
     row = BrowserSession.objects.open(db_now()).filter(pk=digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
     user = _user(content.get(SESSION_KEY))
     if row is None or user is None or not is_of(content, user.pk, user.password):
         raise Unauthenticated("Sign in first: this session has ended.")
+    if factors.is_required(user) and not factors.has_any(user):
+        raise Forbidden(factors.SET_UP_FIRST)
     found = Session(row.pk, user.pk, user.role, row.session_data, user.password)
     topics_ = topics.allowed(SCOPES_OF[Role(user.role)])
     return Visitor(name=f"user:{user.pk}", topics=topics_, session=found)

@@ -30,8 +30,38 @@ commands(
     Command("Deliveries", "delivery", "deliveries_page", words="messages slack e-mail webhook"),
 )
 commands(
+    85,
+    Command("People", "person", "people_page", words="users accounts roles who", scope="admin"),
+    Command("Tokens", "token", "tokens_page", words="api keys programs scopes mine"),
+    Command(
+        "Add a person…",
+        "person",
+        "person_new",
+        kind=ACTION,
+        in_dialog=True,
+        words="new user account invite",
+        scope="admin",
+    ),
+    Command(
+        "Make a token…",
+        "token",
+        "token_new",
+        kind=ACTION,
+        in_dialog=True,
+        words="new create api key",
+        scope="admin",
+    ),
+)
+commands(
     90,
     Command("Preferences", "settings", "preferences", words="time zone name password me"),
+    Command(
+        "Security",
+        "glass",
+        "security_page",
+        words="second factor app passkey totp mfa recovery codes me",
+    ),
+    Command("Sessions", "monitor", "sessions_page", words="signed in devices sign out end me"),
     Command("Administration", "person", "admin:index", words="admin django", scope="admin"),
 )
 commands(

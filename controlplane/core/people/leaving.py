@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
@@ -22,14 +22,16 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class Leaving:
-    """`duties` are rotations, steps and routes that name the person, in words. Lists hold at most
-    :data:`SHOWN`; `token_count` and `session_count` count all."""
+    """`duties` are rotations, steps and routes that name the person, in words. `addressed` are
+    targets that carry the person's own address without being theirs: those go on being told.
+    Lists hold at most :data:`SHOWN`; `token_count` and `session_count` count all."""
 
     tokens: list[Token]
     token_count: int
     session_count: int
     approvals: list[Approval]
     duties: list[str]
+    addressed: list[Target]
 
 
 def of(user: User, now: datetime) -> Leaving:
@@ -44,6 +46,7 @@ def of(user: User, now: datetime) -> Leaving:
         session_count=user.browser_sessions.open(now).count(),
         approvals=list(asked.order_by("id")[:SHOWN]),
         duties=list(dict.fromkeys(words for target in named for words in leads[target.pk])),
+        addressed=list(_addressed(user).order_by("name")[:SHOWN]),
     )
 
 
@@ -55,6 +58,17 @@ def heirs(user: User) -> list[User]:
     return list(others.order_by("username")[:200])
 
 
+def _addressed(user: User) -> QuerySet[Target]:
+    """Targets that lead to this person's Slack or e-mail by an address of their own."""
+    theirs = Q(pk__in=())
+    if user.email:
+        theirs |= Q(email__iexact=user.email) | Q(address__iexact=f"email:{user.email}")
+    if user.slack_user_id:
+        theirs |= Q(slack_user_id=user.slack_user_id) | Q(address=f"slack:{user.slack_user_id}")
+    # What belongs to the account falls silent with it.
+    return Target.objects.filter(theirs).exclude(user=user)
+
+
 @transaction.atomic
 def deactivate(*, user: User, heir: User | None, actor: Actor, now: datetime) -> User:
     """Sign somebody out everywhere and stop their tokens, except what `heir` takes over.
@@ -64,6 +78,7 @@ def deactivate(*, user: User, heir: User | None, actor: Actor, now: datetime) ->
     if heir is not None:
         if heir.pk == user.pk:
             raise InvalidInput({"heir": ["Choose somebody else to take over the tokens."]})
+        services.locked(user, heir)
         for token in Token.objects.usable(now).filter(owner=user).order_by("pk"):
             tokens.hand_over(token=token, owner=heir, actor=actor, now=now)
     return services.change_user(user=user, actor=actor, now=now, is_active=False)

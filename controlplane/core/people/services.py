@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from django.db import transaction
+from django.db.models import Q
 
 from controlplane.core import wake
 from controlplane.core.actors import Actor
@@ -15,6 +16,7 @@ from controlplane.core.people.models import User
 from controlplane.core.people.roles import SCOPES_OF, Role
 
 CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
+_ADMINS = Q(role=Role.ADMIN, is_active=True)
 SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
 
 
@@ -66,7 +68,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     All of it counts from the next request on. Whoever is deactivated is signed out everywhere, and
     coming back means signing in again.
     """
-    user = User.objects.select_for_update().get(pk=user.pk)
+    user = locked(user)
     before, was_admin, was_active = _picture(user), user.is_admin, user.is_active
     for field, value in changes.items():
         if field not in CHANGEABLE:
@@ -124,14 +126,23 @@ def set_password(
     sessions.end_all(user=user, actor=actor, now=now, but=keep)
 
 
+def locked(user: User, *others: User) -> User:
+    """The person as they are now, for this transaction alone, with `others` and every active admin.
+
+    All in one order, so that two admins who change each other at once wait instead of failing.
+    """
+    wanted = Q(pk__in=[each.pk for each in (user, *others)]) | _ADMINS
+    rows = {row.pk: row for row in User.objects.select_for_update().filter(wanted).order_by("pk")}
+    return rows[user.pk]
+
+
 def first_admin() -> User | None:
     """The admin who has been here longest: who owns what nobody else was named for."""
-    return User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk").first()
+    return User.objects.filter(_ADMINS).order_by("pk").first()
 
 
 def _other_admins(user: User) -> bool:
-    admins = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
-    return bool(admins.select_for_update().values_list("pk", flat=True))
+    return User.objects.filter(_ADMINS).exclude(pk=user.pk).exists()
 
 
 def _picture(user: User) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class EndSessions(ApiView):
 class SessionView(ApiView):
     permission_classes = [IsPerson]
 
-    @extend_schema(request=MutationBody, responses=EndedShape, auth=BY_SESSION)
+    @extend_schema(request=MutationBody, responses={200: EndedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, session_id: str) -> Done:
         """End one session. One of somebody else takes an admin."""

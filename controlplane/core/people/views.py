@@ -10,6 +10,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
+from controlplane.core.entry import throttle
+from controlplane.core.entry.views.sign_in import note_failure
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import services
 from controlplane.core.people.forms import PreferencesForm
@@ -29,8 +31,14 @@ def preferences(request: PersonRequest) -> HttpResponse:
     )
     password = PasswordChangeForm(user)
     if request.method == "POST" and "old_password" in request.POST:
+        if not throttle.is_allowed(request, user.username):
+            return throttle.locked_out(request, credentials={"username": user.username})
         password = PasswordChangeForm(user, request.POST)
-        if password.is_valid():
+        if "old_password" in password.errors:
+            # Whoever sits at somebody's open browser may not guess their password here either.
+            throttle.failed(request, user.username)
+            note_failure(request, user.username)
+        elif password.is_valid():
             services.set_password(
                 user=user,
                 password=password.cleaned_data["new_password1"],

@@ -208,7 +208,7 @@ class TargetView(WebhookView):
         )
         return _written(target, secret, now)
 
-    @extend_schema(request=MutationBody, responses=RemovedShape, auth=BY_SESSION)
+    @extend_schema(request=MutationBody, responses={200: RemovedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, target_id: int) -> Done:
         """Remove it; 409 while a step, a rotation or a route leads to it."""
@@ -254,7 +254,7 @@ class RouteList(ListView[Route]):
 class RouteView(ApiView):
     write_scope = "switches:write"
 
-    @extend_schema(request=MutationBody, responses=RemovedShape, auth=BY_SESSION)
+    @extend_schema(request=MutationBody, responses={200: RemovedShape}, auth=BY_SESSION)
     @mutation(MutationBody)
     def delete(self, *, body: dict[str, Any], actor: Actor, now: datetime, route_id: int) -> Done:
         """End a route."""

@@ -1,6 +1,7 @@
 """What is missing before the right people hear: steps and routes that reach nobody."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from controlplane.core.sections import Waiting
@@ -12,9 +13,19 @@ PAGE = "/targets/"
 MOST = 300
 
 
-def unreachable_steps(now: datetime) -> list[Waiting]:
-    """Each target that some step would tell and that reaches nobody, and each silent severity."""
+def unreachable(now: datetime) -> list[Waiting]:
+    """Each step and each route that reaches nobody; one line if none does, as at the beginning."""
     ladders = reach.ladders(reach.SEVERITIES, now)
+    reached = _reached_by_routes(now)
+    called = any(rung.reach.to for ladder in ladders.values() for rung in ladder)
+    told = any(found.to for found in reached.values())
+    if not (called or told):
+        return [_nobody(reached, now)]
+    routes = _silent_routes(reached) if told else [_unheard(reached, now)]
+    return _silent_steps(ladders, now) + routes
+
+
+def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Waiting]:
     since = _created()
     found = [
         _silent(severity, ladder, since.get(severity, now))
@@ -29,26 +40,39 @@ def unreachable_steps(now: datetime) -> list[Waiting]:
     return found + [_missed(rungs) for rungs in missed.values()]
 
 
-def unreachable_routes(now: datetime) -> list[Waiting]:
-    """That no route reaches anything, so that nobody hears of any change; or that some do not."""
+def _reached_by_routes(now: datetime) -> dict[Route, Reach]:
     routes = list(Route.objects.select_related("target__user").order_by("id"))
     known = directory.read(route.target for route in routes)
-    reached = {route.pk: reach.reached(route.target, known, now) for route in routes}
-    silent = [route for route in routes if not reached[route.pk].to]
-    if len(silent) < len(routes):
-        return [_silent_route(route, reached[route.pk]) for route in silent[:MOST]]
-    since = min((route.created_at for route in routes), default=now)
-    return [
-        Waiting(
-            kind="routes",
-            severity="critical",
-            title="No message reaches anybody",
-            detail="No route leads to anything that is configured here: what is engaged, released "
-            "or overdue is told to nobody but who looks at this console.",
-            path=PAGE,
-            since=since,
-        )
-    ]
+    return {route: reach.reached(route.target, known, now) for route in routes}
+
+
+def _silent_routes(reached: Mapping[Route, Reach]) -> list[Waiting]:
+    silent = [(route, found) for route, found in reached.items() if not found.to]
+    return [_silent_route(route, found) for route, found in silent[:MOST]]
+
+
+def _nobody(routes: Iterable[Route], now: datetime) -> Waiting:
+    return Waiting(
+        kind="routes",
+        severity="critical",
+        title="Nobody is told of anything yet",
+        detail="No route and no step reaches anybody: what is engaged, released or overdue is seen "
+        "here alone. Set up Slack, e-mail or a webhook, then name who is on call.",
+        path=PAGE,
+        since=min((route.created_at for route in routes), default=now),
+    )
+
+
+def _unheard(routes: Iterable[Route], now: datetime) -> Waiting:
+    return Waiting(
+        kind="routes",
+        severity="critical",
+        title="No message reaches anybody",
+        detail="No route leads to anything that is configured here: what is engaged, released "
+        "or overdue is told to nobody but who looks at this console, and who is called.",
+        path=PAGE,
+        since=min((route.created_at for route in routes), default=now),
+    )
 
 
 def _created() -> dict[str, datetime]:

@@ -3,7 +3,10 @@
 from django.db import models
 from django.db.models import Q
 
+from controlplane.core import sealing
 from controlplane.core.people.models import known_time_zone
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 
 
 class Target(models.Model):
@@ -46,6 +49,19 @@ class Target(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def signing_secret(self) -> str:
+        """What its webhook's messages are signed with; empty if there is none that can be read."""
+        if not self.webhook_secret or self.webhook_secret.startswith(SECRET_PREFIX):
+            return self.webhook_secret  # Of before secrets were sealed, until it is saved again.
+        try:
+            return sealing.opened(self.webhook_secret, sealing.WEBHOOKS)
+        except sealing.InvalidToken:
+            return ""
+
+    def sign_with(self, secret: str) -> None:
+        self.webhook_secret = sealing.sealed(secret, sealing.WEBHOOKS)
 
 
 class OnCallMember(models.Model):

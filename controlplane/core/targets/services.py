@@ -19,7 +19,13 @@ from controlplane.core.outside.allowance import WEBHOOKS
 from controlplane.core.people.roles import Power
 from controlplane.core.targets import addresses, fields, reach, usage
 from controlplane.core.targets.fields import Asked
-from controlplane.core.targets.models import EscalationStep, OnCallMember, Route, Target
+from controlplane.core.targets.models import (
+    SECRET_PREFIX,
+    EscalationStep,
+    OnCallMember,
+    Route,
+    Target,
+)
 from controlplane.core.targets.resources import route_resource, target_settings
 
 TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
@@ -215,9 +221,12 @@ def _webhook(target: Target, asked: Asked) -> str | None:
     if asked.webhook_url:
         target.webhook_url = asked.webhook_url.strip()
     if target.webhook_secret and not asked.new_secret:
+        if target.webhook_secret.startswith(SECRET_PREFIX):
+            target.sign_with(target.webhook_secret)
         return None
-    target.webhook_secret = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
-    return target.webhook_secret
+    secret = f"{SECRET_PREFIX}{base64.b64encode(secrets.token_bytes(32)).decode()}"
+    target.sign_with(secret)
+    return secret
 
 
 def _check_asked(asked: Asked) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
+import time_machine
 from django.db import connection, connections
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain_text
@@ -89,6 +90,15 @@ def test_the_outbox_the_clockwork_and_the_process_are_told():
     assert said["switchgear_snapshot_age_seconds",] == 0.4
     assert said["switchgear_database_up",] == 1
     assert said["process_resident_memory_bytes",] > 0
+
+
+def test_a_clock_that_is_ahead_of_postgresql_is_told():
+    assert abs(scrape()["switchgear_clock_offset_seconds",]) < 5
+
+    with time_machine.travel(db_now() + timedelta(hours=1)):
+        said = scrape()
+
+    assert 3590 < said["switchgear_clock_offset_seconds",] < 3610
 
 
 def test_openmetrics_is_spoken_to_who_asks_for_it():

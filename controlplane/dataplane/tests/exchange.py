@@ -23,6 +23,7 @@ class Exchange:
         method: str = "GET",
         slow: bool = False,
         half: bool = False,
+        body: bytes = b"",
     ) -> None:
         path, _, query = path.partition("?")
         self._scope = {
@@ -34,7 +35,7 @@ class Exchange:
         }
         self._application = application
         self._arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._arriving.put_nowait({"type": "http.request", "body": b"", "more_body": half})
+        self._arriving.put_nowait({"type": "http.request", "body": body, "more_body": half})
         self._sent: asyncio.Queue[Any] = asyncio.Queue()
         self.reads = asyncio.Event()
         if not slow:

@@ -115,6 +115,19 @@ def test_file_signed_with_another_key_is_refused(
     assert_refused(tmp_path, caplog, "signature")
 
 
+def test_file_signed_with_the_key_of_before_is_taken_and_signed_anew(tmp_path: Path) -> None:
+    before = signing_key("another secret")
+    put(tmp_path, sign(SAVED, before))
+    turned = Disk(tmp_path, KEY, older_keys=[signing_key("older still"), before])
+
+    assert turned.load() == SAVED
+    assert Disk(tmp_path, KEY).load() is None
+
+    turned.save(SAVED)
+
+    assert Disk(tmp_path, KEY).load() == SAVED
+
+
 def test_file_of_another_format_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,6 +1,6 @@
 """axe-core in the page that a browser shows."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,22 @@ ALL_TURNS: Turns = (
     ("dark", DESK, {"type": "rule", "values": ["color-contrast"]}),
 )
 ONE_TURN = ALL_TURNS[:1]
-_RUN = """async (only) => {
+# Begun in one call and asked for in another, so that two windows are judged at once. Nothing is
+# fetched again for it (`preload`): no rule that is judged here needs that.
+_BEGIN = """only => { window.judged = (async () => {
   // Whatever moves has another colour half-way.
   document.getAnimations().forEach(one => { try { one.finish() } catch { one.cancel() } });
-  const done = await axe.run(document, {runOnly: only, resultTypes: ["violations"]});
+  const how = {runOnly: only, resultTypes: ["violations"], preload: false};
+  const done = await axe.run(document, how);
   return done.violations.flatMap(one => one.nodes.map(node => ({
     rule: one.id, where: node.target.join(" "), html: node.html.slice(0, 160),
     why: (node.any.concat(node.all, node.none)[0] || {message: one.help}).message})));
-}"""
+})() }"""
+_END = "() => window.judged"
+# What is folded is not judged: some of it is opened, and rows of one list are alike.
+_UNFOLD = """() => [...document.querySelectorAll("#main details:not([open])")].slice(0, 4)
+  .forEach(one => { one.open = true })"""
+_SCRIPT = SOURCE.read_text() if SOURCE.exists() else ""
 Faults = dict[str, list[str]]
 
 
@@ -37,24 +45,36 @@ def judge(page: Page, faults: Faults, turns: Turns = ALL_TURNS) -> None:
 
     The same fault on many pages is one, with the pages that have it.
     """
-    path = page.evaluate("location.pathname + location.search")
-    page.evaluate(SOURCE.read_text())
-    for theme, size, only in turns:
-        page.emulate_media(color_scheme=theme)
-        page.set_viewport_size(size)
-        for one in page.evaluate(_RUN, only):
-            said = f"{one['rule']}: {one['why']}\n    {one['html']}\n    {theme}, {size['width']}"
-            faults.setdefault(said, []).append(path)
+    _judge([page], faults, turns)
 
 
 def told(faults: Faults) -> str:
     return "\n".join(f"{said}, {len(paths)} pages: {paths[0]}" for said, paths in faults.items())
 
 
-def of(page: Page, paths: Iterable[str], url: str, turns: Turns = ALL_TURNS) -> str:
-    """What is wrong with these pages, to read; nothing if nothing is."""
+def of(windows: Sequence[Page], paths: Sequence[str], url: str, turns: Turns = ALL_TURNS) -> str:
+    """What is wrong with these pages, to read; nothing if nothing is. Each window, of a context of
+    its own, takes its share of the pages: axe keeps a whole processor busy."""
     faults: Faults = {}
-    for path in paths:
-        page.goto(f"{url}{path}")
-        judge(page, faults, turns)
+    for at in range(0, len(paths), len(windows)):
+        shown = dict(zip(paths[at : at + len(windows)], windows, strict=False))
+        for path, page in shown.items():
+            page.goto(f"{url}{path}")
+        _judge(list(shown.values()), faults, turns)
     return told(faults)
+
+
+def _judge(windows: Sequence[Page], faults: Faults, turns: Turns) -> None:
+    for page in windows:
+        page.evaluate(_SCRIPT)
+        page.evaluate(_UNFOLD)
+    for theme, size, only in turns:
+        for page in windows:
+            page.emulate_media(color_scheme=theme)
+            page.set_viewport_size(size)
+            page.evaluate(_BEGIN, only)
+        for page in windows:
+            path = page.evaluate("location.pathname + location.search")
+            for one in page.evaluate(_END):
+                said = f"{one['rule']}: {one['why']}\n    {one['html']}\n    "
+                faults.setdefault(f"{said}{theme}, {size['width']}", []).append(path)

@@ -7,9 +7,12 @@ from html import unescape
 from urllib.parse import urlsplit
 
 from django.test import Client
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, resolve, reverse
 
+from breakers.models.dead_letters import Departure
+from controlplane.core.jobs.models import Job
 from controlplane.core.people.models import User
+from switches.models import Ramp
 from switches.tests.screens import browser
 
 _LINK = re.compile(r"<a\b[^>]*?\shref=\"([^\"]+)\"")
@@ -17,7 +20,49 @@ _LINK = re.compile(r"<a\b[^>]*?\shref=\"([^\"]+)\"")
 _TABS = 6
 # What looks different by its state or kind, so that one stands for the others no more.
 _SEVERAL = {"switch_page", "ramp_page", "alert_page", "letter_page", "target_new"}
+# What one looks at most, on a bad night: for what is costly to judge on every page there is.
+MAIN = (
+    "/",
+    "/switches/segment/finance/",
+    "/switches/engage/",
+    "/attention/",
+    "/approvals/",
+    "/ramps/",
+    "/breakers/",
+    "/breakers/core/oracle/",
+    "/dead-letters/",
+    "/slos/",
+    "/slos/core-availability/",
+    "/reports/",
+    "/runbooks/redis-down/",
+    "/audit/",
+    "/rules/",
+    "/trips/",
+    "/targets/",
+    "/deliveries/",
+    "/people/",
+    "/tokens/",
+    "/preferences/",
+    "/preferences/security/",
+    "/preferences/sessions/",
+    "/find/?q=finance",
+)
 _ELSEWHERE = ("/admin/", "/api/", "/static/", "/metrics", "/health/", "/sign-out/")
+
+
+def by_itself() -> dict[str, str]:
+    """Paths of what no link of this night leads to, by the name of their view."""
+    dependency, switch = ["core", "vision"], ["experiment", "ranker-b"]
+    archived = Departure.objects.filter(action="discard").latest("pk")
+    return {
+        "confirm": reverse("confirm"),
+        "override_remove": reverse("override_remove", args=dependency),
+        "reconfirm": reverse("reconfirm", args=switch),
+        "ramp_resume": reverse("ramp_resume", args=[Ramp.objects.latest("pk").pk]),
+        "job_resume": reverse("job_resume", args=[Job.objects.latest("pk").pk]),
+        "person_factors": reverse("person_factors", args=[User.objects.latest("pk").pk]),
+        "archived_letter_reveal": reverse("archived_letter_reveal", args=[archived.pk]),
+    }
 
 
 def found(user: User, start: str = "/") -> dict[str, list[str]]:

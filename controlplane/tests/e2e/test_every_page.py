@@ -7,18 +7,15 @@ from controlplane.tests.security.urls import places
 from switches.tests.screens import browser
 
 pytestmark = pytest.mark.e2e
-# What is a part of a page, is shown to those who are not signed in, or is led to by what this
-# night has none of: each is looked at where it is made.
-BY_ITSELF = {"confirm", "override_remove", "reconfirm"}
 
 
 def test_every_page_that_answers_is_led_to(night):
     client = browser(night)
-    reached = set(pages.found(night))
+    reached, by_itself = set(pages.found(night)), pages.by_itself()
 
     forgotten = set()
     for place in places():
-        if not place.is_page or place.other_form or place.name in reached | BY_ITSELF:
+        if not place.is_page or place.other_form or place.name in reached | set(by_itself):
             continue
         answer = client.get(place.path)
         is_html = answer.headers.get("Content-Type", "").startswith("text/html")
@@ -26,3 +23,5 @@ def test_every_page_that_answers_is_led_to(night):
             forgotten.add(place.name)
 
     assert forgotten == set()
+    listed = [*by_itself.values(), *pages.MAIN]
+    assert [path for path in listed if client.get(path).status_code != 200] == []

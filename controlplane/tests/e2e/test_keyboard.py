@@ -9,12 +9,14 @@ from playwright.sync_api import expect
 from breakers.dead_letters.finding import indexing
 from breakers.models import Override
 from breakers.models.dead_letters import Departure
+from breakers.services import overrides
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.house import dependency, reports
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.people.services import actor_for
+from controlplane.core.tokens.models import Token
 from controlplane.tests.e2e.keys import Keys
 from slo.models import Exclusion
 from slo.tests import making
@@ -109,6 +111,50 @@ def test_breaker_is_forced(keys):
 
     expect(dialog).to_be_hidden()
     assert Override.objects.get().reason == REASON
+
+
+def test_override_is_removed(keys):
+    one = dependency("core->oracle", db_now(), criticality="high")
+    reports(one, db_now(), "open", instance="a1", failure_rate=0.63)
+    kim = person("operator", "kim")
+    asked = {"mode": "forced_closed", "reason": REASON, "expires_in": "1h"}
+    overrides.put(caller="core", callee="oracle", **asked, actor=actor_for(kim), now=db_now())
+    hands = keys(kim, "/breakers/core/oracle/")
+    page = hands.page
+
+    hands.press(page.get_by_role("link", name="Stop forcing"))
+    dialog = page.locator("#dialog")
+    hands.write(dialog.get_by_label("Why, if you like"), "5xx are gone since 03:40")
+    hands.press(button(dialog, "Stop forcing"))
+
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("link", name="Stop forcing")).to_have_count(0)
+    ended = Override.objects.get()
+    assert ended.ended_at
+    assert ended.ended_by.endswith("kim")
+
+
+def test_token_is_made_kept_and_revoked(keys):
+    hands = keys(person("admin", "root"), "/tokens/")
+    page = hands.page
+
+    hands.press(page.get_by_role("link", name="Make a token"))
+    dialog = page.locator("#dialog")
+    hands.write(dialog.get_by_label("Name"), "billing")
+    hands.press(dialog.get_by_label("switches:read"), "Space")
+    hands.press(button(dialog, "Make it"))
+    expect(dialog.locator("#token-text")).to_be_visible()
+    hands.to(button(dialog, "Copy the token"))
+    hands.press(dialog.get_by_role("link", name="I have kept it"))
+    expect(dialog).to_be_hidden()
+    assert Token.objects.get().scopes == ["switches:read"]
+
+    hands.press(page.get_by_role("link", name="Revoke billing"))
+    hands.write(dialog.get_by_label("Why"), "Replaced by another one")
+    hands.press(button(dialog, "Revoke"))
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("heading", name="No token yet")).to_be_visible()
+    assert Token.objects.get().revoked_at
 
 
 def test_letter_is_retried(keys, settings):

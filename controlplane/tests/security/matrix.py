@@ -119,7 +119,7 @@ routes/  GET switches:read; POST admin
 routes/<int:route_id>/  DELETE admin
 escalations/  GET switches:read
 escalations/<int:escalation_id>/acknowledge  POST switches:write
-degradation  GET switches:read
+degradation  GET switches:read | breakers:read
 users/  GET, POST admin
 users/<int:user_id>/  PATCH admin
 sessions/  GET person
@@ -257,7 +257,7 @@ tokens/new/  GET, POST admin
 tokens/<int:token_id>/revoke/  GET, POST person
 tokens/<int:token_id>/hand-over/  GET, POST admin
 theme/  POST open
-sign-in/  GET open; POST open; PUT open
+sign-in/  GET, POST open
 sign-in/second/  GET, POST open
 sign-in/passkey/  GET, POST open
 sign-in/again/  GET open

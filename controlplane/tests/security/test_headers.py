@@ -24,8 +24,6 @@ POLICY = {
     "base-uri 'none'",
     "frame-ancestors 'none'",
 }
-# Of Django's administration: a page that only says that a password was changed.
-SAYS_NOTHING = {"password_change_done"}
 ERRORS = ("/nothing-here/", "/api/v1/nothing-here/", "/switches/nonsense/x/", "/admin/nothing/")
 
 
@@ -65,7 +63,7 @@ def test_every_answer_carries_the_policy_and_its_companions(role):
 def test_no_cache_keeps_what_signed_in_people_see():
     client, kept = callers.somebody("admin"), {}
     for place in urls.places():
-        if place.is_api or place.other_form or place.name in SAYS_NOTHING:
+        if place.is_api or place.other_form:
             continue
         with callers.undone():
             answer = client.get(place.path)
@@ -75,6 +73,14 @@ def test_no_cache_keeps_what_signed_in_people_see():
             kept[place.path] = said
 
     assert not kept, kept
+
+
+@pytest.mark.parametrize("name", ["password_change", "password_change/done"])
+def test_no_cache_keeps_the_way_to_a_new_password(name):
+    answer = callers.somebody("admin").get(f"/admin/{name}/")
+
+    assert answer.status_code == 302
+    assert "no-store" in answer.headers.get("Cache-Control", "")
 
 
 def test_no_cache_keeps_what_the_api_answers_to_somebody():

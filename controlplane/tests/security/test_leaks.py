@@ -4,7 +4,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from controlplane.core.http.tests.callers import person, token_text
+from controlplane.core.entry.tests.fake_provider import SECRET
+from controlplane.core.entry.tests.people import code, first_step, kim
+from controlplane.core.entry.tests.test_provider import provider, server, sign_in  # noqa: F401
+from controlplane.core.http.tests.callers import browser_of, person, token_text
+from controlplane.core.people.models import BrowserSession
+from controlplane.core.people.session_store import SessionStore
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 PASSWORD = "correct-horse-9-staple"
@@ -59,3 +64,35 @@ def test_an_error_tells_nothing_of_the_inside():
 
         for word in ("Traceback", "SECRET_KEY", "site-packages", "psycopg", "postgresql://"):
             assert word not in said
+
+
+def kept_in_sessions(text):
+    """Whether some session holds it: their content is packed, so that no search of rows sees it."""
+    rows = BrowserSession.objects.values_list("session_data", flat=True)
+    return any(text in str(SessionStore().decode(data)) for data in rows)
+
+
+def test_second_factors_recovery_codes_and_session_keys_are_nowhere_in_the_clear():
+    browser = browser_of(kim())
+    secret = browser.get("/preferences/security/app/").context["secret"].replace(" ", "")
+    assert not kept_in_sessions(secret)
+
+    shown = browser.post("/preferences/security/app/", {"code": code(secret)})
+    client = Client()
+    first_step(client)
+    client.post("/sign-in/second/", {"code": shown.context["codes"][0]})
+
+    key = client.cookies["sessionid"].value
+    assert client.get("/").status_code == 200
+    for text in (secret, key, *(each.replace(" ", "") for each in shown.context["codes"])):
+        assert tables_with(text) == []
+        assert not kept_in_sessions(text)
+
+
+def test_what_the_provider_sent_is_nowhere(client, provider):  # noqa: F811
+    sign_in(client, provider)
+
+    assert client.get("/preferences/").status_code == 200
+    for text in ("an-access-token", SECRET):
+        assert tables_with(text) == []
+        assert not kept_in_sessions(text)

@@ -18,7 +18,5 @@ def test_every_address_leads_to_the_route_it_was_made_of():
 def test_there_are_as_many_addresses_as_there_are_rooms():
     prefixes = {place.route.partition("/")[0] for place in urls.places()}
 
-    assert {"api", "admin", "health", "switches", "breakers", "slos", "people"} - prefixes <= {
-        "people"
-    }
+    assert prefixes >= {"api", "admin", "health", "switches", "breakers", "slos", "people"}
     assert len(urls.places()) > 500

@@ -26,6 +26,10 @@ from switches.services.register import find, identify
 from switches.services.release import MODES
 
 STRAGGLERS_NAMED = 5
+SAID_OF = {
+    "release": "Let traffic flow again. The shell waits for nobody: what would need a second person"
+    " (global, a segment at once) goes on as by broken glass, and leaves a review to be signed.",
+}
 
 
 class Command(ShellCommand):
@@ -41,7 +45,7 @@ class Command(ShellCommand):
             ("status", True),
             ("list", False),
         ):
-            command = commands.add_parser(name)
+            command = commands.add_parser(name, description=SAID_OF.get(name))
             command.add_argument("--json", action="store_true", help="print the API's resource")
             which = command.add_mutually_exclusive_group(required=needs_switch)
             for scope in ("segment", "feature", "experiment"):
@@ -154,6 +158,8 @@ class Command(ShellCommand):
             self.line(json.dumps(shown))
             return
         self.line(_sentence(switch))
+        for above in Switch.objects.stopped().filter(scope=Scope.GLOBAL).exclude(pk=switch.pk):
+            self.line(f"  blocked whatever it says, by {_sentence(above)}")
         if ramp is not None:
             self.line(f"  {_ramping(ramp)}")
         if effect:

@@ -65,6 +65,21 @@ def test_status_tells_how_far_the_ramp_is_and_why_it_holds(capsys):
     assert "external gate smoke" in told
 
 
+def test_status_names_what_blocks_from_above(capsys):
+    engage("global:all", db_now())
+
+    killswitch("status", *WHICH)
+    killswitch("status", "--global")
+
+    below, above, itself = (
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if "global:all" in line or "chat" in line
+    )
+    assert below == "feature:chat  released"
+    assert above == f"  blocked whatever it says, by {itself}"
+
+
 def test_status_of_one_that_waits_for_approval(capsys):
     now = db_now()
     engage("global:all", now)

@@ -60,3 +60,39 @@ def test_address_made_up_elsewhere_opens_nothing(desks):
 
     expect(page).to_have_url(re.compile(r"/audit/$"))
     expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_opened_rows_are_in_the_address_and_come_back(desks):
+    kim = engaged("segment:finance")
+    engaged("feature:mail", by=kim)
+    page = desks.of(kim).open("/audit/?action=switch.engaged")
+    rows = page.locator(".audit-list details")
+    expect(rows.first).to_be_visible()
+
+    rows.first.locator("summary").first.click()
+    rows.nth(1).locator("summary").first.press("Enter")
+    expect(page).to_have_url(re.compile(r"/audit/\?action=switch\.engaged#open=row-\d+,row-\d+$"))
+    page.reload()
+    expect(rows.first).to_have_attribute("open", "")
+    expect(rows.nth(1)).to_have_attribute("open", "")
+    rows.first.locator("summary").first.click()
+    rows.nth(1).locator("summary").first.click()
+
+    expect(page).to_have_url(re.compile(r"/audit/\?action=switch\.engaged$"))
+
+
+def test_opened_row_stays_in_the_address_beside_a_dialog(desks):
+    kim = engaged("segment:finance")
+    page = desks.of(kim).open("/switches/segment/finance/")
+    row = page.locator(".audit-list details").first
+
+    row.locator("summary").first.click()
+    expect(page).to_have_url(re.compile(r"#open=entry-\d+-more$"))
+    page.get_by_role("link", name="Extend", exact=True).click()
+    expect(page).to_have_url(re.compile(r"#dialog=/switches/segment/finance/extend/$"))
+    expect(page.get_by_label("Why it has to stay")).to_be_visible()
+    page.keyboard.press("Escape")
+
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(page).to_have_url(re.compile(r"#open=entry-\d+-more$"))
+    expect(row).to_have_attribute("open", "")

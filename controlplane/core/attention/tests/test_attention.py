@@ -1,5 +1,6 @@
 """Everything that waits: in order, from every source, and honest when one of them fails."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -69,6 +70,14 @@ def test_unconfigured_places_and_silent_severities_are_named(now, settings):
     assert "No message reaches anybody" not in titles
 
 
+def test_nothing_configured_at_all_is_one_line(now, settings):
+    settings.SLACK = replace(settings.SLACK, bot_token="", channel="", webhook_url="")
+
+    (waiting,) = services.everything(now).waiting
+
+    assert (waiting.title, waiting.severity) == ("Nobody is told of anything yet", "critical")
+
+
 def test_everybody_is_reached_and_nothing_waits(now):
     for name in ("on-call", "responsible-team", "team-lead", "cto"):
         fill(name, f"{name}@example.org")
@@ -85,6 +94,7 @@ def test_no_route_and_dead_route_are_told(now):
     assert "The route for switch.* to cto reaches nobody" in titles
 
     Route.objects.exclude(target=cto).delete()
+    fill("team-lead", "lee@example.org")
 
     titles = [one.title for one in services.everything(now).waiting]
     assert "No message reaches anybody" in titles

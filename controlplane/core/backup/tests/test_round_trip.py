@@ -114,6 +114,18 @@ def test_an_older_pg_dump_on_path_is_passed_over(tmp_path, monkeypatch):
         programs.find("pg_dump", at_least=99)
 
 
+def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
+    """What a newer `pg_restore` says to PostgreSQL 16 or older, that refuses."""
+    monkeypatch.setenv("PATH", places.program(tmp_path / "bin", "pg_restore", "exit 3"))
+
+    for server in (14, 16):
+        program = programs.find("pg_restore", at_least=server)
+        said = subprocess.run([program, "--version"], capture_output=True, check=True, text=True)
+        assert "(PostgreSQL) 16." in said.stdout
+
+    assert programs.find("pg_restore", at_least=18).parent == tmp_path / "bin"
+
+
 def test_restored_it_has_everything_but_a_new_epoch_and_no_right_to_rewrite(tmp_path):
     places.stopped("nl2sql")
     backup = tmp_path / "one"

@@ -10,9 +10,10 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from controlplane.core import sealing
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry import codes, confirming, factors, links, passkeys, sealing, trail
+from controlplane.core.entry import codes, confirming, factors, links, passkeys, trail
 from controlplane.core.entry.adapters import SecondFactorAdapter
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
@@ -46,7 +47,7 @@ def add_app(request: PersonRequest) -> HttpResponse:
     if factors.of(request.user).totp_since:
         return redirect(PAGE)
     kept = request.session.get(PENDING) if request.method == "POST" else None
-    secret = sealing.opened(kept) if kept else generate_totp_secret()
+    secret = sealing.opened(kept, sealing.SECOND_FACTORS) if kept else generate_totp_secret()
     wrong = ""
     if kept and codes.is_code_of(secret, request.POST.get("code", ""), timezone.now()):
         made = factors.add_totp(user=request.user, secret=secret, actor=actor_of(request), now=now)
@@ -54,7 +55,7 @@ def add_app(request: PersonRequest) -> HttpResponse:
         return _added(request, "The authenticator app is added.", made)
     if request.method == "POST":
         wrong = "That code does not fit. Check the clock of your phone, and try the next one."
-    request.session[PENDING] = sealing.sealed(secret)
+    request.session[PENDING] = sealing.sealed(secret, sealing.SECOND_FACTORS)
     adapter = SecondFactorAdapter()
     picture = adapter.build_totp_svg(adapter.build_totp_url(request.user, secret))
     context = {

@@ -36,6 +36,7 @@ class SignIn(LoginView):
     template_name = "registration/sign_in.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
+    http_method_names = ["get", "head", "post", "options"]
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
         return super().get_context_data(

@@ -1,5 +1,6 @@
 """Sessions behind sockets: good, and good no longer."""
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
@@ -8,7 +9,8 @@ from django.test import Client
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
-from controlplane.core.errors import Unauthenticated
+from controlplane.core.entry.tests.people import with_app
+from controlplane.core.errors import Forbidden, Unauthenticated
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.live import sessions
 from controlplane.core.people import services as people
@@ -78,6 +80,19 @@ def test_session_of_somebody_deactivated_is_nobodys():
 
     with pytest.raises(Unauthenticated):
         sessions.find(key)
+
+
+def test_who_has_yet_to_set_up_the_second_factor_of_their_role_gets_no_socket(settings):
+    settings.ENTRY = dataclasses.replace(settings.ENTRY, second_factor_roles=("operator",))
+    user, other = person("operator"), person("viewer")
+    _, key = signed_in(user)
+
+    with pytest.raises(Forbidden, match="/preferences/security/"):
+        sessions.find(key)
+
+    assert sessions.find(signed_in(other)[1]).name == f"user:{other.pk}"
+    with_app(user)
+    assert sessions.find(key).name == f"user:{user.pk}"
 
 
 def test_session_ends_by_signing_out():

@@ -5,6 +5,7 @@ import logging
 import time
 from datetime import timedelta
 
+import orjson
 import pytest
 
 from controlplane.core.clock import db_now
@@ -164,6 +165,22 @@ def test_a_redirect_is_not_followed(receiver, settings):
             webhook.send(message(to(receiver)))
 
         assert inside.requests == []
+
+
+def test_a_secret_of_before_they_were_sealed_signs_as_well(receiver):
+    sealed = target(receiver, name="sealed")
+    sealed.sign_with(SECRET)
+    sealed.save()
+
+    for destination in (to(receiver), f"webhook:{sealed.pk}"):
+        webhook.send(message(destination))
+
+    assert SECRET not in sealed.webhook_secret
+    assert len(receiver.requests) == 2
+    for request in receiver.requests:
+        said, body = request["headers"], orjson.dumps(request["json"])
+        right = webhook.signed(said["webhook-id"], int(said["webhook-timestamp"]), body, SECRET)
+        assert said["webhook-signature"] == right["webhook-signature"]
 
 
 @pytest.mark.parametrize("secret", ["", "hush", "whsec_", "whsec_!!!!", "whsec_c2hvcnQ="])

@@ -23,10 +23,9 @@ from controlplane.core.outbox.transports.identity import console_url, stable_id
 from controlplane.core.outbox.transports.outbound import Answer, post
 from controlplane.core.outside.allowance import WEBHOOKS
 from controlplane.core.outside.guard import GuardedTransport
-from controlplane.core.targets.models import Target
+from controlplane.core.targets.models import SECRET_PREFIX, Target
 
 ADDRESS = "webhook"
-SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 SHORTEST_SECRET_BYTES = 16
 
 _TRANSIENT_STATUSES = {408, 425, 429}
@@ -49,7 +48,7 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
     if target is None:
         raise PermanentFailure(f"{message.destination} is not a webhook any more")
     body = orjson.dumps(content(message))
-    headers = signed(stable_id(message), int(time.time()), body, target.webhook_secret)
+    headers = signed(stable_id(message), int(time.time()), body, target.signing_secret)
     guarded = transport or GuardedTransport(WEBHOOKS)
     answer = post(target.webhook_url, body, headers, transport=guarded)
     _judge(answer)
@@ -112,7 +111,7 @@ def _target(destination: str) -> Target | None:
 def _remember(target: Target) -> None:
     # A URL often carries a secret in its path, and an error may name that alone.
     _, _, path = target.webhook_url.partition("://")[2].partition("/")
-    secret = target.webhook_secret
+    secret = target.signing_secret
     for text in (target.webhook_url, path, secret, secret.removeprefix(SECRET_PREFIX)):
         if len(text) >= 8:
             _read.add(text)

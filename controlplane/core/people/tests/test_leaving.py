@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -10,10 +11,10 @@ from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
-from controlplane.core.http.tests.callers import MODEL_BACKEND, Api, person, token_text
+from controlplane.core.http.tests.callers import MODEL_BACKEND, Api, at_once, person, token_text
 from controlplane.core.people import leaving
 from controlplane.core.people import services as people
-from controlplane.core.people.models import BrowserSession
+from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 
@@ -165,3 +166,24 @@ def test_token_obeys_its_owners_new_role(kim):
 
     token = tokens.authenticate(text, now=db_now())
     assert tokens.allowed_scopes(token) == {"switches:read"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_admins_who_deactivate_each_other_at_once_leave_one_behind():
+    for turn in range(5):
+        both = person("admin", f"one-{turn}"), person("admin", f"two-{turn}")
+
+        answers = at_once(*(partial(leave_or_stay, *pair) for pair in (both, both[::-1])))
+
+        assert sorted(answers) == ["left", "stays"]
+        assert User.objects.filter(role="admin", is_active=True).count() == 1
+        User.objects.filter(role="admin").update(is_active=False)
+
+
+def leave_or_stay(user, heir):
+    """Deactivate `user`, whose tokens go to the other one; the last admin stays."""
+    try:
+        leave(user, heir)
+    except Conflict:
+        return "stays"
+    return "left"

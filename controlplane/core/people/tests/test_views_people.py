@@ -156,6 +156,35 @@ def test_what_stops_is_said_before(root, kim):
     assert User.objects.get(pk=kim.pk).is_active
 
 
+def test_targets_that_lead_to_a_leaver_without_being_theirs_are_named_before(root, kim):
+    people.change_user(
+        user=kim, actor=system("test"), now=db_now(), email="kim@b.example", slack_user_id="U123"
+    )
+    for name, row in {
+        "theirs": {"kind": "person", "user": kim, "email": "kim@b.example"},
+        "by-mail": {"kind": "channel", "address": "email:Kim@b.example"},
+        "by-slack": {"kind": "channel", "address": "slack:U123"},
+        "as-person": {"kind": "person", "slack_user_id": "U123"},
+        "elsewhere": {"kind": "channel", "address": "email:lee@b.example"},
+        "no-address": {"kind": "person"},
+    }.items():
+        Target.objects.create(name=name, created_at=db_now(), **row)
+
+    html = root.get(f"/people/{kim.pk}/deactivate/", headers=DIALOG).content.decode()
+
+    _, _, said = html.partition("Messages go on to their own address")
+    told = said.partition("</div>")[0]
+    assert re.findall(r"<bdi>([^<]+)</bdi>", told) == ["as-person", "by-mail", "by-slack"]
+
+
+def test_who_has_no_address_is_led_to_by_no_target(root, kim):
+    Target.objects.create(name="nobody-yet", kind="person", created_at=db_now())
+
+    html = root.get(f"/people/{kim.pk}/deactivate/", headers=DIALOG).content.decode()
+
+    assert "own address" not in html
+
+
 def test_deactivating_with_an_heir_hands_the_tokens_over(root, kim):
     token_text(kim, ["switches:write"], "billing")
     lee = person("operator", "lee")

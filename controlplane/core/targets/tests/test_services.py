@@ -133,12 +133,39 @@ def test_webhook_secret_is_returned_once_and_never_told_again(now):
     assert none is None
     assert kept.webhook_url == HOOK
     assert another not in (None, secret)
+    kept.refresh_from_db()
+    assert kept.signing_secret == another
+    assert another.removeprefix("whsec_") not in kept.webhook_secret
     trail = json.dumps(list(AuditEntry.objects.values("action", "before", "after")))
     assert "secretpath" not in trail
     assert "alsosecret" not in trail
     assert secret not in trail
     assert another not in trail
     assert "https://1.1.1.1/" in trail
+
+
+def test_webhook_secret_of_before_they_were_sealed_is_sealed_by_the_next_change(now):
+    admin = an_admin()
+    asked = Asked("receiver", "channel", address="webhook", webhook_url=HOOK)
+    target, secret = services.create(asked=asked, actor=admin, now=now)
+    Target.objects.filter(pk=target.pk).update(webhook_secret=secret)
+
+    changed, _ = services.change(target_id=target.pk, asked=asked, actor=admin, now=now)
+
+    changed.refresh_from_db()
+    assert changed.signing_secret == secret
+    assert not changed.webhook_secret.startswith("whsec_")
+
+
+def test_webhook_secret_sealed_by_a_key_that_is_gone_can_not_be_read(now, settings):
+    asked = Asked("receiver", "channel", address="webhook", webhook_url=HOOK)
+    target, secret = services.create(asked=asked, actor=an_admin(), now=now)
+
+    before, settings.SECRET_KEY = settings.SECRET_KEY, "another"
+    assert target.signing_secret == ""
+
+    settings.SECRET_KEY_FALLBACKS = [before]
+    assert target.signing_secret == secret
 
 
 @pytest.mark.parametrize(

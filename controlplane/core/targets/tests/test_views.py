@@ -79,7 +79,7 @@ def test_webhook_secret_is_on_one_page_once():
     form = {"name": "hook", "address": "webhook", "webhook_url": "https://1.1.1.1/secretpath"}
 
     shown = client.post("/targets/new/channel/", form)
-    secret = Target.objects.get(name="hook").webhook_secret
+    secret = Target.objects.get(name="hook").signing_secret
     changing = client.get(f"/targets/{pk('hook')}/change/")
     page = client.get("/targets/")
 

@@ -3,8 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
+
 from controlplane.core.shell import ShellCommand
-from controlplane.processes import lines
+from controlplane.processes import lines, login
 from controlplane.processes.becoming import become, free_address, number
 
 
@@ -27,4 +29,5 @@ class Command(ShellCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         port, workers = options["port"], options["workers"]
         host = free_address(options["host"], port)
+        login.check(settings.ENV)
         become(lines.dataplane(host=host, port=port, workers=workers))

@@ -4,9 +4,11 @@ import os
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
+
 from controlplane import environment
 from controlplane.core.shell import ShellCommand
-from controlplane.processes import lines
+from controlplane.processes import lines, login
 from controlplane.processes.becoming import become, free_address, number
 
 SERVERS = {"web": lines.web, "dataplane": lines.dataplane}
@@ -36,6 +38,7 @@ class Command(ShellCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         role = options["role"]
+        login.check(settings.ENV)
         if role in SERVERS:
             host = free_address(options["host"], options["port"])
             workers = options["workers"]

@@ -1,0 +1,55 @@
+"""`manage.py migrate`: Django's own, which says in one line that a table was held for too long."""
+
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.core.management.commands import migrate
+from django.db import OperationalError, connection
+from psycopg.errors import LockNotAvailable
+
+from controlplane.core import threads
+from controlplane.core.shell import ShellCommand
+
+HOLDERS = """
+SELECT pid, application_name, extract(epoch FROM clock_timestamp() - xact_start)::int
+FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND pid IN (
+    SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+    WHERE l.granted AND c.relnamespace = current_schema()::regnamespace
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+)
+ORDER BY xact_start NULLS LAST LIMIT 3
+"""
+"""Without the right to see another login's sessions their age is null."""
+
+
+class Command(ShellCommand, migrate.Command):
+    requires_system_checks = "__all__"
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            super().handle(*args, **options)
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+            raise CommandError(_gave_up()) from error
+
+
+def _gave_up() -> str:
+    """What to do, and who stands in the way just now."""
+    # Beside the one that failed, which may still be in its transaction.
+    with threads.own_connection(), connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout')")
+        (patience,) = cursor.fetchone()
+        cursor.execute(HOLDERS)
+        found = [_named(*row) for row in cursor.fetchall()]
+    who = f" Just now tables are held by {', '.join(found)}." if found else ""
+    return (
+        f"The last migration named above gave up: others held a table of it for {patience}, and"
+        f" nobody is to wait behind it. It is undone, those before it stay.{who} Run it again."
+    )
+
+
+def _named(pid: int, application: str, seconds: int | None) -> str:
+    since = "" if seconds is None else f", for {seconds} s"
+    return f"process {pid} ({application or 'unnamed'}{since})"

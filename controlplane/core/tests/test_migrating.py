@@ -1,0 +1,54 @@
+"""A migration that needs a table which somebody holds gives up soon, says so, and can run again."""
+
+import time
+
+import psycopg
+import pytest
+
+from controlplane.core.backup.tests.places import empty_database, manage
+
+# Several processes, one after the other, which take long on a busy machine.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
+BEFORE, NEXT = ("core", "0012_holds"), ("core", "0013_browser_sessions")
+MADE = "SELECT to_regclass('core_browsersession') IS NOT NULL"
+LONGER_THAN_A_START_SECONDS = 60
+
+
+def test_it_gives_up_while_a_long_transaction_lasts_and_succeeds_after_it():
+    with empty_database() as target:
+        code, _, errors = manage("migrate", "--noinput", *BEFORE, **target)
+        assert code == 0, errors
+        owner_url = target["DATABASE_OWNER_URL"]
+        with psycopg.connect(owner_url, application_name="long") as holder:
+            holder.execute("UPDATE core_user SET last_login = now()")
+            began = time.monotonic()
+            first = manage("migrate", "--noinput", *NEXT, **target)
+            took = time.monotonic() - began
+            (made,) = holder.execute(MADE).fetchone()
+            pid = holder.info.backend_pid
+        second = manage("migrate", "--noinput", *NEXT, **target)
+        with psycopg.connect(owner_url) as owner:
+            (made_then,) = owner.execute(MADE).fetchone()
+
+    assert first[0] == 1
+    (line,) = first[2].splitlines()
+    assert "for 5s" in line
+    assert f"process {pid} (long, for " in line
+    assert "Run it again." in line
+    assert NEXT[1] in first[1]  # Which one it was stands above.
+    assert not made
+    assert 5 < took < LONGER_THAN_A_START_SECONDS
+    assert second[0] == 0, second[2]
+    assert made_then
+
+
+def test_a_database_that_is_away_is_one_line():
+    nowhere = "postgresql://switchgear@127.0.0.1:1/switchgear"
+
+    code, _, errors = manage(
+        "migrate", "--noinput", DATABASE_URL=nowhere, DATABASE_OWNER_URL=nowhere
+    )
+
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert "does not answer" in line

@@ -1,0 +1,31 @@
+"""Whether the one login there is can become what the application runs as: asked before a start."""
+
+import psycopg
+from django.core.management.base import CommandError
+from psycopg import errors, sql
+
+from controlplane.environment import Environment
+
+CONNECT_SECONDS = 3
+
+
+def check(environment: Environment) -> None:
+    """Raises CommandError, with status 2, if the database answers and refuses: trying again would
+    not help. One that is away is waited for, and with a copy on disk there is something to serve.
+    """
+    role, url = environment.database.assume_role, environment.database.url
+    if role is None or (environment.data_dir / "snapshot" / "current").exists():
+        return
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as connection:
+            connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+    except (errors.InvalidParameterValue, errors.InsufficientPrivilege) as error:
+        said = str(error).splitlines()[0]
+        raise CommandError(
+            f"DATABASE_OWNER_URL: is missing, so the login of DATABASE_URL should own the tables,"
+            f" and it can't become {role}: {said}. Name the owner's login there (its password is"
+            " not needed), or run `manage.py provision` first if there is only one login.",
+            returncode=2,
+        ) from error
+    except psycopg.OperationalError:
+        return

@@ -1,0 +1,112 @@
+"""What is shown once, and the pages of coming in, by axe-core: what no link leads to."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page, expect
+
+from controlplane.core.entry import resets
+from controlplane.core.entry.tests.people import PASSWORD, code, kim, with_app
+from controlplane.core.http.tests.callers import person
+from controlplane.tests.e2e import axe
+
+pytestmark = [pytest.mark.e2e, axe.needs_axe]
+SECURITY = "/preferences/security/"
+
+
+def faults_of(page: Page) -> str:
+    page.wait_for_load_state()
+    faults: axe.Faults = {}
+    axe.judge(page, faults)
+    return axe.told(faults)
+
+
+def sign_in(page: Page, password: str = PASSWORD) -> None:
+    page.get_by_label("User name").fill("kim")
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def test_token_and_link_that_are_shown_once(desks):
+    lee = person("operator", "lee")
+    page = desks.of(person("admin", "root")).open("/tokens/new/")
+
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_text("Choose at least one")).to_be_visible()
+    assert faults_of(page) == ""
+    page.get_by_label("Name").fill("billing")
+    page.get_by_label("switches:read").check()
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator("#token-text")).to_be_visible()
+    assert faults_of(page) == ""
+
+    page.goto(f"{page.url.split('/tokens/')[0]}/people/{lee.pk}/")
+    page.get_by_role("button", name="Make a password link").click()
+    expect(page.locator("#shown-once")).to_be_visible()
+    assert faults_of(page) == ""
+
+
+def test_setting_up_an_app_and_confirming_with_it(desks):
+    desk = desks.of(kim())
+
+    page = desk.open(f"{SECURITY}app/")
+    assert faults_of(page) == ""
+    secret = re.sub(r"\s", "", page.locator(".secret").inner_text())
+    page.get_by_label("Then type the code").fill("000")
+    page.get_by_role("button", name="Add the app").click()
+    expect(page.locator("[aria-invalid='true']")).to_be_visible()
+    assert faults_of(page) == ""
+    page.get_by_label("Then type the code").fill(code(secret))
+    page.get_by_role("button", name="Add the app").click()
+    expect(page.locator(".recovery li")).to_have_count(10)
+    assert faults_of(page) == ""
+
+    for path in (SECURITY, f"{SECURITY}passkey/", "/confirm/"):
+        assert faults_of(desk.open(path)) == "", path
+
+
+def test_coming_in_by_two_steps(desks):
+    with_app(kim())
+    page = desks.of(None).open("/sign-in/")
+
+    sign_in(page, "not mine")
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert faults_of(page) == ""
+    sign_in(page)
+    expect(page.get_by_role("heading", name="Second step")).to_be_visible()
+    assert faults_of(page) == ""
+    page.get_by_label("Code", exact=True).fill("000000")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert faults_of(page) == ""
+
+
+def test_password_that_was_forgotten(desks, settings):
+    settings.EMAIL = replace(settings.EMAIL, host="127.0.0.1")
+    path = resets.path_for(kim(email="kim@example.org"))
+    desk = desks.of(None)
+
+    assert faults_of(desk.open("/sign-in/forgotten/")) == ""
+    page = desk.open(path)
+    expect(page.get_by_role("heading", name="New password")).to_be_visible()
+    assert faults_of(page) == ""
+    page.get_by_label("New password", exact=True).fill("123")
+    page.get_by_label("New password again").fill("124")
+    page.get_by_role("button", name="Set it").click()
+    expect(page.locator("[aria-invalid='true']").first).to_be_visible()
+    assert faults_of(page) == ""
+    assert faults_of(desk.open("/sign-in/reset/MQ/no-such-token/")) == ""
+
+
+def test_whoever_tried_too_often_is_told_when_to_come_back(desks):
+    kim()
+    for _ in range(12):
+        Client().post("/sign-in/", {"username": "kim", "password": "guess"})
+    page = desks.of(None).open("/sign-in/")
+
+    sign_in(page)
+
+    expect(page.get_by_role("heading", name=re.compile("^Wait"))).to_be_visible()
+    assert faults_of(page) == ""

@@ -1,0 +1,76 @@
+"""Pages that somebody prints for a file or a meeting: no navigation, no buttons, black on white."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from controlplane.tests.e2e import pages
+from slo.models import Alert
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+A4 = {"width": 718, "height": 1000}  # What the margins leave of the page.
+TO_PRESS = (
+    ".side, .bars .paused, .toolbar, .skip, .button, form, nav, dialog, .toasts, .page-foot button,"
+    " [data-copy], .menu, input, select, textarea"
+)
+SHOWN = """names => [...document.querySelectorAll(names)].filter(one =>
+  one.checkVisibility({visibilityProperty: true}) && one.getBoundingClientRect().height > 1
+).slice(0, 4).map(one => `${one.tagName}.${one.className}`)"""
+# Grounds are white; words have a contrast of 7 at least, whatever they say.
+PALE = """() => {
+  const parts = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(one => one / 255)
+    .map(one => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, one, place) => sum + one * [0.2126, 0.7152, 0.0722][place], 0);
+  const pale = colour => 1.05 / (light(parts(colour)) + 0.05) < 7;
+  const wrong = new Set();
+  for (const one of document.querySelectorAll("body, body *")) {
+    if (!one.checkVisibility({visibilityProperty: true}) || one.closest("svg, canvas")) continue;
+    const style = getComputedStyle(one), name = `${one.tagName}.${one.className}`;
+    const ground = parts(style.backgroundColor);
+    if (ground[3] !== 0 && light(ground) < 0.85) wrong.add(`${name} on ${style.backgroundColor}`);
+    const words = [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    if (words && pale(style.color)) wrong.add(`${name}: ${style.color}`);
+  }
+  return [...wrong].slice(0, 5);
+}"""
+
+
+def paths_of(night):
+    one = Alert.objects.filter(resolved_at__isnull=False).first() or Alert.objects.get()
+    found = pages.found(night)
+    return {
+        "report": found["report_page"][0],
+        "postmortem": f"/alerts/{one.pk}/postmortem/",
+        "audit": "/audit/",
+        "switch": "/switches/segment/finance/",
+        "runbook": "/runbooks/redis-down/",
+        "slo": "/slos/core-availability/",
+    }
+
+
+def test_pages_on_paper_are_black_on_white_with_nothing_to_press(rounds, night):
+    desk = rounds.of(night, viewport=A4, color_scheme="dark")
+    page = desk.page
+    wrong = {}
+    for name, path in paths_of(night).items():
+        page.goto(f"{desk.url}{path}")
+        page.wait_for_load_state()
+        page.emulate_media(media="print", color_scheme="dark")
+        if shown := page.evaluate(SHOWN, TO_PRESS):
+            wrong[f"{name} has to press"] = shown
+        if pale := page.evaluate(PALE):
+            wrong[f"{name} is pale"] = pale
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if wide > A4["width"]:
+            wrong[f"{name} is wide"] = wide
+        _picture(page, name)
+
+    assert not wrong, wrong
+
+
+def _picture(page, name):
+    """Kept for eyes, if somebody named a folder for it."""
+    if folder := os.environ.get("SCREENSHOTS"):
+        page.screenshot(path=str(Path(folder) / f"paper-{name}.png"), full_page=True)

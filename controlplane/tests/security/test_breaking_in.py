@@ -1,0 +1,228 @@
+"""Ways round the front door: more fields than asked for, other people's things, planted names."""
+
+import pytest
+from django.test import Client
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.entry import confirming
+from controlplane.core.entry.tests.people import PASSWORD, kim
+from controlplane.core.http.tests.callers import (
+    Api,
+    browser_of,
+    person,
+    signed_in,
+    token_text,
+)
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.outbox.transports import email
+from controlplane.core.people.models import BrowserSession, User
+from controlplane.core.people.services import actor_for
+from controlplane.core.tokens import services as tokens
+from controlplane.core.tokens.models import Token
+from switches.models import Switch
+from switches.tests.screens import engaged
+
+pytestmark = pytest.mark.django_db
+JUSTIFIED = {"justification": "vendor says it is mended, queue empty"}
+
+
+def stale(client):
+    """Somebody who signed in long ago."""
+    session = client.session
+    session[confirming.KEY] = 0
+    session.save()
+    return client
+
+
+def test_no_more_is_changed_of_a_person_than_may_be():
+    ada, lee = person("admin", "ada"), person("viewer", "lee")
+    more = {"is_superuser": True, "is_staff": True, "password": "x", "username": "root", "id": 1}
+
+    answer = signed_in(ada).patch(f"/users/{lee.pk}/", {"display_name": "Lee", **more})
+
+    after = User.objects.get(pk=lee.pk)
+    assert answer.status_code == 200
+    assert (after.display_name, after.username, after.role) == ("Lee", "lee", "viewer")
+    assert (after.password, after.is_admin) == (lee.password, False)
+
+
+def test_nobody_gives_themselves_a_role():
+    lee = person("viewer", "lee")
+
+    browser_of(lee).post("/preferences/", {"display_name": "Lee", "role": "admin"})
+    browser_of(lee).post("/preferences/", {"time_zone": "UTC", "is_active": "on", "role": "admin"})
+
+    assert User.objects.get(pk=lee.pk).role == "viewer"
+
+
+def test_a_token_is_made_of_what_was_asked_for_and_no_more():
+    ada, lee = person("admin", "ada"), person("viewer", "lee")
+    body = {"name": "ci", "scopes": ["slo:read"], "owner": "lee"}
+    more = {"digest": "0" * 64, "prefix": "chosen0001", "owner_id": ada.pk, "token": "sg_a_b"}
+
+    answer = signed_in(ada).post("/tokens/", {**body, **more})
+
+    made = Token.objects.get()
+    assert answer.status_code == 201
+    assert (made.owner, made.scopes) == (lee, ["slo:read"])
+    assert made.prefix != "chosen0001"
+    assert made.digest != "0" * 64
+
+
+def test_a_request_is_not_edited_into_an_approved_one():
+    engaged("global:all")
+    asker = signed_in(User.objects.get(username="kim"))
+    asker.post("/switches/global/all/release", JUSTIFIED)
+    waiting = Approval.objects.get()
+
+    more = {"state": "approved", "decided_by": "user:ada", "requester": None}
+    asker.patch(f"/approvals/{waiting.pk}/", {"reason": "the vendor says so again", **more})
+
+    assert not Approval.objects.filter(state="approved").exists()
+    assert Switch.objects.get(pk="global:all").state == "engaged"
+
+
+def test_sessions_of_somebody_else_are_neither_seen_nor_ended():
+    ada, lee = person("admin", "ada"), person("operator", "lee")
+    browser_of(ada)
+    theirs = BrowserSession.objects.get(user=ada)
+    mine = signed_in(lee)
+
+    answers = [
+        mine.get("/sessions/", {"user": "ada"}),
+        mine.post("/sessions/end", {"user": "ada"}),
+        mine.send("delete", f"/sessions/{theirs.pk}/"),
+    ]
+    mine.client.post("/preferences/sessions/end/", {"session": theirs.pk, "user": "ada"})
+
+    assert [answer.status_code for answer in answers] == [403, 403, 404]
+    assert BrowserSession.objects.filter(pk=theirs.pk).exists()
+
+
+def test_a_token_of_somebody_else_is_not_revoked():
+    ada, lee = person("admin", "ada"), person("operator", "lee")
+    token_text(ada, ["switches:read"])
+    token = Token.objects.get()
+
+    answer = browser_of(lee).post(f"/tokens/{token.pk}/revoke/", {"reason": "just because of it"})
+
+    token.refresh_from_db()
+    assert answer.status_code in {403, 404}
+    assert token.revoked_at is None
+
+
+def test_a_token_that_is_handed_over_may_what_its_new_owner_may():
+    ada, lee = person("admin", "ada"), person("operator", "lee")
+    text = token_text(ada, ["switches:write"])
+    token = Token.objects.get()
+    api = Api(authorization=f"Bearer {text}")
+    assert api.engage("segment:finance").status_code == 200
+
+    tokens.hand_over(token=token, owner=lee, actor=actor_for(ada), now=db_now())
+    User.objects.filter(pk=lee.pk).update(role="viewer")
+
+    assert api.engage("segment:emea").status_code == 403
+
+
+def test_nobody_approves_what_a_token_of_theirs_asked_for():
+    ada = person("admin", "ada")
+    engaged("global:all")
+    program = Api(authorization=f"Bearer {token_text(ada, ['switches:read', 'switches:write'])}")
+    asked = program.post("/switches/global/all/release", JUSTIFIED)
+    waiting = Approval.objects.get()
+
+    by_person = signed_in(ada).post(f"/approvals/{waiting.pk}/approve", {"comment": "fine"})
+    by_program = program.post(f"/approvals/{waiting.pk}/approve", {"comment": "fine"})
+
+    assert asked.status_code == 202
+    assert {by_person.status_code, by_program.status_code} == {403}
+    assert Switch.objects.get(pk="global:all").state == "engaged"
+
+
+def test_nobody_approves_their_own_request_with_a_new_role():
+    engaged("global:all")
+    asker = User.objects.get(username="kim")
+    signed_in(asker).post("/switches/global/all/release", JUSTIFIED)
+    User.objects.filter(pk=asker.pk).update(role="admin")
+    waiting = Approval.objects.get()
+
+    api = signed_in(User.objects.get(pk=asker.pk)).post(f"/approvals/{waiting.pk}/approve", {})
+    page = browser_of(User.objects.get(pk=asker.pk)).post(f"/approvals/{waiting.pk}/approve/", {})
+
+    assert api.status_code == 403
+    assert page.status_code in {302, 403}
+    assert Approval.objects.get(pk=waiting.pk).state == "pending"
+
+
+@pytest.mark.parametrize("path", ["/switches/global/all/engage", "/switches/global/all/release"])
+def test_the_api_asks_who_one_is_as_the_pages_do(path):
+    api = Api(stale(browser_of(person("admin", "ada"))))
+
+    answer = api.post(
+        path, {"reason": "card payments charged twice", "expires_in": "1h", **JUSTIFIED}
+    )
+
+    assert answer.status_code == 403
+    assert "/confirm/" in str(answer.json())
+    assert api.get("/switches/global/all/").json()["state"] == "released"
+
+
+@pytest.mark.parametrize(
+    "path", ["/sign-out/", "/confirm/", "/theme/", "/preferences/", "/preferences/sessions/end/"]
+)
+def test_no_other_site_sends_a_form_for_somebody(path):
+    browser = browser_of(person("operator", "lee"), csrf=True)
+    before = BrowserSession.objects.count()
+
+    answer = browser.post(path, {"password": "x", "theme": "dark"})
+
+    assert answer.status_code == 403
+    assert BrowserSession.objects.count() == before
+
+
+@pytest.mark.parametrize("name", ["host", "x-forwarded-host", "forwarded"])
+def test_the_link_to_a_new_password_leads_to_no_planted_host(name, settings):
+    settings.EMAIL = type(settings.EMAIL)("127.0.0.1", 25, "", "", "", "switchgear@example.org")
+    settings.PUBLIC_URL = "https://console.example"
+    settings.ALLOWED_HOSTS = ["*"]
+    kim(email="kim@example.org")
+
+    Client(headers={name: "evil.example"}).post("/sign-in/forgotten/", {"who": "kim"})
+
+    message = OutboxMessage.objects.get()
+    said = email.written(message, "kim@example.org").as_string()
+    assert "https://console.example/sign-in/reset/" in said.replace("=\n", "")
+    assert "evil.example" not in said
+
+
+def test_a_name_starts_no_header_of_its_own():
+    lee = person("operator", "lee")
+
+    answer = browser_of(lee).post(
+        "/preferences/", {"display_name": "Lee\r\nSet-Cookie: a=b", "time_zone": "UTC"}, follow=True
+    )
+
+    assert "a" not in answer.cookies
+    assert not any("\n" in f"{name}{value}" for name, value in answer.headers.items())
+
+
+def test_a_password_is_not_guessed_at_an_open_browser(settings):
+    browser = browser_of(kim())
+    sent = {"new_password1": "another-fine-4", "new_password2": "another-fine-4"}
+    answers = [
+        browser.post("/preferences/", {"old_password": f"guess-{number}", **sent}).status_code
+        for number in range(settings.AXES_FAILURE_LIMIT + 1)
+    ]
+
+    assert answers[0] == 422
+    assert answers[-1] == 429
+    assert browser.post("/preferences/", {"old_password": PASSWORD, **sent}).status_code == 429
+    assert User.objects.get(username="kim").check_password(PASSWORD)
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete"])
+def test_signing_in_takes_no_other_method(method):
+    answer = getattr(Client(), method)("/sign-in/", {"username": "kim", "password": PASSWORD})
+
+    assert answer.status_code == 405

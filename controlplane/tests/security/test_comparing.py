@@ -1,0 +1,115 @@
+"""Secrets are compared in a time that tells nothing: read from the source, not from a clock.
+
+`==` stops at the first difference. Whatever is named like a secret goes through one of the
+functions that do not, or is looked up by its hash.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+ROOMS = ("controlplane", "switches", "breakers", "slo")
+NAMES = ("secret", "signature", "token", "password", "digest", "nonce", "recovery", "hmac", "mac")
+SAFE = {"compare_digest", "constant_time_compare"}
+# What is named so and is none: of public things, or of values that are no text of a caller's.
+HARMLESS = {
+    "controlplane/supervisor/postgres.py": {"passwords"},  # Two files of ours, at the start.
+    "controlplane/core/audit/chain.py": {"digest"},  # The chain, which anybody may read.
+    "controlplane/core/idempotency/services.py": {"request_digest", "digest"},  # Of a body.
+    "controlplane/core/people/session_api.py": {"digest"},  # The caller's own, hashed here.
+    "breakers/dead_letters/letters/filters.py": {"digest"},  # Of an error's wording.
+    "controlplane/core/entry/views/resetting.py": {"token"},  # With a word that is no token.
+    "controlplane/core/live/sessions.py": {"password"},  # Two rows of the database.
+}
+
+
+def sources():
+    for room in ROOMS:
+        for path in sorted((Path(settings.BASE_DIR) / room).rglob("*.py")):
+            if "tests" not in path.parts and "migrations" not in path.parts:
+                yield path
+
+
+def compared(source):
+    """The names in each comparison by `==`, `!=` or `in`, with their lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare) and any(
+            isinstance(one, ast.Eq | ast.NotEq) for one in node.ops
+        ):
+            for side in (node.left, *node.comparators):
+                for name in names(side):
+                    yield node.lineno, name
+
+
+def names(side):
+    """What a side of a comparison is called: the last word of `a.b.c`, of a call, of a key; those
+    in a tuple."""
+    if isinstance(side, ast.Tuple):
+        return [name for each in side.elts for name in names(each)]
+    if isinstance(side, ast.Call):
+        return names(side.func)
+    if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Constant):
+        return [str(side.slice.value)]
+    if isinstance(side, ast.Name):
+        return [side.id]
+    return [side.attr] if isinstance(side, ast.Attribute) else []
+
+
+def is_secret(name):
+    """By its words; a constant is written in the source, and so is none."""
+    return not name.isupper() and any(
+        part in NAMES or part.rstrip("s") in NAMES for part in name.lower().split("_")
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "token == kept",
+        "sent.signature != expected",
+        "row['digest'] == sha256(x)",
+        "hmac_of(body) == given",
+        "(user.name, user.password) == (a, b)",
+    ],
+)
+def test_the_reader_sees_a_comparison_that_tells(source):
+    assert [name for _, name in compared(source) if is_secret(name)]
+
+
+def test_no_secret_is_compared_with_an_equals_sign():
+    wrong = []
+    for path in sources():
+        place = str(path.relative_to(settings.BASE_DIR))
+        for line, name in compared(path.read_text()):
+            if is_secret(name) and name not in HARMLESS.get(place, set()):
+                wrong.append(f"{place}:{line}: {name}")
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "controlplane/core/tokens/services.py",
+        "controlplane/dataplane/credentials.py",
+        "controlplane/core/entry/codes.py",
+        "controlplane/core/entry/provider.py",
+        "controlplane/core/interactions/signatures.py",
+        "controlplane/core/live/sessions.py",
+        "controlplane/dataplane/signed.py",
+    ],
+)
+def test_where_secrets_are_compared_it_is_by_a_function_that_tells_nothing(place):
+    tree = ast.parse((Path(settings.BASE_DIR) / place).read_text())
+    called = {name for node in ast.walk(tree) if isinstance(node, ast.Call) for name in names(node)}
+
+    assert called & SAFE
+
+
+def test_nothing_is_excused_that_is_not_there():
+    for place, excused in HARMLESS.items():
+        found = {name for _, name in compared((Path(settings.BASE_DIR) / place).read_text())}
+
+        assert excused <= found, place

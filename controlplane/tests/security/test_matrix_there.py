@@ -1,0 +1,80 @@
+"""The table once more, where what addresses name is there: who may gets it, and who may not is told
+that it is not for them, not that it is not there."""
+
+import pytest
+
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.tests.security import callers, existing, markup, matrix, urls
+
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
+TABLE = matrix.needs()
+# A person's own token, which nobody else is told of; and a step before its time, which takes an
+# approver while the ramp still dwells.
+OF_ITS_STATE = {"tokens/<int:token_id>/revoke/", "ramps/<int:ramp_id>/advance/"}
+
+
+@pytest.fixture
+def there(settings):
+    """A house full of things, and what they are called."""
+    with heap(settings) as letters:
+        ada = markup.build(letters)
+        existing.more(ada)
+        yield existing.arguments(letters)
+
+
+def about_things(there):
+    """Each place that reads something by its name, at an address where there is one."""
+    for place in urls.places():
+        need = TABLE.get(place.route, {}).get("GET")
+        if (
+            place.is_admin
+            or place.other_form
+            or need is None
+            or need.open
+            or place.route in OF_ITS_STATE
+        ):
+            continue
+        path = existing.path_of(there, place.route) if "<" in place.route else None
+        if path is not None:
+            yield place._replace(path=path), need
+
+
+def test_who_may_see_a_thing_does_and_who_may_not_is_refused(there):
+    wrong, seen = {}, set()
+    clients = {role: callers.somebody(role) for role in callers.RANKS}
+    for place, need in about_things(there):
+        for role, client in clients.items():
+            answer = callers.ask(client, "GET", place)
+            may = callers.person_may(need, role)
+            good = (
+                answer.status_code < 400 or answer.status_code == 409
+                if may
+                else (answer.status_code == 403)
+            )
+            seen.add(place.route)
+            if not good or (may and callers.verdict(answer, place) != "in"):
+                wrong[f"{place.path} {role}"] = (answer.status_code, may)
+
+    assert not wrong, "\n".join(f"{what}: {found}" for what, found in wrong.items())
+    assert len(seen) > 60
+
+
+def test_a_program_sees_a_thing_by_its_scope_alone(there):
+    owner, wrong, seen = callers.person("admin", "owner"), {}, set()
+    for place, need in about_things(there):
+        if not place.is_api or need.person or not need.scopes:
+            continue
+        wanted = set(need.scopes)
+        enough = callers.program(*wanted, owner=owner)
+        others = callers.program(*(SCOPES_OF[Role.ADMIN] - wanted), owner=owner)
+        statuses = (
+            callers.ask(enough, "GET", place).status_code,
+            callers.ask(others, "GET", place).status_code,
+        )
+        seen.add(place.route)
+        if statuses != (200, 403):
+            wrong[place.path] = statuses
+
+    assert not wrong, "\n".join(f"{what}: {found}" for what, found in wrong.items())
+    assert len(seen) > 20

@@ -1,0 +1,94 @@
+"""The API answers what its OpenAPI document says, whatever it is asked: every operation of it.
+
+By people's browsers and by programs, with requests that the document allows and some that it does
+not. The cases are the same each time; with a larger `EXAMPLES` there are more of them.
+"""
+
+import json
+from collections import Counter
+
+import pytest
+import schemathesis
+from django.core.management import call_command
+
+from breakers.tests.dead_letters.heaps import heap
+from breakers.tests.house import dependency
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person, token_text
+from controlplane.core.people.models import User
+from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
+from controlplane.dataplane.tests.test_following import until
+from controlplane.tests.security import asking, callers, markup
+from controlplane.tests.security.existing import arguments
+from switches.tests.screens import engaged
+
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
+EXAMPLES = 2
+# Served by the data plane alone, which is asked below.
+PLANE = {"key": ["segment:finance"]}
+NOT_DJANGO = ("/ofrep/", "/api/v1/report", "/api/v1/config", "/api/v1/snapshot/stream")
+
+
+@pytest.fixture(scope="module")
+def operations(tmp_path_factory):
+    file = tmp_path_factory.mktemp("schema") / "schema.json"
+    call_command("spectacular", format="openapi-json", file=str(file))
+    document = json.loads(file.read_text())
+    return [one.ok() for one in schemathesis.openapi.from_dict(document).get_all_operations()]
+
+
+def is_of_django(operation):
+    return not operation.path.startswith(NOT_DJANGO[:1]) and operation.path not in NOT_DJANGO
+
+
+@pytest.fixture
+def client(request, settings):
+    """An admin's browser, or a token of theirs with every scope; and a house full of things."""
+    with heap(settings) as letters:
+        ada = markup.build(letters)
+        there = arguments(letters)
+        if request.param == "browser":
+            yield callers.browser_of(ada), there
+        else:
+            yield callers.program(*callers.ALL_SCOPES, owner=User.objects.get(pk=ada.pk)), there
+
+
+@pytest.mark.parametrize("client", ["browser", "token"], indirect=True)
+def test_every_answer_is_what_the_document_says(operations, client):
+    send, there = asking.by(client[0]), client[1]
+    wrong, statuses, well = {}, Counter(), set()
+    for operation in filter(is_of_django, operations):
+        for request, answer, complaint in asking.asked(operation, send, EXAMPLES, there):
+            statuses[answer.status_code] += 1
+            if answer.status_code < 300:
+                well.add(operation.label)
+            if complaint:
+                what = (operation.label, answer.status_code)
+                wrong.setdefault(what, (complaint, request.url, answer.content[:300]))
+
+    assert not wrong, "\n".join(f"{what}: {how}" for what, how in wrong.items())
+    assert len(well) > 60, "too few went well for this to say anything"
+    assert statuses[400] > 60, "too few went wrong"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_answer_of_the_data_plane_is_what_the_document_says(operations, idle):  # noqa: F811
+    ada = person("admin", "ada")
+    token = {"authorization": f"Bearer {token_text(ada, callers.ALL_SCOPES)}"}
+    dependency("core->oracle", db_now())
+    engaged("segment:finance", by=ada)
+    idle.start()
+    until(lambda: idle.state.copy is not None and idle.state.tokens, 20)
+    send = asking.by_plane(idle.plane, idle.loop, token)
+    wrong, statuses = {}, Counter()
+    for operation in operations:
+        if is_of_django(operation):
+            continue
+        for request, answer, complaint in asking.asked(operation, send, 12, PLANE):
+            statuses[answer.status_code] += 1
+            if complaint:
+                what = (operation.label, answer.status_code)
+                wrong.setdefault(what, (complaint, request.url, answer.content[:300]))
+
+    assert not wrong, "\n".join(f"{what}: {how}" for what, how in wrong.items())
+    assert statuses.keys() >= {200, 400, 404}
