@@ -14,7 +14,7 @@ from breakers.models import Alarm, Override, Probe
 from breakers.models.dead_letters import LetterServer, LetterStream
 from breakers.outages import services as outages
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
-from controlplane.core import metrics
+from controlplane.core import exposing, metrics
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN
 
@@ -86,7 +86,7 @@ def alarms(now: datetime) -> Iterator[Metric]:
 
 @metrics.from_database
 def standing(now: datetime) -> Iterator[Metric]:
-    yield metrics.gauge(
+    yield exposing.gauge(
         "switchgear_degradation_level",
         "0 normal, 1 degraded, 2 critical, 3 emergency.",
         degradation.current().level,

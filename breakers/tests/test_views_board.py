@@ -48,7 +48,7 @@ def test_rows_come_the_worst_first_and_critical_before_low():
         "core->calm",
     ]
     assert "2 open" in text(html)
-    assert "1 of the open are critical or high" in text(html)
+    assert "1 of the open is critical or high" in text(html)
 
 
 def test_state_by_stale_word_alone_is_marked():

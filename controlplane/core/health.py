@@ -17,7 +17,7 @@ from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 1.5
 HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
-PROCESSES = ("worker", "beat")
+PROCESSES = ("worker", "beat", "watchdog")
 
 
 log = structlog.get_logger(__name__)

@@ -14,12 +14,12 @@ import redis
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils.module_loading import autodiscover_modules
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
 
-from controlplane.core import broker, health, heartbeats, ticks
+from controlplane.core import broker, exposing, health, heartbeats, ticks
 from controlplane.core.clock import db_now
+from controlplane.core.exposing import gauge
 from controlplane.core.jobs import metrics as jobs
 from controlplane.core.loops import Loop
 from controlplane.core.threads import Bounded
@@ -52,18 +52,12 @@ def token_check() -> TokenCheck | None:
 
 def exposition(accept: str) -> tuple[bytes, str]:
     """All metrics as text in the best format the scraper accepts, and its content type."""
-    encode, content_type = choose_encoder(accept)
-    return encode(_registry()), content_type
+    return exposing.text(_registry(), accept)
 
 
 def of_process(accept: str, loop: Loop) -> tuple[bytes, str]:
     """As :func:`exposition`, of what a process beside the web knows without asking PostgreSQL."""
-    encode, content_type = choose_encoder(accept)
-    return encode(_process_registry(loop)), content_type
-
-
-def gauge(name: str, help_text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, help_text, value=value)
+    return exposing.text(_process_registry(loop), accept)
 
 
 class _House:
@@ -103,33 +97,18 @@ class _Process:
 @functools.cache
 def _registry() -> CollectorRegistry:
     autodiscover_modules("metrics")
-    return _registered(_House())
+    return exposing.registry(_House())
 
 
 @functools.cache
 def _process_registry(loop: Loop) -> CollectorRegistry:
-    return _registered(_Process(loop))
-
-
-def _registered(ours: _House | _Process) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    registry.register(ours)
-    return registry
+    return exposing.registry(_Process(loop))
 
 
 def _in_memory() -> Iterator[Metric]:
     present = health.snapshot()
-    if present is None or present.version is None:
-        return
-    yield gauge("switchgear_snapshot_version", "Version of the served snapshot.", present.version)
-    yield gauge(
-        "switchgear_snapshot_age_seconds",
-        "Seconds since the served snapshot was confirmed against the database.",
-        present.age_seconds or 0.0,
-    )
+    if present is not None:
+        yield from exposing.snapshot(present.version, present.age_seconds)
 
 
 def _broker() -> Iterator[Metric]:

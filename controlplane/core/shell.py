@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import InterfaceError, OperationalError
 
+from controlplane.core import wake
 from controlplane.core.actors import Actor, system
 from controlplane.core.errors import DomainError
 
@@ -25,6 +26,13 @@ class ShellCommand(BaseCommand):
     """A command whose domain errors are one clear line on stderr and exit status 1."""
 
     requires_system_checks: list[str] | tuple[str, ...] | Literal["__all__"] = []
+    is_for_people = True
+    """Whether somebody reads what it says; else it logs."""
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        if self.is_for_people:
+            wake.say_plainly(self.stderr.write)
+        super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Callable
 
 import redis
 import structlog
@@ -14,6 +15,7 @@ from redis.retry import Retry
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
 
 PAUSE_SECONDS = 1.0
+PLAIN = "Redis does not answer. What was done stands; services hear of it by their next poll."
 
 log = structlog.get_logger(__name__)
 
@@ -43,9 +45,7 @@ class _Waker:
                 self._client.publish(channel, text)
             except redis.RedisError as error:
                 self._silent_until = time.monotonic() + PAUSE_SECONDS
-                log.warning(
-                    "wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS
-                )
+                _failed(channel, error)
             else:
                 return
         if channel == LIVE_CHANNEL:
@@ -78,6 +78,8 @@ class _Waker:
 
 
 _waker: _Waker | None = None
+_say: Callable[[str], object] | None = None
+_said = False
 
 
 def wake(topic: str) -> None:
@@ -88,6 +90,21 @@ def wake(topic: str) -> None:
 def publish_on_commit(channel: str, text: str | bytes) -> None:
     """Publish on a channel of Redis once the current transaction has committed; may be lost."""
     transaction.on_commit(lambda: _publish(channel, text), robust=True)
+
+
+def say_plainly(say: Callable[[str], object]) -> None:
+    """For somebody's shell: one sentence, said once, instead of lines in the log."""
+    global _say
+    _say = say
+
+
+def _failed(channel: str, error: redis.RedisError) -> None:
+    global _said
+    if _say is None:
+        log.warning("wake.failed", channel=channel, error=str(error), pause_seconds=PAUSE_SECONDS)
+    elif not _said:
+        _said = True
+        _say(PLAIN)
 
 
 def _begin_anew() -> None:

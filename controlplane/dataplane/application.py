@@ -12,7 +12,7 @@ from controlplane.dataplane import answers, config, landing
 from controlplane.dataplane.call import ASGIApplication, Call, Receive, Scope, Send, drain
 from controlplane.dataplane.credentials import authenticate, presented
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.routes import ROUTES, Route, route_of
+from controlplane.dataplane.routes import ALONE, ROUTES, Route, route_of
 from controlplane.environment import WrongVariable
 
 
@@ -76,6 +76,8 @@ class Application:
             await self._lifespan(receive, send)
             return
         found = route_of(scope["path"]) if scope["type"] == "http" else None
+        if not self._behind and scope["type"] == "http":
+            found = found or ALONE.get(scope["path"])
         if found is not None:
             await self._serve(found, Call(scope, receive, send))
         elif self._behind:
@@ -85,7 +87,7 @@ class Application:
         elif scope["path"] == "/":
             await Call(scope, receive, send).answer(landing.page(self._state))
         else:
-            error = NotFound("The data plane alone serves " + ", ".join(ROUTES) + ".")
+            error = NotFound("The data plane alone serves " + ", ".join((*ROUTES, *ALONE)) + ".")
             await Call(scope, receive, send).answer(answers.refusal(error))
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

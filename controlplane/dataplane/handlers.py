@@ -4,7 +4,7 @@ import re
 from urllib.parse import parse_qs
 
 from controlplane.core.errors import DomainError, InvalidInput
-from controlplane.dataplane import answers, held, marks, ofrep
+from controlplane.dataplane import answers, figures, held, marks, ofrep
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
 from controlplane.dataplane.listeners import CONFIG
@@ -154,6 +154,10 @@ async def live(_state: State, _call: Call) -> Answer:
 
 async def ready(state: State, _call: Call) -> Answer:
     return answers.ready(state)
+
+
+async def metrics(state: State, call: Call) -> Answer:
+    return figures.page(state, call.headers.get(b"accept", b"").decode("latin-1"))
 
 
 async def degradation(state: State, _call: Call) -> Answer:

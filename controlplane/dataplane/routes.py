@@ -49,6 +49,9 @@ ROUTES = {
     "/health/ready/data": Route(_READING, handlers.ready),
 }
 
+# Beside a console these paths are the console's.
+ALONE = {"/metrics": Route(_READING, handlers.metrics, ("metrics:read",))}
+
 
 def route_of(path: str) -> Route | None:
     """The route of a path in either form, also of one with a flag's key in it.

@@ -190,6 +190,36 @@ def test_only_the_migration_knows_the_owner():
     assert all("switchgear-owner" not in names for names in sources.values())
 
 
+def test_a_backup_runs_as_the_migration_does_and_keeps_what_it_writes():
+    (claim, backup) = documents(DEPLOY / "kubernetes" / "backup" / "backup.yaml")
+    job = backup["spec"]["jobTemplate"]
+    pod, migration = (each["spec"]["template"]["spec"] for each in (job, base("Job")["migrate"]))
+
+    for told in ("securityContext", "serviceAccountName", "automountServiceAccountToken"):
+        assert pod[told] == migration[told]
+    for told in ("envFrom", "image", "securityContext"):
+        assert container(job)[told] == migration["containers"][0][told]
+    volumes = {each["name"]: each.get("persistentVolumeClaim") for each in pod["volumes"]}
+    (kept,) = [name for name, kind in volumes.items() if kind]
+    assert volumes[kept] == {"claimName": claim["metadata"]["name"]}
+    (place,) = [
+        each["mountPath"] for each in container(job)["volumeMounts"] if each["name"] == kept
+    ]
+    assert f'backup create "{place}/' in container(job)["command"][-1]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+def test_what_a_backup_is_made_with_is_named_as_the_overlay_names_it(overlay):
+    found = rendered(overlay)
+    jobs = [each["spec"]["jobTemplate"] for each in found if each["kind"] == "CronJob"]
+    (migration,) = [each for each in found if each["kind"] == "Job"]
+
+    assert len(jobs) == (overlay.name == "production")
+    for job in jobs:
+        for told in ("envFrom", "image"):
+            assert container(job)[told] == container(migration)[told]
+
+
 def test_nothing_lies_beside_what_is_applied():
     listed = set(yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"])
 

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import approval_resource
+from controlplane.core.canonical import timestamp
 from controlplane.core.http.views import ApiView, Done, mutation
 from switches import services
 from switches.api.bodies import (
@@ -65,8 +66,12 @@ class AcknowledgeView(ActionView):
         self, *, body: dict[str, Any], actor: Actor, now: datetime, scope: str, key: str
     ) -> Done:
         """Say that somebody knows it is engaged or overdue."""
-        services.acknowledge(scope=scope, key=key, actor=actor, now=now, **body)
-        return Done(resource(scope, key, now))
+        done = services.acknowledge(scope=scope, key=key, actor=actor, now=now, **body)
+        known = {
+            "acknowledged_at": timestamp(now),
+            "acknowledged_by": done.episode.acknowledged_by,
+        }
+        return Done({**resource(scope, key, now), **known})
 
 
 class ReconfirmView(ActionView):

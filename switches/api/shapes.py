@@ -157,6 +157,10 @@ class ActedShape(SwitchShape):
     notice = serializers.CharField(
         required=False, help_text="What is otherwise than was asked, such as an earlier expiry."
     )
+    acknowledged_at = serializers.DateTimeField(
+        required=False, help_text="When somebody said to know of it; of that action alone."
+    )
+    acknowledged_by = serializers.CharField(required=False)
     dry_run = serializers.BooleanField(required=False, help_text="True if nothing was done.")
 
 

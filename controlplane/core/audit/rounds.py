@@ -7,7 +7,7 @@ import structlog
 from django.db import transaction
 from prometheus_client.core import Metric
 
-from controlplane.core import metrics
+from controlplane.core import exposing, metrics
 from controlplane.core.audit import chain, services
 from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.sections import Waiting
@@ -60,12 +60,12 @@ def families(now: datetime) -> Iterator[Metric]:
     here = AuditRound.objects.first()
     if here is None:
         return
-    yield metrics.gauge(
+    yield exposing.gauge(
         "switchgear_audit_intact",
         "0 from when a row of the audit trail did not hold until it does.",
         0 if here.problem else 1,
     )
-    yield metrics.gauge(
+    yield exposing.gauge(
         "switchgear_audit_verified_age_seconds",
         "Seconds since the whole audit trail was last found intact.",
         (now - (here.whole_at or here.begun_at)).total_seconds(),

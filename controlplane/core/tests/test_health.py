@@ -91,13 +91,14 @@ def test_ready_when_all_is_well(client, everybody_lives):
             "redis": "healthy",
             "worker": "healthy",
             "beat": "healthy",
+            "watchdog": "healthy",
             "snapshot_age_seconds": 0.412,
         },
     }
 
 
-@pytest.mark.parametrize("name", ["worker", "beat"])
-def test_degraded_without_a_worker_or_beat(client, everybody_lives, name):
+@pytest.mark.parametrize("name", ["worker", "beat", "watchdog"])
+def test_degraded_without_one_that_does_the_work(client, everybody_lives, name):
     Heartbeat.objects.filter(name=name).update(at="2026-01-01T00:00:00Z")
 
     answer = client.get("/health/ready")

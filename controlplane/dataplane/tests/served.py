@@ -21,6 +21,7 @@ ETAG = f'"{EPOCH}.17"'
 READER = "sg_reader0001_a-secret_with-an-underscore"
 REPORTER = "sg_reporter01_another-secret"
 EXPIRED = "sg_expired001_a-third-secret"
+SCRAPER = "sg_scraper001_a-fourth-secret"
 BEARER = {"Authorization": f"Bearer {READER}"}
 
 
@@ -56,7 +57,7 @@ def credential(token: str, *scopes: str, expires_at: datetime | None = None) -> 
 
 
 def plane(*switch_ids: str) -> Plane:
-    """A plane at version 17 that three tokens are known to; one has expired."""
+    """A plane at version 17 that four tokens are known to; one has expired."""
     made = Plane()
     made.state.install_copy(copy(17, *switch_ids), confirmed_at=made.state.now())
     yesterday = datetime.now(UTC) - timedelta(days=1)
@@ -65,6 +66,7 @@ def plane(*switch_ids: str) -> Plane:
         {
             b"reader0001": credential(READER, "switches:read"),
             b"reporter01": credential(REPORTER, "report:write"),
+            b"scraper001": credential(SCRAPER, "metrics:read"),
             b"expired001": credential(EXPIRED, "switches:read", expires_at=yesterday),
         },
     )

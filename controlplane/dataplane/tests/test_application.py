@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from controlplane.dataplane import call
 from controlplane.dataplane.application import Application
@@ -11,7 +12,7 @@ from controlplane.dataplane.call import Message, Receive, Scope, Send
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import route_of
 from controlplane.dataplane.tests.exchange import Exchange
-from controlplane.dataplane.tests.served import BEARER, ask, plane
+from controlplane.dataplane.tests.served import BEARER, SCRAPER, ask, plane
 
 SESSION = {"Cookie": "csrftoken=x; sessionid=abc"}
 
@@ -62,6 +63,42 @@ def test_alone_other_paths_are_404_as_a_problem() -> None:
 
     assert answer.status_code == 404
     assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_alone_its_page_says_how_to_stop_a_service_without_a_console() -> None:
+    answer = ask(plane(), "GET", "/")
+
+    assert "SWITCHGEAR_FORCE_ENGAGED=segment:KEY" in answer.text
+
+
+def test_alone_its_own_metrics_are_for_tokens_that_may_read_them() -> None:
+    served = plane()
+    served.state.database_reachable = True
+    served.state.confirm(served.state.now() - 3600)
+
+    refused = [ask(served, "GET", "/metrics", headers).status_code for headers in ({}, BEARER)]
+    answer = ask(served, "GET", "/metrics", {"Authorization": f"Bearer {SCRAPER}"})
+
+    assert refused == [401, 403]
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    said = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+        if not sample.labels
+    }
+    assert said["switchgear_snapshot_version"] == 17
+    assert 3600 <= said["switchgear_snapshot_age_seconds"] < 3660
+    assert said["switchgear_dataplane_database_up"] == 1
+    assert said["switchgear_dataplane_held"] == 0
+    assert said["process_resident_memory_bytes"] > 0
+    # What a web tells is not told by anybody else: its absence is an alarm.
+    assert "switchgear_database_up" not in said
+
+
+def test_embedded_the_metrics_are_those_of_the_application_behind() -> None:
+    assert ask(plane(), "GET", "/metrics", BEARER, behind=django).status_code == 299
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/switches/", "/api/v1/snapshots", "/health/ready"])

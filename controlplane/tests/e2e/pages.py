@@ -33,7 +33,7 @@ MAIN = (
     "/dead-letters/",
     "/slos/",
     "/slos/core-availability/",
-    "/reports/",
+    "/reports/weekly/",
     "/runbooks/redis-down/",
     "/audit/",
     "/rules/",

@@ -17,7 +17,8 @@ TO_PRESS = (
 SHOWN = """names => [...document.querySelectorAll(names)].filter(one =>
   one.checkVisibility({visibilityProperty: true}) && one.getBoundingClientRect().height > 1
 ).slice(0, 4).map(one => `${one.tagName}.${one.className}`)"""
-# Grounds are white; words have a contrast of 7 at least, whatever they say.
+# Grounds are white wherever there are words, which have a contrast of 7 at least. A mark without
+# words may be black.
 PALE = """() => {
   const parts = text => (text.match(/[\\d.]+/g) || []).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(one => one / 255)
@@ -28,8 +29,9 @@ PALE = """() => {
   for (const one of document.querySelectorAll("body, body *")) {
     if (!one.checkVisibility({visibilityProperty: true}) || one.closest("svg, canvas")) continue;
     const style = getComputedStyle(one), name = `${one.tagName}.${one.className}`;
-    const ground = parts(style.backgroundColor);
-    if (ground[3] !== 0 && light(ground) < 0.85) wrong.add(`${name} on ${style.backgroundColor}`);
+    const ground = parts(style.backgroundColor), holds = one.textContent.trim();
+    const is_dark = ground[3] !== 0 && light(ground) < 0.85;
+    if (holds && is_dark) wrong.add(`${name} on ${style.backgroundColor}`);
     const words = [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
     if (words && pale(style.color)) wrong.add(`${name}: ${style.color}`);
   }

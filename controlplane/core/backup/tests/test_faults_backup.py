@@ -48,7 +48,9 @@ def kill(process):
 
 def test_killed_while_it_dumps_leaves_no_file_under_the_name(tmp_path):
     places.stopped("nl2sql")
-    path = places.program(tmp_path / "bin", "pg_dump", '"$REAL" "$@" | head -c 20000; sleep 30')
+    path = places.program(
+        tmp_path / "bin", "pg_dump", '"$REAL" "$@"; head -c 3000000 /dev/zero; exec sleep 90'
+    )
     target = tmp_path / "backups" / "one"
     target.parent.mkdir()
     addresses = settings.ENV.database
@@ -128,7 +130,7 @@ def test_a_data_plane_that_polls_meanwhile_answers_on_and_takes_the_new_epoch(tm
         try:
             asked = Poller(f"http://127.0.0.1:{port}/api/v1/snapshot", token)
             until(asked.answers, 90, plane.poll)
-            lost = ("--feature", "lost", "--for", "24h", "--reason", "Errors above 5 % since 02:10")
+            lost = ("--feature", "lost", "--for", "24h", "--reason", "OpenAI 5xx, INC-4411")
             _well(places.manage("killswitch", "engage", *lost, **target))
             until(lambda: asked.answers() and "lost" in asked.text, 30, lambda: asked.text)
             left, failed = asked.epoch, 0

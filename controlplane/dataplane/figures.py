@@ -1,0 +1,40 @@
+"""What a data plane that runs alone tells Prometheus of itself, without asking anybody.
+
+Other names than the web's for what may be up: whether the console lives is not to be read off it.
+"""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+
+from controlplane.core import exposing
+from controlplane.core.exposing import gauge
+from controlplane.dataplane.answers import Answer
+from controlplane.dataplane.state import State
+
+
+def page(state: State, accept: str) -> Answer:
+    content, kind = exposing.text(exposing.registry(_Figures(state)), accept)
+    headers = [
+        (b"content-type", kind.encode()),
+        (b"content-length", str(len(content)).encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    return 200, headers, content
+
+
+class _Figures:
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        state, status = self._state, self._state.status()
+        yield from exposing.snapshot(status.version, status.age_seconds)
+        for name, says, value in (
+            ("database_up", "1 while PostgreSQL answers this process.", state.database_reachable),
+            ("redis_up", "1 while Redis wakes this process.", state.redis_reachable),
+            ("confirmed", "0 while what is served is only from the disk.", state.heard_database),
+            ("held", "Polls and streams held open in this process.", len(state.listeners)),
+            ("held_most", "How many of those it takes.", state.listeners.most),
+        ):
+            yield gauge(f"switchgear_dataplane_{name}", says, value)

@@ -1,0 +1,42 @@
+"""The shell while Redis hangs: what was asked for is done, soon, and said in words."""
+
+import socket
+import time
+
+import pytest
+
+from controlplane.core import wake
+from controlplane.core.tests.processes import manage
+from switches.models import Switch
+
+ENGAGE = (
+    *("killswitch", "engage", "--segment", "finance", "--for", "24h"),
+    *("--reason", "OpenAI 5xx on completions since 02:10, INC-7"),
+)
+
+
+@pytest.fixture
+def hung_redis(settings):
+    """A server that takes connections and never says a word, as one that was stopped."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        settings.REDIS_URL = f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+        yield
+
+
+@pytest.mark.django_db(transaction=True)
+def test_engage_is_done_and_one_plain_line_says_that_nobody_was_woken(hung_redis):
+    done = manage(*ENGAGE)
+
+    assert Switch.objects.get(id="segment:finance").state == "engaged"
+    assert (done.returncode, done.stderr) == (0, f"{wake.PLAIN}\n")
+    assert done.stdout.startswith("segment:finance  engaged")
+
+
+def test_what_nobody_hears_takes_no_second_however_often(hung_redis):
+    waker = wake._Waker()
+    began = time.monotonic()
+
+    for _ in range(100):
+        waker.publish("any", "note")
+
+    assert time.monotonic() - began < 1
