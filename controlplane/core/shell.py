@@ -6,7 +6,8 @@ import sys
 from typing import Any, Literal, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.utils import InterfaceError, OperationalError
+from django.db.utils import InterfaceError, OperationalError, ProgrammingError
+from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from controlplane.core import wake
 from controlplane.core.actors import Actor, system
@@ -29,6 +30,10 @@ class ShellCommand(BaseCommand):
     is_for_people = True
     """Whether somebody reads what it says; else it logs."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        # Remarks are no errors, and a terminal's colours would slip into what a program takes.
+        super().__init__(*args, **{**options, "no_color": True})
+
     def run_from_argv(self, argv: list[str]) -> None:
         if self.is_for_people:
             wake.say_plainly(self.stderr.write)
@@ -39,6 +44,10 @@ class ShellCommand(BaseCommand):
             return super().execute(*args, **options)
         except DomainError as error:
             raise CommandError(error.detail) from error
+        except ProgrammingError as error:
+            if not isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
+                raise
+            raise CommandError("The database is not set up: run `manage.py migrate`.") from error
         except (OperationalError, InterfaceError) as error:
             first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise CommandError(f"The database does not answer: {first_line}") from error

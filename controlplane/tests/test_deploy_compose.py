@@ -84,6 +84,16 @@ def test_processes_wait_for_the_schema_and_are_asked_how_they_are():
     assert "HEALTHCHECK" in (DEPLOY / "Containerfile").read_text()
 
 
+def test_what_is_mounted_in_memory_can_be_written_to_by_any_engine():
+    """Docker and Podman know different options; runc gives a tmpfs the mode of what it covers."""
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    mounted = {place for each in services.values() for place in each.get("tmpfs", [])}
+    container = (DEPLOY / "Containerfile").read_text()
+
+    assert mounted == {"/tmp", "/data"}
+    assert re.search(r"install --directory .*--mode=1777 /data$", container, re.MULTILINE)
+
+
 def test_the_image_takes_only_what_is_named():
     lines = (ROOT / "deploy" / "Containerfile.dockerignore").read_text().split("\n")
     rules = [line for line in lines if line and not line.startswith("#")]

@@ -1,16 +1,19 @@
 """`manage.py person`: who can not sign in gets in by the shell, and the trail says so."""
 
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 from allauth.mfa.models import Authenticator
 from axes.models import AccessAttempt
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, token_text
+from controlplane.core.management.commands.person import Command
 from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.tokens.models import Token
 
@@ -118,3 +121,25 @@ def test_the_list_has_admins_first_and_those_who_left_last(kim, capsys):
 def test_what_goes_past_the_trail_says_what_to_use_instead(name):
     with pytest.raises(CommandError, match=r"manage\.py person"):
         call_command(name)
+
+
+def test_a_database_without_tables_is_one_line():
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE core_user RENAME TO core_user_of_before")
+
+    with pytest.raises(CommandError, match=r"manage\.py migrate"):
+        call_command("person", "list")
+
+
+def test_what_a_terminal_shows_of_a_password_has_no_colour(kim, monkeypatch):
+    monkeypatch.setattr("django.core.management.color.supports_color", lambda: True)
+    command = Command(stdout=Terminal(), stderr=Terminal())
+
+    call_command(command, "password", "kim")
+
+    assert "\x1b" not in command.stdout._out.getvalue() + command.stderr._out.getvalue()
+
+
+class Terminal(StringIO):
+    def isatty(self):
+        return True

@@ -7,7 +7,7 @@ from django.test import Client
 from controlplane.core.entry.tests.fake_provider import SECRET
 from controlplane.core.entry.tests.people import code, first_step, kim
 from controlplane.core.entry.tests.test_provider import provider, server, sign_in  # noqa: F401
-from controlplane.core.http.tests.callers import browser_of, person, token_text
+from controlplane.core.http.tests.callers import browser_of, person, signed_in, token_text
 from controlplane.core.people.models import BrowserSession
 from controlplane.core.people.session_store import SessionStore
 
@@ -55,6 +55,22 @@ def test_a_token_is_nowhere_after_it_was_made_and_used():
     )
 
     assert done.status_code == 200
+    assert tables_with(secret) == []
+
+
+def test_the_secret_of_a_webhook_is_nowhere_in_the_clear():
+    asked = {
+        "name": "pager",
+        "kind": "channel",
+        "address": "webhook",
+        "webhook_url": "https://1.1.1.1/hook",
+    }
+
+    made = signed_in(person("admin", "ada")).post("/targets/", asked)
+
+    assert made.status_code == 201
+    secret = made.json()["webhook_secret"].removeprefix("whsec_")
+    assert len(secret) > 20
     assert tables_with(secret) == []
 
 

@@ -58,6 +58,11 @@ def sign_out(page: Page) -> None:
     page.goto(f"{page.root}/sign-in/")
 
 
+def session_key(page: Page) -> str:
+    cookies = {cookie["name"]: cookie["value"] for cookie in page.context.cookies()}
+    return cookies.get("sessionid", "")
+
+
 def test_passkey_signs_in_without_a_password(page):
     sign_out(page)
     page.get_by_role("button", name="Sign in with a passkey").click()
@@ -84,9 +89,12 @@ def test_passkey_is_the_second_step_after_a_password(page):
     sign_out(page)
     sign_in(page)
     expect(page).to_have_url(f"{page.root}/sign-in/second/")
+    planted = session_key(page)
     page.get_by_role("button", name="Use a passkey").click()
 
     expect(page).to_have_url(f"{page.root}/")
+    assert planted
+    assert session_key(page) not in ("", planted)
 
 
 def test_passkey_confirms_in_the_dialog_and_the_form_opens_there(page):
