@@ -1,6 +1,7 @@
 """The one clock that counts: the database's, read once per transaction and handed down."""
 
 from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import connection
 
@@ -12,3 +13,12 @@ def db_now() -> datetime:
         (now,) = cursor.fetchone()
     moment: datetime = now
     return moment
+
+
+def zone(name: str) -> ZoneInfo:
+    """A time zone that somebody chose. UTC for one that this server no longer knows: names go with
+    new releases of the time zone database, and neither a page nor a rotation may end with them."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")

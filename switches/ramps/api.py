@@ -24,6 +24,7 @@ from switches.ramps.shapes import (
     RampFilters,
     RampShape,
 )
+from switches.views.asking import ask_again
 
 ONE_RAMP = (OpenApiParameter("ramp_id", int, OpenApiParameter.PATH),)
 JOB_STATE = {name: state for state, name in live.STATES.items()}
@@ -83,6 +84,9 @@ class AdvanceView(RampAction):
         """On to the next step now, past the rest of the dwell: an approver's, and that of a
         signed-in person who did not ask for the ramp where a manual gate waits, or where all would
         flow too early of a switch that takes two persons."""
+        ramp = Ramp.objects.select_related("switch").filter(pk=ramp_id).first()
+        if ramp is not None:
+            ask_again(self.request, ramp.switch.scope, now)
         return _done(control.advance, body, actor, now, ramp_id)
 
 

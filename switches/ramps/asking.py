@@ -12,6 +12,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict
 from controlplane.core.gates.questions import FAIL, PASS, WAITING, Answer
 from switches import publication, risk
+from switches.evaluate import GLOBAL_ID
 from switches.models import Ramp
 from switches.ramps import live, words
 
@@ -89,6 +90,7 @@ def _answer(approval: Approval, asked_at: datetime, now: datetime) -> Answer:
     lock_first=publication.lock,
     check_reason=reasons.unreadable,
     prolongs=False,
+    reaches_far=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),
 )
 def _let_go_on(approval: Approval, actor: Actor, now: datetime) -> None:
     """The next look at the ramp, within a second, sees what was said. Here it only has to be the

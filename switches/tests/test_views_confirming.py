@@ -1,13 +1,18 @@
 """Showing again who one is: asked before what reaches everything, and only of people."""
 
+from datetime import timedelta
+
 import pytest
 from django.conf import settings
 from django.test import Client
 
+from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
 from controlplane.core.entry import confirming
 from controlplane.core.entry.tests.people import PASSWORD, code, first_step, kim, with_app
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
+from switches.ramps.tests.given import begin, look
 from switches.tests.screens import DIALOG, REASON, SAFE_NOW, engaged
 
 pytestmark = pytest.mark.django_db
@@ -182,3 +187,39 @@ def test_odd_marks_in_a_session_confirm_nothing(browser, kept):
     session.save()
 
     assert browser.get(ENGAGE).status_code == 302
+
+
+def test_ramp_of_everything_goes_on_by_who_confirmed(browser):
+    now = db_now()
+    plan = [{"percent": 5, "dwell_seconds": 60, "gates": [{"type": "manual"}]}, {"percent": 100}]
+    ramp = begin(now, plan, switch="global:all")
+    look(now + timedelta(seconds=60))
+    gate = Approval.objects.get(kind="ramp_gate").pk
+    aged(browser, 10 * MINUTES)
+
+    pages = [
+        browser.get(f"/ramps/{ramp.pk}/advance/"),
+        browser.post(f"/ramps/{ramp.pk}/advance/", {"reason": SAFE_NOW}),
+        browser.post(f"/approvals/{gate}/approve/"),
+    ]
+    api = Api(browser)
+    by_api = [
+        api.post(f"/ramps/{ramp.pk}/advance", {"reason": SAFE_NOW}),
+        api.post(f"/approvals/{gate}/approve", {}),
+    ]
+
+    assert all(page["Location"].startswith("/confirm/?next=") for page in pages)
+    assert [answer.status_code for answer in by_api] == [403, 403]
+    confirm(browser, password=PASSWORD)
+    assert api.post(f"/ramps/{ramp.pk}/advance", {"reason": SAFE_NOW}).status_code == 200
+
+
+def test_ramp_of_everything_is_stopped_without_being_asked(browser, limit):
+    ramp = begin(
+        db_now(), [{"percent": 5, "dwell_seconds": 60}, {"percent": 100}], switch="global:all"
+    )
+    aged(browser, 10 * MINUTES)
+
+    response = Api(browser).post(f"/ramps/{ramp.pk}/abort", {"reason": REASON})
+
+    assert response.status_code == 200

@@ -22,6 +22,7 @@ from switches.models import Ramp
 from switches.ramps import control, words
 from switches.ramps import live as ramps
 from switches.views import live
+from switches.views.asking import ask_again
 
 SHOWN = 50
 LIVE_SHOWN = 200
@@ -140,6 +141,8 @@ def _do(
     """Show the dialog that asks why, or carry it out."""
     ramp, actor, now = _ramp(ramp_id), actor_of(request), db_now()
     _may(actor, verb)
+    if verb == "advance":
+        ask_again(request, ramp.switch.scope, now)
     form = RampForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:

@@ -79,7 +79,7 @@ def test_the_connection_is_used_again(ask_it):
     retry, _ = retry_of()
     with serving(in_turn(BUSY, BUSY, FINE)) as server:
         ask_it(retry, server)
-    assert len({each.connection for each in server.asked}) == 1
+    assert len({each.connection for each in server.asked}) < len(server.asked) == 3
 
 
 @both

@@ -7,6 +7,7 @@ from controlplane.core.models import (
     Acknowledgement,
     Approval,
     AuditEntry,
+    AuditRound,
     Credentials,
     Heartbeat,
     IdempotencyKey,
@@ -20,6 +21,13 @@ class AuditEntryAdmin(ReadOnly):
     list_display = ("id", "at", "actor_type", "actor_name", "action", "target", "reason")
     search_fields = ("=target", "=action", "=actor_name")
     ordering = ("-id",)
+
+
+@admin.register(AuditRound)
+class AuditRoundAdmin(ReadOnly):
+    """How far the trail was verified; `manage.py audit verify` goes through all of it."""
+
+    list_display = ("id", "begun_at", "reached_id", "whole_id", "whole_at", "problem", "broken_at")
 
 
 @admin.register(Approval)

@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 
 from controlplane.core.admin.site import ReadOnly, each
 from controlplane.core.clock import db_now
+from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.models import BrowserSession, Token, User
@@ -35,6 +36,7 @@ class TokenAdmin(ReadOnly):
     @admin.action(description="Revoke the chosen tokens", permissions=["view"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[Token]) -> None:
         actor, now = actor_of(request), db_now()
+        require_fresh(request, now, next_url=request.get_full_path())
         each(
             self,
             request,
@@ -135,6 +137,8 @@ class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """A rule that refuses, such as the last admin's, is told on the form's own page."""
+        # Else an open browser could make an admin, or a password to confirm everything with.
+        require_fresh(request, db_now())
         try:
             return super().changeform_view(request, *args, **kwargs)
         except DomainError as error:
@@ -144,6 +148,7 @@ class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     @admin.action(description="Deactivate the chosen people")
     def deactivate(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
         actor, now = actor_of(request), db_now()
+        require_fresh(request, now, next_url=request.get_full_path())
         each(
             self,
             request,

@@ -5,6 +5,8 @@ from datetime import datetime
 
 import structlog
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import transaction
 
 from controlplane.core.actors import system
@@ -56,7 +58,11 @@ def _known(identity: Identity, now: datetime) -> User | None:
     """Whoever an admin gave this address, if the provider has checked that it is theirs."""
     if not (identity.email and identity.email_verified):
         return None
-    found = list(User.objects.filter(email__iexact=identity.email)[:2])
+    found = [
+        user
+        for user in User.objects.filter(email__iexact=identity.email)
+        if _is_same(user.email, identity.email)
+    ][:2]
     if not found:
         return None
     if len(found) > 1:
@@ -71,6 +77,12 @@ def _known(identity: Identity, now: datetime) -> User | None:
     )
 
 
+def _is_same(ours: str, theirs: str) -> bool:
+    """Whether two addresses differ in the case of ASCII letters at most. The database also takes
+    `ı` for `i` and `ſ` for `s`, whose mailboxes are other people's."""
+    return ours.encode().lower() == theirs.encode().lower()
+
+
 def _made(identity: Identity, role: Role, now: datetime) -> User:
     user = people.create_user(
         username=_free_name(identity),
@@ -79,9 +91,18 @@ def _made(identity: Identity, role: Role, now: datetime) -> User:
         actor=ACTOR,
         now=now,
         display_name=identity.name[:150],
-        email=identity.email if identity.email_verified else "",
+        email=identity.email if identity.email_verified and _is_address(identity.email) else "",
     )
     return _linked(user, identity, now)
+
+
+def _is_address(text: str) -> bool:
+    """Whether messages could be sent there; a provider inside a company may know shorter ones."""
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _linked(user: User, identity: Identity, now: datetime) -> User:
@@ -93,7 +114,8 @@ def _linked(user: User, identity: Identity, now: datetime) -> User:
 def _free_name(identity: Identity) -> str:
     """A name nobody has: a stranger of the same name never becomes that person."""
     wanted = identity.username or identity.email.partition("@")[0]
-    name = User.normalize_username(re.sub(r"[^\w.@+-]", "", wanted))[:140] or "person"
+    # Normalised first: that may bring characters which no name may have.
+    name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"
     for number in range(1, 1000):
         candidate = name if number == 1 else f"{name}-{number}"
         if not User.objects.filter(username=candidate).exists():

@@ -9,6 +9,8 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.internal import auth
 from django.core.exceptions import ValidationError
+from fido2.utils import websafe_encode
+from fido2.webauthn import RegistrationResponse
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.people.models import User
@@ -26,13 +28,13 @@ def registered(text: str) -> dict[str, Any]:
     """The answer, checked, as it is stored; raises :class:`InvalidInput`."""
     answer = _read(text)
     try:
-        auth.parse_registration_response(answer)
+        read = auth.parse_registration_response(answer)
         data = auth.complete_registration(answer)
-    except (ValidationError, ValueError, TypeError, KeyError) as error:
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput({"credential": [REFUSED]}) from error
     if not data.is_user_verified():
         raise InvalidInput({"credential": ["The passkey has to ask who you are: PIN or touch."]})
-    return answer
+    return _kept(read)
 
 
 def to_show(user: User | None) -> str:
@@ -44,13 +46,33 @@ def shown(text: str, user: User | None) -> Authenticator:
     """Whose passkey answered; `user` is who it has to be. Raises :class:`InvalidInput`."""
     answer = _read(text)
     try:
-        auth.parse_authentication_response(answer)
+        read = auth.parse_authentication_response(answer)
         whose = user or auth.extract_user_from_response(answer)
-        return auth.complete_authentication(whose, answer)
+        found = auth.complete_authentication(whose, answer)
+        # Alone it stands for both steps. The question may have been one of a second step, which
+        # asks for less.
+        if user is None and not read.response.authenticator_data.is_user_verified():
+            raise ValueError("the passkey did not ask who holds it")
+        return found
     except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInput({"credential": [REFUSED]}) from error
     finally:
         auth.clear_state()  # A question is asked once, also if the answer was wrong.
+
+
+def _kept(read: RegistrationResponse) -> dict[str, Any]:
+    """What is looked at again later, written by us: a browser may send anything besides."""
+    name = websafe_encode(read.raw_id)
+    return {
+        "id": name,
+        "rawId": name,
+        "type": "public-key",
+        "clientExtensionResults": {},
+        "response": {
+            "clientDataJSON": websafe_encode(read.response.client_data),
+            "attestationObject": websafe_encode(read.response.attestation_object),
+        },
+    }
 
 
 def _as_json(options: dict[str, Any]) -> str:

@@ -162,5 +162,8 @@ def _identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
 
 
 def _text(claims: dict[str, Any], name: str) -> str:
+    """A claim as the database can keep it: no null character, no half of a pair."""
     value = claims.get(name)
-    return value.replace("\x00", "").strip()[:254] if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    return value.encode(errors="ignore").decode().replace("\x00", "").strip()[:254]

@@ -31,6 +31,11 @@ def failed(request: HttpRequest, username: str) -> None:
     )
 
 
+def forget(request: HttpRequest, username: str) -> None:
+    """Nothing counts any more of what failed for this name at this address."""
+    AxesProxyHandler.reset_attempts(ip_address=client_ip(request), username=username)
+
+
 def locked_out(
     request: HttpRequest,
     original_response: object = None,

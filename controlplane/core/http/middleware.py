@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from typing import cast
-from zoneinfo import ZoneInfo
 
 import structlog
 from django.conf import settings
@@ -12,6 +11,7 @@ from django.middleware.common import CommonMiddleware
 from django.utils import timezone
 
 from controlplane.core import deadline
+from controlplane.core.clock import zone
 from controlplane.core.errors import DomainError
 from controlplane.core.http import pages, problems, requests
 from controlplane.core.people.session_store import SessionStore
@@ -73,8 +73,8 @@ class PersonTimeZoneMiddleware:
         signed_in = settings.SESSION_COOKIE_NAME in request.COOKIES
         if not signed_in or request.path.startswith(WITHOUT_TIME_ZONE):
             return self.get_response(request)
-        zone = getattr(request.user, "time_zone", settings.TIME_ZONE)
-        with timezone.override(ZoneInfo(zone)):
+        name = getattr(request.user, "time_zone", settings.TIME_ZONE)
+        with timezone.override(zone(name)):
             return self.get_response(request)
 
 

@@ -1,12 +1,13 @@
 """What a person types to sign in, and may change about themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 from zoneinfo import available_timezones
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, UsernameField
 
+from controlplane.core.changes import RuleForm
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import Role
 
@@ -43,8 +44,8 @@ ABOUT_ROLES = {
 }
 
 
-class PersonForm(forms.Form):
-    """What an admin says of a person. The service has the last word, and :meth:`take` shows it."""
+class PersonForm(RuleForm):
+    """What an admin says of a person. The service has the last word."""
 
     display_name = forms.CharField(max_length=150, required=False)
     email = forms.EmailField(required=False)
@@ -56,10 +57,6 @@ class PersonForm(forms.Form):
         super().__init__(*args, **kwargs)
         field = cast(forms.ChoiceField, self.fields["time_zone"])
         field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
-
-    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
-        for name, texts in errors.items():
-            self.add_error(name if name in self.fields else None, list(texts))
 
 
 class NewPersonForm(PersonForm):

@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import Any, Literal
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from controlplane.core import wake
@@ -50,7 +50,12 @@ def create_user(
     user = User(username=username, role=role, **more)
     user.set_password(password)
     user.full_clean(exclude=["password"])
-    user.save()
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError as error:  # Of two who make the same person at once, one comes too late.
+        field = "slack_user_id" if "slack" in str(error) else "username"
+        raise InvalidInput({field: ["Somebody else was just given this one."]}) from error
     audit.record(
         actor=actor,
         action="user.created",
@@ -76,7 +81,8 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
         if field == "slack_user_id":
             value = slack_user_id(value, of=user)
         setattr(user, field, value)
-    user.full_clean(exclude=["password"])
+    # Only what changes: an address that was good once must keep nobody from being deactivated.
+    user.full_clean(exclude={field.name for field in User._meta.fields} - set(changes))
     if was_admin and not user.is_admin and not _other_admins(user):
         raise Conflict("This is the last active admin; make another one first.")
     user.save(update_fields=list(changes))

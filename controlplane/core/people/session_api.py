@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from controlplane.core.actors import Actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
+from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import Forbidden, InvalidInput, NotFound
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Filters, MutationBody, Text
@@ -42,7 +43,9 @@ class SessionShape(serializers.Serializer[BrowserSession]):
     method = serializers.CharField(help_text="How they came in: `password`, `password + code`, …")
     started_at = serializers.DateTimeField()
     last_seen_at = serializers.DateTimeField()
-    ends_at = serializers.DateTimeField(help_text="Unless something is done in it before.")
+    ends_at = serializers.DateTimeField(
+        help_text="Doing something puts it off, until the longest time."
+    )
     is_this = serializers.BooleanField(help_text="Whether this request came in it.")
 
     def to_representation(self, session: BrowserSession) -> dict[str, Any]:
@@ -99,6 +102,7 @@ class EndSessions(ApiView):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """End all sessions of a person, except the one that asks."""
         user = _whose(body.get("user"), actor)
+        _confirm_for(user, actor, self.request, now)
         ended = sessions.end_all(user=user, actor=actor, now=now, but=_key(self.request))
         return Done({"ended": ended})
 
@@ -114,12 +118,19 @@ class SessionView(ApiView):
         session = found.select_related("user").first()
         if session is None or session.user is None or not _may(actor, session.user):
             raise NotFound("There is no such session, or it has ended.")
+        _confirm_for(session.user, actor, self.request, now)
         sessions.end(user=session.user, session_id=session.pk, actor=actor, now=now)
         return Done({"ended": 1})
 
 
 def _may(actor: Actor, user: User) -> bool:
     return user.pk == actor.user_id or actor.has(Power.ADMINISTER)
+
+
+def _confirm_for(user: User, actor: Actor, request: Request, now: datetime) -> None:
+    """Ending one's own takes no confirming: that is how one gets rid of a stranger."""
+    if user.pk != actor.user_id:
+        require_fresh(request, now)
 
 
 def _whose(username: str | None, actor: Actor) -> User:

@@ -108,6 +108,11 @@ class SessionStore(SessionBase):
         return BrowserSession.objects.filter(session_key=digest(self.session_key or ""))
 
 
+def ends_anyway(session: BrowserSession) -> bool:
+    """Whether its longest time ends it, so that doing something in it changes nothing."""
+    return session.expire_date >= session.started_at + _longest()
+
+
 def _times(now: datetime) -> dict[str, datetime]:
     ends = now + min(_longest(), _idle())
     return {"started_at": now, "last_seen_at": now, "expire_date": ends}

@@ -12,7 +12,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import devices, sessions
 from controlplane.core.people.models import BrowserSession, User
-from controlplane.core.people.session_store import digest
+from controlplane.core.people.session_store import digest, ends_anyway
 
 PAGE = "/preferences/sessions/"
 SHOWN = 50
@@ -24,6 +24,7 @@ class Row:
     session: BrowserSession
     device: str
     is_this: bool
+    ends_anyway: bool
 
 
 @signed_in
@@ -55,5 +56,7 @@ def rows(user: User, request: PersonRequest, now: datetime) -> tuple[list[Row], 
     here = digest(request.session.session_key or "")
     found = BrowserSession.objects.filter(user=user).open(now)
     latest = found.defer("session_data").order_by("-last_seen_at", "pk")[:SHOWN]
-    shown = [Row(one, devices.named(one.user_agent), one.pk == here) for one in latest]
+    shown = [
+        Row(one, devices.named(one.user_agent), one.pk == here, ends_anyway(one)) for one in latest
+    ]
     return shown, found.count()

@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
+from controlplane.core.clock import zone
 from controlplane.core.targets import duty
 from controlplane.core.targets.models import EscalationStep, OnCallMember, Target
 
@@ -74,11 +75,7 @@ def read(targets: Iterable[Target]) -> Directory:
 
 
 def zone_of(rotation: Target) -> ZoneInfo:
-    """Its time zone. One that this server no longer knows must not leave anybody untold: UTC."""
-    try:
-        return ZoneInfo(rotation.time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
+    return zone(rotation.time_zone)
 
 
 def _steps(escalations: Sequence[int]) -> dict[int, list[EscalationStep]]:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
-from zoneinfo import ZoneInfo, available_timezones
 
 from django import forms
 from django.utils import timezone
 
+from controlplane.core import clock
+from controlplane.core.changes import RuleForm
 from controlplane.core.outbox import wordings
 from controlplane.core.people.forms import zone_choices
 from controlplane.core.people.models import User
@@ -20,26 +21,14 @@ BLANK_ROWS = 2
 Choices = list[tuple[str, str]]
 
 
-class AskForm(forms.Form):
-    """A form whose fields a service has the last word on."""
-
-    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
-        """Show a rule's complaints beside the fields they are about."""
-        for name, texts in errors.items():
-            self.add_error(name if name in self.fields else None, list(texts))
-
-    def text(self, name: str) -> str:
-        return str(self.cleaned_data.get(name) or "")
-
-
-class TargetForm(AskForm):
+class TargetForm(RuleForm):
     """What every target has."""
 
     name = forms.CharField(max_length=80)
     description = forms.CharField(max_length=300, required=False)
 
     def asked(self, kind: str) -> Asked:
-        return Asked(name=self.text("name"), kind=kind, description=self.text("description"))
+        return Asked(name=self.given("name"), kind=kind, description=self.given("description"))
 
 
 class PersonForm(TargetForm):
@@ -54,12 +43,12 @@ class PersonForm(TargetForm):
 
     def asked(self, kind: str) -> Asked:
         return Asked(
-            name=self.text("name"),
+            name=self.given("name"),
             kind=kind,
-            description=self.text("description"),
-            user=self.text("user"),
-            email=self.text("email"),
-            slack_user_id=self.text("slack_user_id"),
+            description=self.given("description"),
+            user=self.given("user"),
+            email=self.given("email"),
+            slack_user_id=self.given("slack_user_id"),
         )
 
 
@@ -70,11 +59,11 @@ class ChannelForm(TargetForm):
 
     def asked(self, kind: str) -> Asked:
         return Asked(
-            name=self.text("name"),
+            name=self.given("name"),
             kind=kind,
-            description=self.text("description"),
-            address=self.text("address"),
-            webhook_url=self.text("webhook_url") or None,
+            description=self.given("description"),
+            address=self.given("address"),
+            webhook_url=self.given("webhook_url") or None,
             new_secret=bool(self.cleaned_data.get("new_secret")),
         )
 
@@ -106,18 +95,18 @@ class OnCallForm(TargetForm):
 
     def clean_rotation_starts_at(self) -> datetime | None:
         """A time on the wall in the rotation's zone, which is chosen beside it."""
-        return _local(self.text("rotation_starts_at"), str(self.data.get("time_zone", "UTC")))
+        return _local(self.given("rotation_starts_at"), str(self.data.get("time_zone", "UTC")))
 
     def asked(self, kind: str) -> Asked:
-        chosen = [self.text(field.name) for field in self.member_fields]
+        chosen = [self.given(field.name) for field in self.member_fields]
         return Asked(
-            name=self.text("name"),
+            name=self.given("name"),
             kind=kind,
-            description=self.text("description"),
+            description=self.given("description"),
             members=[int(pk) for pk in chosen if pk],
             rotation_days=self.cleaned_data.get("rotation_days"),
             rotation_starts_at=self.cleaned_data.get("rotation_starts_at"),
-            time_zone=self.text("time_zone"),
+            time_zone=self.given("time_zone"),
         )
 
 
@@ -148,25 +137,25 @@ class EscalationForm(TargetForm):
     def clean(self) -> dict[str, Any]:
         for after, target in self.step_fields:
             given = self.cleaned_data.get(after.name) is not None
-            if after.name not in self.errors and given != bool(self.text(target.name)):
+            if after.name not in self.errors and given != bool(self.given(target.name)):
                 self.add_error("steps", "A step has both: after how many minutes, and whom.")
         return self.cleaned_data
 
     def asked(self, kind: str) -> Asked:
         steps = [
-            (self.cleaned_data[after.name], int(self.text(target.name)))
+            (self.cleaned_data[after.name], int(self.given(target.name)))
             for after, target in self.step_fields
-            if self.text(target.name)
+            if self.given(target.name)
         ]
         return Asked(
-            name=self.text("name"),
+            name=self.given("name"),
             kind=kind,
-            description=self.text("description"),
+            description=self.given("description"),
             steps=sorted(steps, key=lambda step: step[0]),
         )
 
 
-class RouteForm(AskForm):
+class RouteForm(RuleForm):
     event = forms.CharField(max_length=64, required=False)
     scope = forms.ChoiceField(required=False)
     severity = forms.ChoiceField(required=False)
@@ -211,7 +200,7 @@ def initial(target: Target) -> dict[str, Any]:
         ],
     }
     if target.rotation_starts_at is not None:
-        local = timezone.localtime(target.rotation_starts_at, _zone(target.time_zone))
+        local = timezone.localtime(target.rotation_starts_at, clock.zone(target.time_zone))
         known["rotation_starts_at"] = f"{local:%Y-%m-%dT%H:%M}"
     return known
 
@@ -230,10 +219,6 @@ def _rows(form: forms.Form, prefix: str, present: int) -> int:
     return max(present + BLANK_ROWS, len(sent), 3)
 
 
-def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name if name in available_timezones() else "UTC")
-
-
 def _local(text: str, zone: str) -> datetime | None:
     if not text:
         return None
@@ -241,4 +226,4 @@ def _local(text: str, zone: str) -> datetime | None:
         naive = datetime.fromisoformat(text)
     except ValueError as error:
         raise forms.ValidationError("A day and a time, as 2026-11-23T09:00.") from error
-    return naive.replace(tzinfo=_zone(zone)) if naive.tzinfo is None else naive
+    return naive.replace(tzinfo=clock.zone(zone)) if naive.tzinfo is None else naive

@@ -124,10 +124,10 @@ def new_route(request: PersonRequest) -> HttpResponse:
     if form.is_valid():
         try:
             route = services.add_route(
-                event=form.text("event"),
-                scope=form.text("scope"),
-                severity=form.text("severity"),
-                target=int(form.text("target")),
+                event=form.given("event"),
+                scope=form.given("scope"),
+                severity=form.given("severity"),
+                target=int(form.given("target")),
                 actor=actor,
                 now=db_now(),
             )

@@ -1,9 +1,10 @@
 """People over HTTP: an admin makes one, sees the first password once, and changes what they may."""
 
 import pytest
+from django.test import Client
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.http.tests.callers import as_role, person, with_token
+from controlplane.core.http.tests.callers import Api, as_role, at_once, person, with_token
 from controlplane.core.idempotency.models import IdempotencyKey
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import ALL_SCOPES
@@ -82,3 +83,15 @@ def test_only_admins_in_person(db):
 
 def test_nobody_is_not_found(admin):
     assert admin.patch("/users/99999/", {"role": "viewer"}).status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_those_who_make_the_same_person_at_once_one_does(admin):
+    def make():
+        browser = Client(raise_request_exception=False)
+        browser.cookies = admin.client.cookies.copy()
+        return Api(browser).post("/users/", KIM).status_code
+
+    codes = at_once(*[make] * 6)
+
+    assert sorted(codes) == [201, 400, 400, 400, 400, 400]

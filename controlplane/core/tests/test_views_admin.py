@@ -5,6 +5,7 @@ from django.apps import apps
 from django.contrib import admin
 
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.entry import confirming
 from controlplane.core.http.tests.callers import as_role, person, token_text
 from controlplane.core.models import Token
 from controlplane.core.people.models import User
@@ -150,3 +151,25 @@ def test_signing_out_of_the_admin_is_noted_like_any_other():
     as_role("admin").client.post("/admin/logout/")
 
     assert AuditEntry.objects.get().action == "session.ended"
+
+
+def test_who_signed_in_long_ago_confirms_before_people_and_tokens_change():
+    client, nora = as_role("admin").client, person("operator", "nora")
+    token_text(nora, ["switches:read"])
+    session = client.session
+    session[confirming.KEY] = 0
+    session.save()
+    me = User.objects.get(username="a-admin")
+    entries = AuditEntry.objects.count()
+    sent = [
+        (f"{USERS}add/", form(username="eve", role="admin")),
+        (f"{USERS}{me.pk}/change/", form(username="a-admin", role="admin")),
+        (USERS, {"action": "deactivate", "_selected_action": [nora.pk]}),
+        ("/admin/core/token/", {"action": "revoke", "_selected_action": [Token.objects.get().pk]}),
+    ]
+
+    for path, given in sent:
+        assert client.post(path, given)["Location"].startswith("/confirm/?next=%2Fadmin"), path
+    assert client.get(f"{USERS}add/")["Location"].startswith("/confirm/")
+    assert AuditEntry.objects.count() == entries
+    assert client.get(USERS).status_code == 200

@@ -100,3 +100,22 @@ def test_theme_never_leads_away(browser):
     response = browser.post("/theme/", {"theme": "dark", "next": "https://evil.example/"})
 
     assert response["Location"] == "/"
+
+
+def test_who_has_no_password_is_not_asked_for_the_present_one(browser, kim):
+    kim.set_unusable_password()
+    kim.save()
+
+    html = signed_in(kim).client.get("/preferences/").content.decode()
+
+    assert "You have none" in html
+    assert "old_password" not in html
+
+
+def test_time_zone_that_no_server_knows_any_more_can_be_changed(browser, kim):
+    User.objects.filter(pk=kim.pk).update(time_zone="US/Pacific-New")
+
+    assert browser.get("/preferences/").status_code == 200
+    assert browser.post("/preferences/", {"time_zone": "Asia/Seoul"}).status_code == 302
+    kim.refresh_from_db()
+    assert kim.time_zone == "Asia/Seoul"

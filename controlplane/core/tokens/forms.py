@@ -1,11 +1,12 @@
 """What is said of a token that is made, ended or handed over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from django import forms
 
+from controlplane.core.changes import RuleForm
 from controlplane.core.people.models import User
 from controlplane.core.tokens.scopes import AREAS
 
@@ -18,15 +19,7 @@ LIFETIMES = (
 )
 
 
-class AskForm(forms.Form):
-    """The services have the last word; what they complain of is shown beside its field."""
-
-    def take(self, errors: Mapping[str, Sequence[str]]) -> None:
-        for name, texts in errors.items():
-            self.add_error(name if name in self.fields else None, list(texts))
-
-
-class NewTokenForm(AskForm):
+class NewTokenForm(RuleForm):
     name = forms.CharField(max_length=120)
     owner = forms.ModelChoiceField(User.objects.filter(is_active=True))
     scopes = forms.MultipleChoiceField(
@@ -44,7 +37,7 @@ class RevokeForm(forms.Form):
     reason = forms.CharField(max_length=2000)
 
 
-class HandOverForm(AskForm):
+class HandOverForm(RuleForm):
     owner = forms.ModelChoiceField(User.objects.none())
 
     def __init__(self, owners: Sequence[User], *args: Any, **kwargs: Any) -> None:

@@ -52,7 +52,7 @@ def create(
     Raises :class:`InvalidInput` for an empty name, no scope, an unknown one, or one that the
     owner's role does not allow.
     """
-    wanted = sorted(set(scopes))
+    wanted, owner = sorted(set(scopes)), _present(owner)
     _check(name, owner, wanted)
     prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
     secret = secrets.token_urlsafe(32)
@@ -108,6 +108,7 @@ def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Toke
     Raises :class:`Conflict` if it has ended, :class:`InvalidInput` if the owner is deactivated or
     may not do what the token is for.
     """
+    owner = _present(owner)
     token = Token.objects.select_for_update(of=("self",)).select_related("owner").get(pk=token.pk)
     if token.owner_id == owner.pk:
         return token
@@ -127,6 +128,12 @@ def hand_over(*, token: Token, owner: User, actor: Actor, now: datetime) -> Toke
     )
     wake.wake("credentials")
     return token
+
+
+def _present(owner: User) -> User:
+    """The owner as they are now, until this transaction ends: in this moment somebody may be
+    deactivating them. People are locked before tokens, as when somebody leaves."""
+    return User.objects.select_for_update(no_key=True).get(pk=owner.pk)
 
 
 def authenticate(text: str, *, now: datetime) -> Token:

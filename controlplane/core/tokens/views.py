@@ -110,6 +110,7 @@ def revoke(request: PersonRequest, token_id: int) -> HttpResponse:
     """End a token, for a reason: an admin any, everybody else their own."""
     actor, now = actor_of(request), db_now()
     token = _token(_seen_by(request.user), token_id)
+    require_fresh(request, now)
     form = RevokeForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         reason = form.cleaned_data["reason"]

@@ -10,35 +10,12 @@ from django.test import Client
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.entry import confirming
-from controlplane.core.entry.tests.fake_provider import CLIENT, SECRET, new_key, running
+from controlplane.core.entry.tests.fake_provider import CLIENT, SECRET, new_key
 from controlplane.core.entry.tests.people import kim
 from controlplane.core.people.models import User
 
 pytestmark = pytest.mark.django_db
 BACK = "/sign-in/provider/callback/"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with running() as found:
-        yield found
-
-
-@pytest.fixture
-def provider(server, settings):
-    server.claims, server.faults, server.asked = {}, {}, []
-    server.person = {
-        "sub": "u-1", "preferred_username": "kim", "name": "Kim Min-jun",
-        "email": "kim@example.org", "email_verified": True, "groups": ["ops"],
-    }  # fmt: skip
-    settings.OIDC = dataclasses.replace(
-        settings.OIDC,
-        issuer=server.issuer,
-        client_id=CLIENT,
-        client_secret=SECRET,
-        roles=(("ops", "operator"), ("leads", "approver"), ("root", "admin")),
-    )
-    return server
 
 
 def leave(client, **more):

@@ -5,6 +5,7 @@ import time
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.test import Client
 
 from controlplane.core.actors import system
@@ -37,9 +38,10 @@ def ask(who):
     return Client().post(ASK, {"who": who})
 
 
-def choose(client, path, password=NEW):
+def choose(client, path, password=NEW, address="127.0.0.1"):
     page = client.get(path, follow=True).redirect_chain[-1][0]
-    return client.post(page, {"new_password1": password, "new_password2": password})
+    given = {"new_password1": password, "new_password2": password}
+    return client.post(page, given, REMOTE_ADDR=address)
 
 
 def link_in(message):
@@ -181,3 +183,20 @@ def test_without_a_mail_server_nothing_is_offered(settings):
 
     assert Client().get(ASK).status_code == 404
     assert "forgotten" not in Client().get("/sign-in/").content.decode()
+
+
+def test_who_tried_too_often_gets_in_with_the_new_password_and_others_still_wait(client):
+    user = kim(email=ADDRESS)
+    for browser, address in ((client, "192.0.2.1"), (Client(), "192.0.2.2")):
+        for _ in range(settings.AXES_FAILURE_LIMIT):
+            sign_in(browser, "wrong", address)
+
+    choose(client, resets.path_for(user), address="192.0.2.1")
+
+    assert sign_in(client, NEW, "192.0.2.1").status_code == 302
+    assert sign_in(Client(), NEW, "192.0.2.2").status_code == 429
+
+
+def sign_in(client, password, address):
+    given = {"username": "kim", "password": password}
+    return client.post("/sign-in/", given, REMOTE_ADDR=address)

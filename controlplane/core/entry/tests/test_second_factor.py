@@ -217,3 +217,15 @@ def test_nobody_without_a_second_factor_is_asked(client):
     kim()
 
     assert client.post("/sign-in/", {"username": "kim", "password": PASSWORD})["Location"] == "/"
+
+
+def test_first_step_with_a_password_that_was_changed_meanwhile_is_worth_nothing(client, app):
+    first_step(client)
+    user = User.objects.get()
+    user.set_password("another-fine-secret-4")
+    user.save()
+
+    response = second(client, code(app[0]))
+
+    assert response["Location"] == "/sign-in/"
+    assert client.get("/").status_code == 302

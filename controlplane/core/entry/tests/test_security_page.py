@@ -7,7 +7,7 @@ from allauth.mfa.models import Authenticator
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.entry import confirming, factors
-from controlplane.core.entry.tests.people import code, kim, with_app
+from controlplane.core.entry.tests.people import code, first_step, kim, with_app
 from controlplane.core.http.tests.callers import browser_of
 from controlplane.core.people.models import User
 
@@ -120,3 +120,12 @@ def test_nothing_is_taken_away_by_who_signed_in_long_ago(browser, person, path):
 
     assert response["Location"] == "/confirm/?next=%2Fpreferences%2Fsecurity%2F"
     assert factors.of(person).totp_since
+
+
+def test_code_that_added_the_app_opens_nothing_else(browser, client):
+    secret, _ = add_app(browser)
+    first_step(client)
+
+    client.post("/sign-in/second/", {"code": code(secret)})
+
+    assert client.get("/").status_code == 302

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.entry import resets
+from controlplane.core.entry import resets, throttle
 from controlplane.core.errors import Conflict
 from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.core.people.models import User
@@ -73,6 +73,8 @@ def reset(request: HttpRequest, uid: str, token: str) -> HttpResponse:
             resets.complete(user=user, token=kept, password=chosen, actor=actor, now=db_now())
         except Conflict:
             return _stale(request)
+        # Who tried the forgotten one too often waits no longer.
+        throttle.forget(request, user.username)
         request.session.flush()
         messages.success(request, "Your password is set. Sign in with it.")
         return redirect("login")

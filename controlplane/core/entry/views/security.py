@@ -49,8 +49,10 @@ def add_app(request: PersonRequest) -> HttpResponse:
     kept = request.session.get(PENDING) if request.method == "POST" else None
     secret = sealing.opened(kept, sealing.SECOND_FACTORS) if kept else generate_totp_secret()
     wrong = ""
-    if kept and codes.is_code_of(secret, request.POST.get("code", ""), timezone.now()):
+    typed, at = request.POST.get("code", ""), timezone.now()
+    if kept and codes.is_code_of(secret, typed, at):
         made = factors.add_totp(user=request.user, secret=secret, actor=actor_of(request), now=now)
+        codes.check(request.user, typed, at)  # Used now: it opens nothing else.
         request.session.pop(PENDING)
         return _added(request, "The authenticator app is added.", made)
     if request.method == "POST":

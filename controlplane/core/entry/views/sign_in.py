@@ -81,7 +81,7 @@ def proceed(
 def second_factor(request: HttpRequest) -> HttpResponse:
     """The second step, for those who have a second factor: a code, or a passkey."""
     stage = LoginStageController.enter(request, stages.SECOND_FACTOR)
-    if stage is None or stage.login.user is None or not stage.login.user.is_active:
+    if not isinstance(stage, stages.SecondFactorStage) or not stage.is_open():
         clear_login(request)
         return redirect("login")
     user: User = stage.login.user

@@ -3,6 +3,7 @@
 import pytest
 from django.conf import settings
 
+from controlplane.core.entry import confirming
 from controlplane.core.http.tests.callers import Api, browser_of, person, with_token
 from controlplane.core.people.models import BrowserSession
 from controlplane.core.people.session_store import digest
@@ -67,3 +68,19 @@ def test_token_has_no_sessions(kim):
     assert token.get("/sessions/").status_code == 403
     assert token.post("/sessions/end").status_code == 403
     assert Api().get("/sessions/").status_code == 401
+
+
+def test_admin_who_signed_in_long_ago_confirms_before_ending_those_of_others(kim):
+    root = browser_of(person("admin", "root"))
+    other, here = browser_of(kim), browser_of(kim)
+    for browser in (root, here):
+        session = browser.session
+        session[confirming.KEY] = 0
+        session.save()
+
+    one = Api(root).send("delete", f"/sessions/{session_of(other)}/")
+    every = Api(root).post("/sessions/end", {"user": "kim"})
+
+    assert (one.status_code, every.status_code) == (403, 403)
+    assert BrowserSession.objects.filter(user=kim).count() == 2
+    assert Api(here).post("/sessions/end").json() == {"ended": 1}

@@ -187,3 +187,24 @@ def leave_or_stay(user, heir):
     except Conflict:
         return "stays"
     return "left"
+
+
+def test_what_was_good_once_keeps_nobody_from_being_deactivated(kim):
+    User.objects.filter(pk=kim.pk).update(time_zone="US/Pacific-New", email="kim@intranet")
+
+    leave(kim)
+
+    kim.refresh_from_db()
+    assert not kim.is_active
+
+
+def test_heir_who_was_deactivated_in_this_moment_takes_over_nothing(kim):
+    ada = person("operator", "ada")
+    token_text(kim, ["switches:read"])
+    User.objects.filter(pk=ada.pk).update(is_active=False)
+
+    with pytest.raises(InvalidInput, match="ada is deactivated"):
+        leave(kim, heir=ada)
+
+    kim.refresh_from_db()
+    assert kim.is_active

@@ -1,7 +1,10 @@
 """A person sees where they are signed in, and ends what is not them any more."""
 
+from datetime import timedelta
+
 import pytest
 from django.conf import settings
+from django.utils import timezone
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import browser_of, person
@@ -101,3 +104,16 @@ def test_list_has_an_end(kim):
 
     assert "61 sessions" in html
     assert "The 50 that were used last" in html
+
+
+def test_end_that_nothing_puts_off_is_told_as_such(kim):
+    here, old = browser_of(kim), browser_of(kim)
+    began = timezone.now() - timedelta(minutes=settings.ENTRY.session_minutes - 5)
+    ends = began + timedelta(minutes=settings.ENTRY.session_minutes)
+    row = BrowserSession.objects.filter(pk=digest(key_of(old)))
+    row.update(started_at=began, expire_date=ends)
+
+    html = here.get(PAGE).content.decode()
+
+    assert html.count("whatever is done in it") == 1
+    assert html.count("unless something is done in it") == 1

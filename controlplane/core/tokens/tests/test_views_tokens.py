@@ -180,3 +180,15 @@ def test_whoever_has_not_lately_shown_who_they_are_is_asked_before_the_form(root
     )
     assert (made.status_code, "confirm_url" in made.json()) == (403, True)
     assert not Token.objects.exists()
+
+
+def test_nobody_revokes_who_signed_in_long_ago(root, admin):
+    token_text(admin, ["switches:read"])
+    path = f"/tokens/{Token.objects.get().pk}/revoke/"
+    session = root.session
+    session[confirming.KEY] = 0
+    session.save()
+
+    for answer in (root.get(path), root.post(path, {"reason": "leaked"})):
+        assert answer["Location"].startswith("/confirm/?next=")
+    assert Token.objects.get().revoked_at is None
