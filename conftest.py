@@ -12,6 +12,7 @@ from django.apps import apps
 from django.conf import settings
 from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Model
 from django.db.models.signals import post_migrate
 from django.test import override_settings
 from psycopg.conninfo import conninfo_to_dict
@@ -98,6 +99,19 @@ def _trail_may_be_emptied(request: pytest.FixtureRequest) -> Iterator[None]:
     with connection.cursor() as cursor:
         _wait_for_others(cursor)
         cursor.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_append_only")
+
+
+@pytest.fixture
+def believed_empty(db: None) -> Callable[[type[Model]], None]:
+    """Delete the rows of a model, and let PostgreSQL plan from then on as if there never were any:
+    it looks into a subquery anew for each row of such a table."""
+
+    def believe(model: type[Model]) -> None:
+        model._default_manager.all().delete()
+        with connection.cursor() as cursor:
+            cursor.execute(f"ANALYZE {model._meta.db_table}")
+
+    return believe
 
 
 def _wait_for_others(cursor: CursorWrapper) -> None:

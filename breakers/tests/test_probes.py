@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from breakers import attention
 from breakers.models import Probe, Service
-from breakers.probes import asking, guard, judge
+from breakers.probes import asking, guard, judge, services
 from breakers.probes.services import turn
 from breakers.tests.fleet import NOW, SECOND, reachable, service, told
 from controlplane.core.audit.models import AuditEntry
@@ -237,6 +237,25 @@ def test_a_probe_is_asked_every_ten_seconds_and_by_one_at_a_time(settings):
         turn(NOW + 6 * TURN)
 
     assert len(seen) == 3
+
+
+@pytest.mark.django_db
+def test_no_more_are_taken_at_once_than_may_be(settings, monkeypatch, believed_empty):
+    settings.PROBE_ALLOW = LOCAL
+    monkeypatch.setattr(services, "MOST_AT_ONCE", 2)
+    with listening() as url:
+        service("gone", probe_url=url)
+        turn(NOW)
+        believed_empty(Probe)
+        believed_empty(Service)
+        for slug in ("mail", "pay", "search"):
+            service(slug, probe_url=url)
+        counted = []
+        for _ in range(3):
+            turn(NOW)
+            counted.append(Probe.objects.filter(checked_at=NOW).count())
+
+    assert counted == [2, 3, 3]
 
 
 @pytest.mark.django_db

@@ -9,13 +9,15 @@ from breakers.dead_letters.letters.filters import Chosen
 from breakers.models import Channel, Departure, LetterStream, Replay
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.fleet import MINUTE, NOW, SECOND, dependency, reports
-from breakers.tests.registered import ADMIN, OPERATOR, VIEWER
+from breakers.tests.registered import OPERATOR, VIEWER
 from controlplane.core.approvals import services as approvals
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates.models import Gate
+from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs import control, engine, kinds
 from controlplane.core.jobs.models import Job
+from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
 REASON = "broker is back, 0 errors since 02:10"
@@ -388,7 +390,7 @@ def test_a_purge_waits_for_a_second_person(letters):
     approval = ask(stream, action="purge")
     letters.fill(1, start=5)
     begun_before = Job.objects.exists()
-    approver = ADMIN
+    approver = actor_for(person("approver", "grace"))
     approvals.approve(approval_id=approval.pk, comment="seen", actor=approver, now=NOW + SECOND)
     job = Job.objects.get()
     until_over(job, NOW + SECOND)

@@ -35,9 +35,9 @@ MOST_AT_ONCE = 500
 KEPT_AT_ONCE = 100
 NOTED = ("asked_to", "ask_after", "source_error", "source_error_since")
 
+# Materialized: a plan that looked again for each row of the table would take more than the most.
 _CLAIM = """
-    UPDATE slo_sli AS sli SET ask_after = %(until)s
-    FROM (
+    WITH due AS MATERIALIZED (
         SELECT one.id, slo.source, one.asked_to FROM slo_sli one
         JOIN slo_slo slo ON slo.id = one.slo_id
         WHERE slo.removed_at IS NULL AND slo.source->>'type' = 'prometheus'
@@ -45,8 +45,9 @@ _CLAIM = """
           AND (one.asked_to IS NULL OR one.asked_to < %(last)s)
         ORDER BY one.ask_after NULLS FIRST, one.id LIMIT %(most)s
         FOR UPDATE OF one SKIP LOCKED
-    ) AS due
-    WHERE sli.id = due.id
+    )
+    UPDATE slo_sli AS sli SET ask_after = %(until)s
+    FROM due WHERE sli.id = due.id
     RETURNING sli.id, due.source->>'url', due.source->>'good', due.source->>'total', sli.asked_to
 """
 

@@ -31,6 +31,17 @@ def test_removed_and_pushed_ones_are_not_asked_for(counting):
     assert counting.asked == []
 
 
+def test_no_more_are_taken_at_once_than_may_be(counting, monkeypatch, believed_empty):
+    monkeypatch.setattr(polling, "MOST_AT_ONCE", 2)
+    asked_slo(counting, "gone")
+    believed_empty(Sli)
+    believed_empty(Slo)
+    for name in ("api", "search", "mail"):
+        asked_slo(counting, name)
+
+    assert (polling.turn(BEGAN), polling.turn(BEGAN), polling.turn(BEGAN)) == (2, 1, 0)
+
+
 def test_answer_of_a_source_that_was_changed_meanwhile_is_not_counted(counting, monkeypatch):
     sli = asked_slo(counting)
     polling.turn(BEGAN)

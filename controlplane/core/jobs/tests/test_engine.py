@@ -41,8 +41,10 @@ def test_one_kind_that_fails_does_not_keep_the_others(given):
     assert Job.objects.get(pk=well.pk).state == "completed"
 
 
-def test_a_kind_whose_jobs_take_long_claims_few_at_a_time(given):
+def test_a_kind_whose_jobs_take_long_claims_few_at_a_time(given, believed_empty):
     given(passing(), most=2)
+    begin()
+    believed_empty(Job)
     for _ in range(3):
         begin()
 

@@ -1,0 +1,28 @@
+"""Who loses the right to approve while they wait for a lock approves nothing."""
+
+import pytest
+
+from controlplane.core.approvals import services
+from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Forbidden
+from controlplane.core.http.tests.callers import person, signed_in
+from controlplane.core.people.models import User
+from controlplane.core.people.services import actor_for
+
+pytestmark = pytest.mark.django_db
+RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
+
+
+@pytest.mark.parametrize("change", [{"role": "operator"}, {"is_active": False}])
+def test_who_was_changed_since_the_request_began_approves_nothing(change):
+    kim, ada = signed_in(person("operator", "kim")), person("approver", "ada")
+    kim.engage("global:all")
+    asked = kim.post("/switches/global/all/release", RELEASE).json()["approval"]["id"]
+    actor = actor_for(ada)
+    User.objects.filter(pk=ada.pk).update(**change)
+
+    with pytest.raises(Forbidden, match="not approve any more"):
+        services.approve(approval_id=asked, comment="seen", actor=actor, now=db_now())
+
+    assert Approval.objects.get(pk=asked).state == "pending"
