@@ -73,8 +73,12 @@ def start(
     port: int | None = None,
     cwd: Path = ROOT,
     user: int | None = None,
+    on_hangup: signal.Handlers = signal.SIG_DFL,
 ) -> Iterator[Run]:
-    """A run on `data`, both outputs in one; whatever of it is left at the end is killed."""
+    """A run on `data`, both outputs in one; whatever of it is left at the end is killed.
+
+    `on_hangup` is what it inherits for SIGHUP, whatever the tests were started under.
+    """
     port = port or free_port()
     kept = {name: value for name, value in os.environ.items() if name not in _SERVICE_VARIABLES}
     process = subprocess.Popen(
@@ -94,6 +98,7 @@ def start(
         user=user,
         group=user,
         extra_groups=[] if user else None,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, on_hangup),
     )
     run = Run(process, data, port)
     try:

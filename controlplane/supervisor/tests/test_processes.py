@@ -54,6 +54,18 @@ def test_a_signal_ends_everything(tmp_path: Path, signum: int) -> None:
         assert_nothing_left(run)
 
 
+def test_under_nohup_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> None:
+    ignoring = {"environment": OUTSIDE_SERVICES, "on_hangup": signal.SIG_IGN}
+    with start(tmp_path / "data", **ignoring) as run:
+        run.wait_until_ready()
+
+        run.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+
+        assert _answers(run.port)
+        assert run.end()[0] == 0
+
+
 def test_a_child_that_ignores_sigterm_and_a_second_ctrl_c_stay_under_ten_seconds(
     tmp_path: Path,
 ) -> None:
