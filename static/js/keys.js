@@ -2,7 +2,7 @@
 // lead to which page is said once, by the server, in the list of shortcuts.
 
 const OFF = "switchgear.shortcuts.off";
-const WAIT = 1_200; // ms from the first key of two to the second
+const WAIT = 2_000; // ms from the first key of two to the second, as they were pressed
 const shortcuts = document.getElementById("shortcuts");
 const dialog = document.getElementById("dialog");
 const toggle = document.querySelector("[data-shortcuts-on]");
@@ -67,9 +67,9 @@ document.addEventListener("keydown", (event) => {
   if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
   if (isTyping(event.target) || !mayPress(event.key)) return;
   if (localStorage.getItem(OFF) !== null || event.repeat) return;
-  const path = Date.now() - firstAt < WAIT ? paths.get(`${first} ${event.key}`) : undefined;
+  const path = event.timeStamp - firstAt < WAIT ? paths.get(`${first} ${event.key}`) : undefined;
   first = event.key;
-  firstAt = Date.now();
+  firstAt = event.timeStamp;
   if (path) {
     event.preventDefault();
     location.assign(path);

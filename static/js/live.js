@@ -112,27 +112,37 @@ function say(text) {
   place.textContent = text;
 }
 
+const TOGETHER = 1_000; // ms; what another text replaces sooner may never be read out
+let news = [];
+let newsAt = -Infinity;
+
+function tell(text) {
+  news = performance.now() - newsAt < TOGETHER ? [...news, text].slice(-3) : [text];
+  newsAt = performance.now();
+  say(news.join("; "));
+}
+
 let searching = false;
 
 function announce(before, after) {
   if (searching) {
-    const found = after.conditions.size;
-    say(found === 1 ? "1 switch" : `${found} switches`);
+    const count = after.conditions.size;
+    say(count === 1 ? "1 switch" : `${count} switches`);
     return;
   }
-  const news = [];
+  const found = [];
   for (const [name, condition] of after.conditions) {
     const was = before.conditions.get(name);
     if (was === condition || (was === undefined && condition === "released")) continue;
-    news.push(`${name} is ${condition}`);
+    found.push(`${name} is ${condition}`);
     const element = document.querySelector(`[data-switch="${CSS.escape(name)}"]`);
     element?.classList.add("just-changed");
     setTimeout(() => element?.classList.remove("just-changed"), 2500);
   }
   for (const [id, step] of after.reached) {
-    if ((before.reached.get(id) ?? step) !== step) news.push(document.getElementById(`${id}-said`).textContent);
+    if ((before.reached.get(id) ?? step) !== step) found.push(document.getElementById(`${id}-said`).textContent);
   }
-  if (news.length) say(news.slice(0, 3).join("; "));
+  if (found.length) tell(found.slice(0, 3).join("; "));
 }
 
 /* --- as of, stale since */
@@ -188,7 +198,7 @@ function heard(part, stamp) {
 // Parts that failed beside one that has an answer now are asked for at once.
 function mended(part) {
   if (!failing.delete(part)) return;
-  if (!failing.size) say("Current again");
+  if (!failing.size) tell("Current again");
   for (const other of failing) {
     document.getElementById(other)?.dispatchEvent(new CustomEvent("refresh", { bubbles: true }));
   }
@@ -196,7 +206,7 @@ function mended(part) {
 }
 
 function lost(part) {
-  if (!failing.size) say(`Not current since ${time(asOf)}`);
+  if (!failing.size) tell(`Not current since ${time(asOf)}`);
   failing.add(part);
   showAge();
 }

@@ -2,44 +2,99 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
+from breakers.dead_letters.bulk import replays
+from breakers.dead_letters.departures import acting
+from breakers.dead_letters.letters.filters import Chosen
 from breakers.models import Service
+from breakers.models.dead_letters import Departure
 from breakers.services import overrides
 from breakers.tests.dead_letters.heaps import Heap
+from controlplane.core.actors import Actor
+from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
+from controlplane.core.escalation import services as escalation
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.gates.models import ExternalVerdict
+from controlplane.core.http.tests.callers import browser_of
+from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.people.models import User
+from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.people.services import actor_for
 from controlplane.core.targets.models import Route, Target
 from controlplane.core.tokens.models import Token
-from slo.models import Alert, ThresholdRule
-from switches.models import Ramp, Rule, Switch, Trip, TripPolicy
+from slo.models import Alert, Exclusion, Slo, ThresholdRule
+from slo.objectives import exclusions
+from slo.tests.month import alert
+from switches.drills import services as drills
+from switches.models import Drill, Ramp, Rule, Switch, Trip, TripPolicy
 from switches.report import services as reports
 from switches.report import weeks
 
 ARGUMENT = re.compile(r"<(?:(\w+):)?(\w+)>")
 WEEK = "2025-W10"
+REASON = "oracle answers 502 since the 02:10 deploy"
+REHEARSED = "rehearsed"
 
 
-def more(ada: User) -> None:
+def more(ada: User, letters: Heap) -> None:
     """What :func:`markup.build` leaves out."""
     now, actor = db_now(), actor_for(ada)
-    reason = "oracle answers 502 since the 02:10 deploy"
     overrides.put(
         caller="core",
         callee="oracle",
         mode="forced_open",
-        reason=reason,
+        reason=REASON,
         expires_in="1h",
         actor=actor,
         now=now,
     )
     reports.generate(week=weeks.parse(WEEK), actor=actor, now=now)
+    escalation.open_escalation(
+        subject="outbox:x", event="some.thing", severity="warning", facts={}, now=now
+    )
+    exclusions.add(
+        name="core-availability",
+        starts_at=now - timedelta(hours=3),
+        ends_at=now - timedelta(hours=2),
+        reason=REASON,
+        actor=actor,
+        now=now,
+    )
+    alert(Slo.objects.get(name="core-availability"), now - timedelta(minutes=20), None)
+    # Somebody who signed in elsewhere.
+    browser_of(User.objects.get(username__startswith="kim"))
+    _drilled(actor, now)
+    _letters_left(letters, actor, now)
+
+
+def _drilled(actor: Actor, now: datetime) -> None:
+    asked = {"scope": "segment", "key": REHEARSED, "mode": "dry", "reason": REASON}
+    drills.mark(pattern="core/*", actor=actor, now=now)
+    drills.begin_and_schedule(**asked, every="7d", actor=actor, now=now)
+
+
+def _letters_left(letters: Heap, actor: Actor, now: datetime) -> None:
+    """One that was discarded, a job that is under way, and one that was paused."""
+    gone = letters.add(to="gone")
+    told: dict[str, Any] = {"reason": REASON, "actor": actor, "now": now}
+    acting.discard(stream=letters.stream("gone"), entry_id=gone, **told)
+    for name in ("under-way", "paused"):
+        letters.add(to=name)
+        job = replays.ask(
+            stream=letters.stream(name), action="discard", chosen=Chosen(), waits_for=[], **told
+        )
+    control.intervene(job_id=job.pk, verb="pause", **told)
+
+
+def kept_for_good(ada: User, switch: str) -> None:
+    """Approve that it stays engaged, as somebody asked who is not ada."""
+    waiting = Approval.objects.get(target=switch, kind=Approval.Kind.PERMANENT, state="pending")
+    approvals.approve(approval_id=waiting.pk, comment="", actor=actor_for(ada), now=db_now())
 
 
 def arguments(letters: Heap) -> dict[str, list[str]]:
@@ -51,11 +106,14 @@ def arguments(letters: Heap) -> dict[str, list[str]]:
         "caller": ["core"],
         "callee": ["oracle"],
         "delivery_id": _ids(OutboxMessage),
+        "departure_id": _ids(Departure),
+        "drill_id": _ids(Drill),
         "entry_id": [entry[0].decode()],
         "escalation_id": _ids(Escalation),
+        "exclusion_id": _ids(Exclusion),
         "experiments key": ["checkout-b"],
-        "dlq/jobs job_id": [],
-        "dead-letters/jobs job_id": [],
+        "dlq/jobs job_id": _all(Job, "pk", kind=replays.KIND),
+        "dead-letters/jobs job_id": _all(Job, "pk", kind=replays.KIND),
         "gates name": _all(ExternalVerdict, "pk"),
         "job_id": _ids(Job),
         "key": [row.partition(":")[2] for row in _ids(Switch)],
@@ -70,6 +128,7 @@ def arguments(letters: Heap) -> dict[str, list[str]]:
         "thresholds name": _all(ThresholdRule, "name"),
         "slos name": ["core-availability"],
         "server": ["default"],
+        "session_id": _all(BrowserSession, "pk"),
         "streams name": [letters.name()],
         "target_id": _ids(Target),
         "runbooks slug": ["postgresql-down"],

@@ -1,5 +1,7 @@
 """What no body may do, on every address of the API that reads one: break it, or stay."""
 
+import gzip
+
 import orjson
 import pytest
 
@@ -57,6 +59,23 @@ def test_a_hostile_body_is_refused_in_words(what):
             wrong[f"{method} {place.route}"] = answer.status_code
 
     assert not wrong, wrong
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip"])
+def test_a_compressed_body_is_never_unpacked(coding):
+    """A few bytes could become gigabytes. What was packed is no JSON, whatever it says."""
+    packed = gzip.compress(orjson.dumps({"reason": REASON, "expires_in": "1h"}))
+    client = callers.somebody("operator")
+
+    answer = client.post(
+        "/api/v1/switches/segment/finance/engage",
+        packed,
+        content_type="application/json",
+        headers={"content-encoding": coding},
+    )
+
+    assert answer.status_code in {400, 415}
+    assert client.get("/api/v1/switches/segment/finance/").json()["state"] == "released"
 
 
 def test_a_query_that_makes_no_sense_is_refused_in_words():

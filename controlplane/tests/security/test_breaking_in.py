@@ -56,6 +56,46 @@ def test_nobody_gives_themselves_a_role():
     assert User.objects.get(pk=lee.pk).role == "viewer"
 
 
+def test_nobody_connects_themselves_with_slack_or_with_another_address():
+    """Who presses a button in Slack is told by it, and where links to new passwords go."""
+    lee = person("approver", "lee")
+    more = {"slack_user_id": "U024BE7LH", "email": "lee@evil.example", "username": "ada"}
+
+    browser_of(lee).post("/preferences/", {"display_name": "L.", "time_zone": "UTC", **more})
+
+    after = User.objects.get(pk=lee.pk)
+    assert (after.display_name, after.username) == ("L.", "lee")
+    assert (after.slack_user_id, after.email) == (lee.slack_user_id, lee.email)
+
+
+def test_a_key_of_somebody_else_gives_no_answer_of_theirs():
+    ada, bea, lee = (person("admin", name) for name in ("ada", "bea", "lee"))
+    asked = {"name": "ci", "scopes": ["slo:read"]}
+    first = signed_in(ada).post("/tokens/", asked, idempotency_key="known")
+
+    again = signed_in(bea).post("/tokens/", asked, idempotency_key="known")
+    User.objects.filter(pk=lee.pk).update(role="viewer")
+    refused = signed_in(User.objects.get(pk=lee.pk)).post(
+        "/tokens/", asked, idempotency_key="known"
+    )
+
+    assert (first.status_code, again.status_code, refused.status_code) == (201, 201, 403)
+    assert "Idempotent-Replayed" not in again
+    assert again.json()["id"] != first.json()["id"]
+
+
+def test_who_is_no_admin_any_more_gets_no_answer_from_then_again():
+    ada = person("admin", "ada")
+    person("admin", "bea")
+    asked = {"name": "ci", "scopes": ["slo:read"]}
+    signed_in(ada).post("/tokens/", asked, idempotency_key="mine")
+    User.objects.filter(pk=ada.pk).update(role="viewer")
+
+    answer = signed_in(User.objects.get(pk=ada.pk)).post("/tokens/", asked, idempotency_key="mine")
+
+    assert answer.status_code == 403
+
+
 def test_a_token_is_made_of_what_was_asked_for_and_no_more():
     ada, lee = person("admin", "ada"), person("viewer", "lee")
     body = {"name": "ci", "scopes": ["slo:read"], "owner": "lee"}

@@ -83,6 +83,26 @@ def test_no_cache_keeps_the_way_to_a_new_password(name):
     assert "no-store" in answer.headers.get("Cache-Control", "")
 
 
+def test_no_cache_keeps_an_answer_that_shows_a_secret_once():
+    client, lee = callers.somebody("admin"), person("viewer", "lee")
+    token = {"name": "ci", "scopes": ["slo:read"], "owner": lee.pk, "days": "90"}
+    answers = [
+        client.post("/tokens/new/", token),
+        client.post("/people/new/", {"username": "new", "role": "viewer", "time_zone": "UTC"}),
+        client.post(f"/people/{lee.pk}/link/"),
+        client.get("/preferences/security/app/"),
+        client.post(
+            "/api/v1/tokens/",
+            {"name": "x", "scopes": ["slo:read"]},
+            content_type="application/json",
+        ),
+    ]
+
+    for answer in answers:
+        assert answer.status_code in {200, 201}, answer.content
+        assert "no-store" in answer.headers["Cache-Control"]
+
+
 def test_no_cache_keeps_what_the_api_answers_to_somebody():
     client, kept = callers.somebody("admin"), {}
     for place in urls.places():

@@ -145,15 +145,15 @@ def test_dialog_announces_milestones_and_no_counts(desks):
     expect(said).to_contain_text("0 of 3")
 
     says("core/a1", version(), db_now())
-    expect(announced).to_have_text("Applied by 1 of 3 instances")
+    expect(announced).to_contain_text("Applied by 1 of 3 instances")
     says("core/a2", version(), db_now())
     expect(said).to_have_text("Applied by 2 of 3 instances")
-    expect(announced).to_have_text("Applied by 1 of 3 instances")
+    expect(announced).not_to_contain_text("2 of 3")
     for name in names:
         says(name, version(), db_now())
-    expect(announced).to_have_text("Applied by all 3 instances heard from")
+    expect(announced).to_contain_text("Applied by all 3 instances heard from")
     says("core/a4", 0, db_now())
-    expect(announced).to_have_text("Applied by 3 of 4 instances", timeout=9000)
+    expect(announced).to_contain_text("Applied by 3 of 4 instances", timeout=9000)
 
 
 def test_tab_that_nobody_looks_at_asks_for_no_effect(desks):
@@ -210,7 +210,7 @@ def test_panel_that_gets_no_answer_says_so(desks):
         assert opacity(panel.get_by_text(words).first) == 1, f"{words} is pale"
     desk.context.set_offline(False)
     expect(panel).to_contain_text("As of")
-    expect(page.locator("#dialog [data-announcer]")).to_have_text("Current again")
+    expect(page.locator("#dialog [data-announcer]")).to_contain_text("Current again")
 
     # What the browser itself says about being offline is no complaint about us.
     desk.complaints = [text for text in desk.complaints if "ERR_INTERNET" not in text]

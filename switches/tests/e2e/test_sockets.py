@@ -57,12 +57,17 @@ def test_change_appears_by_itself_and_a_calm_page_hardly_asks(page, client):
     page.wait_for_timeout(3_000)  # The first word has the page ask once for everything.
     page.on("request", lambda request: asked.append(request.url))
 
-    page.wait_for_timeout(CALM_SECONDS * 1000)
-    calm = len(asked)
+    # What comes up late in an installation is a change too: for half a minute polls follow it.
+    for _ in range(6):
+        asked.clear()
+        page.wait_for_timeout(CALM_SECONDS * 1000)
+        if len(asked) <= 1:
+            break
+    calm = list(asked)
     engage(client, "told")
 
     expect(row(page, "told")).to_be_visible(timeout=2_000)
-    assert calm <= 1, asked
+    assert len(calm) <= 1, calm
     expect(page.locator("#paused")).to_be_hidden()
 
 

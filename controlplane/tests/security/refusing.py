@@ -1,0 +1,68 @@
+"""What a write that was refused may leave behind, which is nothing: in no table, in no stream."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection
+from django.test import Client
+
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import browser_of
+from controlplane.core.people.services import actor_for
+from controlplane.tests.security import callers, existing, markup
+from controlplane.tests.security.writes import House, Write
+from switches.ramps import control
+from switches.tests.ramping import gated, ramping
+
+# When somebody was last seen is noted whatever they ask.
+SEEN = ["last_seen_at", "last_used_at", "expire_date"]
+
+
+@contextmanager
+def full_house(settings: Any) -> Iterator[tuple[House, dict[str, Client]]]:
+    """A house full of things, and a browser of somebody of each role."""
+    with heap(settings) as letters:
+        ada = markup.build(letters)
+        existing.more(ada, letters)
+        existing.kept_for_good(ada, "experiment:b")
+        paused = ramping("feature:paused", by=ada, plan=gated({"type": "external", "gate": "x"}))
+        why: dict[str, Any] = {"reason": existing.REASON, "actor": actor_for(ada), "now": db_now()}
+        control.pause(ramp_id=paused.pk, **why)
+        # Made before anybody is asked: some writes name them.
+        people = {role: callers.somebody(role) for role in callers.RANKS}
+        yield House(letters, existing.arguments(letters), browser_of(ada)), people
+
+
+def traces(house: House) -> dict[Any, Any]:
+    """What every table holds, and every stream of dead letters, as one number each."""
+    said = "hashtextextended((to_jsonb(t) - %(seen)s::text[])::text, 0)"
+    with connection.cursor() as cursor:
+        each = " UNION ALL ".join(
+            f"SELECT '{name}', count(*), coalesce(sum({said}), 0) FROM \"{name}\" t"
+            for name in connection.introspection.table_names(cursor)
+        )
+        cursor.execute(each, {"seen": SEEN})
+        tables = {name: (rows, digest) for name, rows, digest in cursor.fetchall()}
+    keys = house.letters.redis.scan_iter(f"*{house.letters.prefix}*", count=1000)
+    return tables | {key: house.letters.redis.dump(key) for key in keys}
+
+
+def changed_since(before: Mapping[Any, Any], house: House) -> set[str]:
+    """The tables and streams that are not what they were."""
+    after = traces(house)
+    return {str(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+
+
+def complaint(write: Write, answer: Any, changed: set[str], may: bool) -> str:
+    """What is wrong with an answer; nothing, mostly."""
+    if may:
+        return "" if answer.status_code < 400 else f"{answer.status_code} {answer.content[:200]}"
+    if answer.status_code != (404 if write.hidden else 403):
+        return f"{answer.status_code}, though it is not for them: {answer.content[:200]}"
+    return f"left traces in {sorted(changed)}" if changed else ""
+
+
+def told(wrong: Mapping[str, Any]) -> str:
+    return "\n" + "\n".join(f"{what}: {found}" for what, found in wrong.items())

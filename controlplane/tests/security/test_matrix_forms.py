@@ -1,0 +1,107 @@
+"""The table once more, with each page's own form, filled in: done for who may, refused to all
+others, and then nothing of it is in any table or stream."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from controlplane.tests.security import callers, forms, matrix, refusing, urls, writes
+from controlplane.tests.security.existing import REASON, REHEARSED
+
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
+TABLE = matrix.needs()
+YESTERDAY = timezone.now() - timedelta(days=1)
+LETTER_VERBS = ("retry", "edit", "discard", "reveal")
+LETTER = "dead-letters/<str:server>/-/{}/<letter_id:entry_id>/<letter_stream:name>/"
+SWITCH = "switches/<str:scope>/<str:key>/{}/"
+# What the person types or chooses, where the page's own form says too little.
+SAID = {
+    LETTER.format("edit"): {"field-0": "18"},
+    "deliveries/retry/": {"destination": "slack"},
+    "deliveries/<int:delivery_id>/discard/": {"reason": REASON},
+    "tokens/new/": {"scopes": ["slo:read"]},
+    "breakers/<slug:caller>/<slug:callee>/override/": {"mode": "forced_open"},
+    "slos/<str:name>/exclusions/new/": {
+        "starts_at": f"{YESTERDAY:%Y-%m-%dT10:00}",
+        "ends_at": f"{YESTERDAY:%Y-%m-%dT11:00}",
+    },
+    "switches/engage/": {"scope": "feature", "key": "fresh"},
+    "rules/new/": {"kind": "exclusive", "switches": "segment:a\nsegment:b"},
+    "rules/<int:rule_id>/change/": {"name": "one", "switches": "segment:a\nsegment:b"},
+    "drills/new/": {"switch": "segment:quiet", "mode": "dry"},
+    "drills/instances/new/": {"pattern": "ledger/*"},
+    "drills/instances/remove/": {"pattern": "core/*"},
+    "drills/schedules/remove/": {"switch": f"segment:{REHEARSED}"},
+}
+# Which one, where the first of its kind is in another state.
+ARGS = {
+    **{LETTER.format(verb): {"entry_id": writes.House.letter} for verb in LETTER_VERBS},
+    **{SWITCH.format(verb): writes.FINANCE for verb in ("extend", "release", "acknowledge")},
+    SWITCH.format("reconfirm"): {"scope": "experiment", "key": "b"},
+    "approvals/<int:approval_id>/approve/": {"approval_id": writes.asked("release")},
+    "approvals/<int:approval_id>/deny/": {"approval_id": writes.asked("release")},
+    "reviews/<int:approval_id>/sign/": {"approval_id": writes.asked("break_glass_review")},
+    "jobs/<int:job_id>/pause/": {"job_id": writes.live_ramp},
+    "jobs/<int:job_id>/resume/": {"job_id": writes.paused("ramp")},
+    "jobs/<int:job_id>/cancel/": {"job_id": writes.live_ramp},
+    "deliveries/<int:delivery_id>/retry/": {"delivery_id": writes.failed},
+    "deliveries/<int:delivery_id>/discard/": {"delivery_id": writes.failed},
+    "targets/<int:target_id>/remove/": {"target_id": writes.hook},
+    "targets/<int:target_id>/test/": {"target_id": writes.hook},
+    "alerts/<int:alert_id>/acknowledge/": {"alert_id": writes.open_alert},
+    "ramps/<int:ramp_id>/resume/": {"ramp_id": writes.paused("ramp")},
+    "ramps/<int:ramp_id>/advance/": {"ramp_id": writes.live_ramp},
+}
+# To pass over a dwell takes more than the address does.
+NEEDS = {"ramps/<int:ramp_id>/advance/": "ramps:write + approve"}
+# Who may is told of a state that this house is not in; who may not is refused all the same.
+NOT_NOW = {SWITCH.format("undo"), "trips/<int:trip_id>/dismiss/", "trips/policies/new/"}
+# A person's own: `test_breaking_in.py`, and the tests of these pages, ask whose they are.
+OWN = {"approvals/<int:approval_id>/edit/", "tokens/<int:token_id>/revoke/"}
+OWN_PAGES = ("confirm/", "preferences/")
+
+
+def pages():
+    for place in urls.places():
+        need = TABLE.get(place.route, {}).get("POST")
+        own = place.route in OWN or place.route.startswith(OWN_PAGES)
+        if place.is_page and not place.other_form and need is not None and not (need.open or own):
+            yield place, matrix.need(NEEDS[place.route]) if place.route in NEEDS else need
+
+
+@pytest.fixture
+def house(settings):
+    with refusing.full_house(settings) as found:
+        yield found
+
+
+def posted(client, path, body, house):
+    """The answer, and what changed though it was refused."""
+    before = refusing.traces(house)
+    with callers.undone():
+        answer = client.post(path, body)
+        refused = answer.status_code >= 400
+        return answer, refusing.changed_since(before, house) if refused else set()
+
+
+def test_a_form_is_taken_from_who_may_and_leaves_no_trace_of_others(house):
+    house, people = house
+    wrong, tried = {}, set()
+    for place, need in pages():
+        write = writes.Write("POST", place.route, args=ARGS.get(place.route, {}))
+        for role, client in people.items():
+            path = write.path(house).removeprefix("/api/v1")
+            said = SAID.get(place.route, {})
+            with callers.undone():
+                body = forms.filled(people["admin"], path, **said)
+            may = callers.person_may(need, role)
+            answer, changed = posted(client, path, body, house)
+            tried.add(place.route)
+            if may and place.route in NOT_NOW:
+                continue
+            if found := refusing.complaint(write, answer, changed, may):
+                wrong[f"{path} {role}"] = (found, body if may else "")
+
+    assert not wrong, refusing.told(wrong)
+    assert len(tried) > 50

@@ -1,0 +1,104 @@
+"""The table once more, with writes that would go well: done for who may, refused to all others, and
+then nothing of it is in any table or stream."""
+
+import orjson
+import pytest
+
+from controlplane.tests.security import callers, matrix, refusing, writes
+
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
+TABLE = matrix.needs()
+CHANGING = {"POST", "PUT", "PATCH", "DELETE"}
+
+
+@pytest.fixture
+def house(settings):
+    with refusing.full_house(settings) as found:
+        yield found
+
+
+def needed(write):
+    """Who may; nobody of ours, if only whoever asked may."""
+    if write.need == "who asked":
+        return None
+    return matrix.need(write.need) if write.need else TABLE[f"api/v1/{write.route}"][write.method]
+
+
+def asked(client, write, house, path, body):
+    """The answer, and what changed though it was refused."""
+    before = refusing.traces(house)
+    with callers.undone():
+        answer = client.generic(
+            write.method, path, orjson.dumps(body), content_type="application/json"
+        )
+        refused = answer.status_code >= 400
+        return answer, refusing.changed_since(before, house) if refused else set()
+
+
+def test_every_write_of_the_table_is_tried():
+    tried = {(write.method, f"api/v1/{write.route}") for write in writes.WRITES}
+    tried |= {(method, f"api/v1/{route}") for method, route in writes.OF_ONE_PERSON}
+    there = {
+        (method, route)
+        for route, methods in TABLE.items()
+        for method in methods.keys() & CHANGING
+        if route.startswith("api/v1/")
+    }
+
+    assert tried == there
+
+
+def test_a_trace_in_a_table_or_a_stream_is_seen(house):
+    house, _people = house
+    before = refusing.traces(house)
+    assert refusing.changed_since(before, house) == set()
+
+    callers.person("viewer", "somebody-new")
+    house.letters.add(to="bulk")
+
+    found = refusing.changed_since(before, house)
+    assert found == {"core_user", str(house.letters.name("bulk").encode())}
+
+
+def test_a_good_write_is_done_for_who_may_and_leaves_no_trace_of_others(house):
+    house, people = house
+    wrong = {}
+    for write in writes.WRITES:
+        need = needed(write)
+        for role, client in people.items():
+            may = need is not None and callers.person_may(need, role)
+            path, body = write.path(house), write.sent(house)
+            said = refusing.complaint(write, *asked(client, write, house, path, body), may)
+            if said:
+                wrong[f"{write.method} {path} {role}"] = said
+
+    assert not wrong, refusing.told(wrong)
+
+
+def test_a_good_write_of_a_program_takes_its_scope_and_its_owners_rank(house):
+    house, _people = house
+    everything = tuple(callers.ALL_SCOPES)
+    owner, demoted = callers.person("admin", "owner"), callers.person("admin", "demoted")
+    weak = callers.program(*everything, owner=demoted)
+    type(demoted).objects.filter(pk=demoted.pk).update(role="viewer")
+    strong, wrong = callers.program(*everything, owner=owner), {}
+    for write in writes.WRITES:
+        need = needed(write)
+        suiting = callers.token_scopes(need) if need is not None else []
+        callers_of = [
+            (strong, bool(suiting)),
+            (weak, bool(suiting) and callers.person_may(need, "viewer")),
+        ]
+        callers_of += [(callers.program(*one, owner=owner), True) for one in suiting]
+        if need is not None:
+            lacking = callers.too_few_scopes(need)
+            callers_of += [(callers.program(*one, owner=owner), False) for one in lacking]
+        for number, (client, may) in enumerate(callers_of):
+            path, body = write.path(house), write.sent(house)
+            answer, changed = asked(client, write, house, path, body)
+            said = refusing.complaint(write, answer, changed, may)
+            # A token is told that sessions are a person's, whosever they are.
+            if said and not (write.hidden and answer.status_code == 403 and not changed):
+                wrong[f"{write.method} {path} {number}"] = said
+
+    assert not wrong, refusing.told(wrong)
