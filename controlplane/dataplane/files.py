@@ -96,7 +96,7 @@ class Files(Generic[T]):
         for path in (self._current, self._previous):
             saved = self._read(path)
             if saved is not None:
-                self._compare_clocks(saved)
+                self._compare_clocks(path, saved)
                 return saved
         return None
 
@@ -181,10 +181,11 @@ class Files(Generic[T]):
         finally:
             os.close(descriptor)  # Which gives up the lock.
 
-    def _compare_clocks(self, saved: T) -> None:
+    def _compare_clocks(self, path: Path, saved: T) -> None:
         ahead_seconds = (self._form.taken_at(saved) - self._clock()).total_seconds()
         if ahead_seconds > SKEW_SECONDS:
-            log.warning("dataplane.copy_from_the_future", ahead_seconds=round(ahead_seconds, 1))
+            ahead = round(ahead_seconds, 1)
+            log.warning("dataplane.copy_from_the_future", file=str(path), ahead_seconds=ahead)
 
 
 def _identity(path: Path) -> _Identity:

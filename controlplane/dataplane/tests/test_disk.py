@@ -160,6 +160,7 @@ def test_clock_set_back_is_told_and_the_copy_is_used(
     assert record.levelname == "WARNING"
     assert record.msg["event"] == "dataplane.copy_from_the_future"
     assert record.msg["ahead_seconds"] == 3600
+    assert record.msg["file"].startswith(str(tmp_path))
 
 
 def test_clocks_a_second_apart_are_not_worth_a_word(

@@ -21,6 +21,8 @@ from switches import services
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 TOKEN = {"X-API-Key": "sg_reader0001_secret"}
 AN_HOUR = 3600.0
+BOTH = ("current", "policies")
+"""What a data plane keeps on disk: the state, and the services' policies."""
 GRACE_SECONDS = 5.0
 """How long a client goes on blocking after the end of an episode that releases then."""
 
@@ -151,19 +153,22 @@ def test_a_clock_set_back_while_the_database_is_away_leaves_the_age_alone(
 def test_a_restart_without_a_database_under_a_clock_set_back_says_so(
     idle: Following, plane: Server, clock: Clock, watch: Watch, tmp_path: Path
 ) -> None:
+    kept = tmp_path / "data" / "snapshot"
     with watch.may_break():
         plane.start()
         version = engage("finance")
         watch.until_all_have(version, 5)
         until(lambda: kept_version(tmp_path / "data") == version, 5)
+        until((kept / BOTH[1]).exists, 5)
         plane.kill()
         idle.database.cut()
         clock.set(-AN_HOUR)
         started = time.monotonic()
         plane.start()
 
-    [found] = plane.logged("dataplane.copy_from_the_future")
-    assert near(AN_HOUR)(found["ahead_seconds"])
+    told = plane.logged("dataplane.copy_from_the_future")
+    assert sorted(line["file"] for line in told) == [str(kept / name) for name in BOTH]
+    assert all(near(AN_HOUR)(line["ahead_seconds"]) for line in told)
     first = httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN)
     assert first.json()["version"] == version
     time.sleep(1)
