@@ -13,6 +13,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.core import broker, heartbeats
+from controlplane.core.backup.database import MARK
 from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 1.5
@@ -148,7 +149,9 @@ def _loaded(present: SnapshotStatus) -> str:
 
 
 def _is_migrated() -> bool:
-    """Asked until it is true, then known: nobody takes a migration back under a running process."""
+    """Asked until it is true, then known: nobody takes a migration back under a running process.
+
+    Not while a backup is being restored: until that has ended nobody may use what is there."""
     global _migrated
     if not _migrated:
         try:
@@ -159,6 +162,10 @@ def _is_migrated() -> bool:
 
 
 def _plan_is_empty() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NULL", [MARK])
+        if cursor.fetchone() != (True,):
+            return False
     executor = MigrationExecutor(connection)
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 

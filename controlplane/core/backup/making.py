@@ -6,11 +6,11 @@ from pathlib import Path
 import psycopg
 
 from controlplane.core.backup import file, manifest, programs
+from controlplane.core.backup.database import MARK, connected
 from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import InvalidInput, Unavailable
 
 LOCK_WAIT = "30s"
-CONNECT_SECONDS = 10
 # Whoever is signed in proves nothing, and must not be signed in again by a restore.
 WITHOUT_ROWS = ("core_browsersession", "django_session")
 
@@ -29,7 +29,7 @@ def create(path: Path, url: str) -> Manifest:
 
 
 def _dump(url: str, take: Callable[[bytes], None]) -> Manifest:
-    with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
+    with connected(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         with connection.cursor() as cursor:
@@ -50,7 +50,7 @@ def _run_dump(url: str, snapshot: str, major: int, take: Callable[[bytes], None]
         str(programs.find("pg_dump", at_least=major)),
         *("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"),
         *("--no-password", f"--lock-wait-timeout={LOCK_WAIT}"),
-        "--exclude-table=*.core_restoring",
+        f"--exclude-table=*.{MARK}",
         *(f"--exclude-table-data=*.{table}" for table in WITHOUT_ROWS),
     ]
     programs.read_from(command, programs.environment(url), take)

@@ -41,9 +41,9 @@ def find(name: str, *, at_least: int) -> Path:
 
 def environment(url: str) -> dict[str, str]:
     """This process's environment, and what of `url` libpq reads from there: no password is ever in
-    a command line, which everybody on the machine can read."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    return kept | _said_by(url)
+    a command line, which everybody on the machine can read. What `url` leaves open (a password
+    file, a root certificate) is as for any other connection from here."""
+    return {**os.environ, **_said_by(url)}
 
 
 def read_from(

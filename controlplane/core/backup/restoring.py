@@ -7,9 +7,7 @@ epoch, without which services would refuse the restored state.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
-import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, connections, transaction
@@ -18,28 +16,18 @@ from controlplane.core import provision
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.backup import file, programs
+from controlplane.core.backup.database import Database, asked, connected, empty, marked, tables
 from controlplane.core.backup.manifest import Manifest, product
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 
-CONNECT_SECONDS = 10
-MARK = "core_restoring"
 LOCK = 0x5317C6  # Of advisory locks, another than those of the audit trail and provision.
-_TABLES = """
-SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace
-AND relkind IN ('r', 'p', 'v', 'm') AND relname <> %s ORDER BY relname
-"""
-_UNUSED = """
-SELECT NOT EXISTS (SELECT FROM core_user WHERE last_login IS NOT NULL)
-   AND NOT EXISTS (SELECT FROM core_token) AND NOT EXISTS (SELECT FROM switches_episode)
-"""
 _GUARDED = """
 SELECT count(*) = 1 FROM pg_trigger WHERE tgrelid = 'core_auditentry'::regclass
 AND tgname = 'core_audit_append_only' AND tgenabled = 'O'
 """
 
 Say = Callable[[str], None]
-Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 
 def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = False) -> Manifest:
@@ -56,14 +44,15 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
             f"This backup was made by a later release ({said.product}; here is {product()}): it has"
             f" {', '.join(unknown[:3])}. Restore it with that release or a later one."
         )
-    with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as database:
-        if not _asked(database, "SELECT pg_try_advisory_lock(%s)", LOCK):
+    with connected(url, autocommit=True) as database:
+        if not asked(database, "SELECT pg_try_advisory_lock(%s)", LOCK):
             raise Conflict("Another restore into this database is going on.")
+        _check_address()
         if over_fresh:
-            _empty(database)
+            empty(database)
         if _begin(database, said):
             say("The tables are restored…")
-            _fill(path, url, max(database.info.server_version // 10000, said.postgres))
+            _fill(path, url, database, said)
         else:
             say("Going on with a restore that was interrupted…")
         connections.close_all()
@@ -72,58 +61,47 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
     return said
 
 
+def _check_address() -> None:
+    """Raises :class:`Conflict` if the application is to use another database than this: there the
+    lock that this restore has is free."""
+    addresses = settings.ENV.database
+    if addresses.url == addresses.owner_url:
+        return
+    with connected(addresses.url, autocommit=True) as database:
+        if asked(database, "SELECT pg_try_advisory_xact_lock(%s)", LOCK):
+            raise Conflict(
+                "DATABASE_URL and DATABASE_OWNER_URL name different databases. Point both to the"
+                " empty one."
+            )
+
+
 def _begin(database: Database, said: Manifest) -> bool:
     """Leave the mark; whether the tables are still to be filled. Raises :class:`Conflict`."""
-    tables = [name for (name,) in database.execute(_TABLES, [MARK]).fetchall()]
-    if tables and (_marked(database) != said.sha256):
+    present = tables(database)
+    if present and (marked(database) != said.sha256):
         raise Conflict(
-            f"This database is not empty: it has {len(tables)} tables, such as {tables[0]}. Make an"
-            " empty one (createdb) and point DATABASE_URL and DATABASE_OWNER_URL to it."
+            f"This database is not empty: it has {len(present)} tables, such as {present[0]}. Make"
+            " an empty one (createdb) and point DATABASE_URL and DATABASE_OWNER_URL to it."
         )
-    if not tables:
+    if not present:
         with database.transaction():
             database.execute("CREATE TABLE IF NOT EXISTS core_restoring (sha256 text NOT NULL)")
             database.execute("TRUNCATE core_restoring")
             database.execute("INSERT INTO core_restoring VALUES (%s)", [said.sha256])
-    return not tables
+    return not present
 
 
-def _empty(database: Database) -> None:
-    """Drop what a first start has made. Raises :class:`Conflict` if anybody has used it since."""
-    if _marked(database) or not _asked(database, "SELECT to_regclass('core_user') IS NOT NULL"):
-        return
-    if not _asked(database, _UNUSED):
-        raise Conflict(
-            "This database is in use: somebody has signed in, made a token or stopped something."
-            " Restore into an empty one."
-        )
-    with database.transaction():
-        database.execute("SET LOCAL lock_timeout = '30s'")
-        database.execute("DROP SCHEMA public CASCADE")
-        database.execute("CREATE SCHEMA public")
-
-
-def _marked(database: Database) -> str | None:
-    if not _asked(database, "SELECT to_regclass(%s) IS NOT NULL", MARK):
-        return None
-    return str(_asked(database, "SELECT max(sha256) FROM core_restoring"))
-
-
-def _asked(database: Database, statement: str, *values: str | int) -> Any:
-    row = database.execute(statement.encode(), values).fetchone()
-    return row[0] if row else None
-
-
-def _fill(path: Path, url: str, major: int) -> None:
+def _fill(path: Path, url: str, database: Database, said: Manifest) -> None:
+    major = max(database.info.server_version // 10000, said.postgres)
+    # Only what is in it: extensions are the server's, and not every owner may make them.
+    schema = asked(database, "SELECT current_schema()")
     command = [
         str(programs.find("pg_restore", at_least=major)),
         *("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"),
-        *("--no-password", "--dbname", ""),
+        *("--no-password", f"--schema={schema}", "--dbname", database.info.dbname),
     ]
-    variables = programs.environment(url)
-    command[-1] = variables["PGDATABASE"]
     with file.opened(path) as (_, dump):
-        programs.write_to(command, variables, dump)
+        programs.write_to(command, programs.environment(url), dump)
 
 
 def _finish(path: Path, said: Manifest, actor: Actor, say: Say) -> None:

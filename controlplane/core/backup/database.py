@@ -1,0 +1,96 @@
+"""The database that a backup is made of, or restored into, as its owner sees it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import psycopg
+from django.db import connection
+from psycopg import sql
+
+from controlplane.core.errors import Conflict, Unavailable
+
+CONNECT_SECONDS = 10
+MARK = "core_restoring"
+"""A table that is there while a backup is being restored: what it was restored from."""
+
+# What an extension brought belongs to the server: nobody has to make room for it.
+_TABLES = """
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname <> %s
+AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass
+                AND objid = pg_class.oid AND deptype = 'e')
+ORDER BY relname
+"""
+_FUNCTIONS = """
+SELECT DISTINCT tgfoid::regprocedure::text FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+WHERE relnamespace = current_schema()::regnamespace AND NOT tgisinternal
+"""
+_USED = {
+    "core_user": "SELECT EXISTS (SELECT FROM core_user WHERE last_login IS NOT NULL)",
+    "core_token": "SELECT EXISTS (SELECT FROM core_token)",
+    "switches_episode": "SELECT EXISTS (SELECT FROM switches_episode)",
+}
+
+Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+
+@contextmanager
+def connected(url: str, *, autocommit: bool = False) -> Iterator[Database]:
+    """A connection to the database at `url`. What PostgreSQL refuses, or its being away, meanwhile
+    or at first, raises :class:`Unavailable` with its own words."""
+    try:
+        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, autocommit=autocommit) as found:
+            yield found
+    except psycopg.Error as error:
+        first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise Unavailable(f"PostgreSQL: {first_line}") from error
+
+
+def asked(database: Database, statement: str, *values: str | int) -> Any:
+    """The first value of the first row, or None."""
+    row = database.execute(statement.encode(), values).fetchone()
+    return row[0] if row else None
+
+
+def tables(database: Database) -> list[str]:
+    """The names of the tables and views in it, whoever's they are, without the mark."""
+    return [name for (name,) in database.execute(_TABLES, [MARK]).fetchall()]
+
+
+def marked(database: Database) -> str | None:
+    """The SHA-256 of the backup that is being restored into it."""
+    if not asked(database, "SELECT to_regclass(%s) IS NOT NULL", MARK):
+        return None
+    return str(asked(database, "SELECT max(sha256) FROM core_restoring"))
+
+
+def empty(database: Database) -> None:
+    """Drop what a first start has made in it, which is all that it may have.
+
+    Raises :class:`Conflict` if anybody has used that since, or something else is there.
+    """
+    present = tables(database)
+    if not present or marked(database):
+        return
+    if others := sorted(set(present) - _ours()):
+        raise Conflict(
+            f"This database is not only an installation's: it has {others[0]}, too. Restore into"
+            " an empty one."
+        )
+    if any(asked(database, question) for table, question in _USED.items() if table in present):
+        raise Conflict(
+            "This database is in use: somebody has signed in, made a token or stopped something."
+            " Restore into an empty one."
+        )
+    functions = [name for (name,) in database.execute(_FUNCTIONS).fetchall()]
+    with database.transaction():
+        database.execute("SET LOCAL lock_timeout = '30s'")
+        names = sql.SQL(", ").join(map(sql.Identifier, present))
+        database.execute(sql.SQL("DROP TABLE {}").format(names))
+        for name in functions:  # Quoted by PostgreSQL.
+            database.execute(f"DROP FUNCTION {name}".encode())
+
+
+def _ours() -> set[str]:
+    return {*connection.introspection.django_table_names(), "django_migrations"}
