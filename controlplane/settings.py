@@ -207,7 +207,9 @@ if ENV.https_only:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
     SECURE_SSL_REDIRECT = True
-    SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics/?$"]  # Asked from inside, past the proxy.
+    # Asked from inside, past the proxy. The API is asked there with a token; a browser's session is
+    # never sent without HTTPS.
+    SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics/?$", r"^api/v1/"]
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 31_536_000
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True

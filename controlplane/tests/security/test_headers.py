@@ -141,22 +141,35 @@ def test_the_cookies_are_out_of_reach_of_scripts_and_other_sites():
     assert session["domain"] == csrf["domain"] == ""
 
 
-def test_behind_https_the_cookies_and_everything_else_stay_there():
+ASK_WITHOUT_HTTPS = """
+import json, django; django.setup()
+from django.conf import settings as s
+from django.test import Client
+def ask(path, **headers):
+    found = Client(raise_request_exception=False, headers=headers).get(path)
+    return [found.status_code, found.headers.get("Location", "")]
+console, inside = {"host": "switchgear.example"}, {"host": "switchgear-web.switchgear"}
+print(json.dumps({
+    "cookies": [s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE],
+    "hsts": s.SECURE_HSTS_SECONDS,
+    "page": ask("/switches/", **console),
+    "docs": ask("/api/docs/", **console),
+    "live": ask("/health/live", **inside),
+    "api": ask("/api/v1/switches/", **inside),
+}))
+"""
+
+
+def test_behind_https_pages_and_cookies_stay_there_and_callers_inside_are_answered():
     """The settings as a deployment with HTTPS_ONLY gets them, in a process of their own."""
 
     said = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import json, django; django.setup(); from django.conf import settings as s;"
-            "print(json.dumps([s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE,"
-            " s.SECURE_SSL_REDIRECT, s.SECURE_HSTS_SECONDS]))",
-        ],
+        [sys.executable, "-c", ASK_WITHOUT_HTTPS],
         env={
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "controlplane.settings",
             "HTTPS_ONLY": "true",
-            "ALLOWED_HOSTS": "switchgear.example",
+            "ALLOWED_HOSTS": "switchgear.example,switchgear-web.switchgear",
         },
         cwd=house.BASE_DIR,
         capture_output=True,
@@ -165,4 +178,9 @@ def test_behind_https_the_cookies_and_everything_else_stay_there():
         check=True,
     )
 
-    assert json.loads(said.stdout.splitlines()[-1]) == [True, True, True, 31_536_000]
+    found = json.loads(said.stdout.splitlines()[-1])
+    assert (found["cookies"], found["hsts"]) == ([True, True], 31_536_000)
+    assert found["page"] == [301, "https://switchgear.example/switches/"]
+    assert found["docs"] == [301, "https://switchgear.example/api/docs/"]
+    assert found["live"] == [200, ""]
+    assert found["api"] == [401, ""]
