@@ -75,11 +75,11 @@ REMOVED = rule(
         model="slo.Slo",
         parts=("slo.Sli", "slo.Standing", "slo.Exclusion", "slo.Delayed"),
         kept=gone.KEPT,
-        where="removed_at < %(before)s",
+        where=gone.LONG_GONE.format(slo="it"),
         since="removed_at",
         tick="slo.purge",
         why="So that a removal can be looked at, and its files put back.",
-        but="What was not removed.",
+        but="What was not removed, and the whole of one while there are alerts of it.",
     )
 )
 

@@ -126,7 +126,12 @@ def _kept_days(variables: Mapping[str, str]) -> dict[str, int]:
     found = {}
     for text in variables.get("KEPT_DAYS", "").split():
         name, is_pair, days = text.partition("=")
-        if not (is_pair and days.isascii() and days.isdigit() and 1 <= int(days) <= 36_500):
+        if not is_pair:
             raise WrongVariable("KEPT_DAYS", "must be name=days, several with spaces between")
-        found[name] = int(days)
+        if name in found:
+            raise WrongVariable("KEPT_DAYS", f"names {name} twice")
+        try:
+            found[name] = number({name: days}, name, default=0, low=1, high=36_500)
+        except WrongVariable as error:
+            raise WrongVariable("KEPT_DAYS", str(error)) from error
     return found

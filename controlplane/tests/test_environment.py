@@ -22,6 +22,7 @@ def read(tmp_path, **variables):
         ("PORT", "eighty"),
         ("PORT", "0"),
         ("PORT", "65536"),
+        pytest.param("PORT", "9" * 5000, id="PORT-of-5000-digits"),
         ("PORT", "８０００"),
         ("DATABASE_URL", "mysql://localhost/x"),
         ("DATABASE_URL", "postgresql://localhost:notaport/x"),
@@ -44,6 +45,12 @@ def read(tmp_path, **variables):
         ("WEBHOOK_ALLOW", "10.0.0.0/33"),
         ("WEBHOOK_ALLOW", "intranet"),
         ("PROMETHEUS_ALLOW", "prometheus"),
+        ("KEPT_DAYS", "messages"),
+        ("KEPT_DAYS", "messages=0"),
+        ("KEPT_DAYS", "messages="),
+        ("KEPT_DAYS", "messages=36501"),
+        pytest.param("KEPT_DAYS", "messages=" + "9" * 5000, id="KEPT_DAYS-of-5000-digits"),
+        ("KEPT_DAYS", "messages=30 messages=40"),
     ],
 )
 def test_a_wrong_value_names_its_variable(tmp_path, name, value):

@@ -1,5 +1,5 @@
 """SLOs that were removed long ago, and edges of histograms that nobody sends any more: nothing of
-them is kept."""
+them is kept. An SLO stays whole while there are alerts of it, which have a rule of their own."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,17 +9,20 @@ from django.db import connection, transaction
 KEPT = timedelta(days=35)
 MOST_AT_ONCE = 10
 """In a transaction: each may have the minutes of a year."""
-_SLIS = """
+LONG_GONE = """
+    removed_at < %(before)s AND NOT EXISTS (SELECT FROM slo_alert a WHERE a.slo_id = {slo}.id)
+"""
+_SLIS = f"""
     SELECT i.id FROM slo_sli i LEFT JOIN slo_slo o ON o.id = i.slo_id
-    WHERE o.removed_at < %(before)s OR (i.slo_id IS NULL
+    WHERE ({LONG_GONE.format(slo="o")}) OR (i.slo_id IS NULL
           AND coalesce(to_timestamp(i.last * 60.0), i.created_at) < %(before)s)
     ORDER BY i.id LIMIT %(most)s FOR UPDATE OF i SKIP LOCKED
-"""
-_SLOS = """
-    SELECT o.id FROM slo_slo o WHERE o.removed_at < %(before)s
+"""  # noqa: S608
+_SLOS = f"""
+    SELECT o.id FROM slo_slo o WHERE {LONG_GONE.format(slo="o")}
     AND NOT EXISTS (SELECT FROM slo_sli WHERE slo_id = o.id)
     ORDER BY o.id LIMIT %(most)s FOR UPDATE SKIP LOCKED
-"""
+"""  # noqa: S608
 _OF_SLIS = (
     "DELETE FROM slo_sample WHERE series_id IN"
     " (SELECT id FROM slo_series WHERE sli_id = ANY(%(ids)s::bigint[]))",
@@ -30,7 +33,6 @@ _OF_SLIS = (
     "DELETE FROM slo_sli WHERE id = ANY(%(ids)s::bigint[])",
 )
 _OF_SLOS = (
-    "DELETE FROM slo_alert WHERE slo_id = ANY(%(ids)s::bigint[])",
     "DELETE FROM slo_exclusion WHERE slo_id = ANY(%(ids)s::bigint[])",
     "DELETE FROM slo_standing WHERE slo_id = ANY(%(ids)s::bigint[])",
     "DELETE FROM slo_slo WHERE id = ANY(%(ids)s::bigint[])",
