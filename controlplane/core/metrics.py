@@ -156,18 +156,19 @@ def _outbox(now: datetime) -> Iterator[Metric]:
 @from_database
 def _clockwork(now: datetime) -> Iterator[Metric]:
     late = GaugeMetricFamily(
-        "switchgear_tick_late_seconds", "How overdue each periodic function is.", labels=["tick"]
+        "switchgear_tick_late_seconds",
+        "How overdue each periodic function is; +Inf if it never ran.",
+        labels=["tick"],
     )
     for turn in ticks.turns():
-        if math.isfinite(turn.late_seconds):
-            late.add_metric([turn.tick.name], turn.late_seconds)
+        late.add_metric([turn.tick.name], turn.late_seconds)
     yield late
     silent = GaugeMetricFamily(
         "switchgear_heartbeat_age_seconds",
-        "Seconds since each supervised process was last known to be alive.",
+        "Seconds since each supervised process was last known to be alive; +Inf if it never was.",
         labels=["process"],
     )
-    for name, age in heartbeats.ages().items():
+    for name, age in {**dict.fromkeys(health.PROCESSES, math.inf), **heartbeats.ages()}.items():
         silent.add_metric([name], age)
     yield silent
 

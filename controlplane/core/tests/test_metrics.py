@@ -1,5 +1,6 @@
 """What Prometheus is told, who may ask, and what is left to tell without the database."""
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -86,6 +87,9 @@ def test_the_outbox_the_clockwork_and_the_process_are_told():
     assert 90 <= said["switchgear_outbox_oldest_pending_seconds",] < 100
     assert 10 <= said["switchgear_tick_late_seconds", ("tick", "outbox.sweep")] < 15
     assert 0 <= said["switchgear_heartbeat_age_seconds", ("process", "worker")] < 5
+    for never in (("switchgear_heartbeat_age_seconds", ("process", "beat")),
+                  ("switchgear_tick_late_seconds", ("tick", "outbox.purge"))):  # fmt: skip
+        assert said[never] == math.inf
     assert said["switchgear_snapshot_version",] == 17
     assert said["switchgear_snapshot_age_seconds",] == 0.4
     assert said["switchgear_database_up",] == 1
