@@ -48,6 +48,18 @@ def test_alone_it_lets_in_only_who_gave_its_pin(client, verified):
     assert is_in(client) is verified
 
 
+def test_whoever_knew_the_session_from_before_is_not_in_with_them(client):
+    key = with_key(kim())
+    asked = question(client.get(ALONE, secure=True))
+    other = Client()
+    other.cookies = client.cookies.copy()
+
+    send(client, ALONE, key.show(asked))
+
+    assert is_in(client)
+    assert not is_in(other)
+
+
 def test_behind_a_password_it_need_not_ask_for_a_pin(client):
     key = with_key(kim())
     first_step(client, secure=True)
