@@ -124,9 +124,24 @@ document.addEventListener("switchgear:done", (event) => {
   window.htmx.ajax("GET", here, { target: "#main", select: "#main", swap: "merge" });
 });
 
+// Whether somebody has set this field to something else than the page came with.
+function isChanged(field) {
+  if (field.matches("select")) {
+    const given = [...field.options].findIndex((option) => option.defaultSelected);
+    return field.selectedIndex !== Math.max(given, 0);
+  }
+  if (field.matches("[type='checkbox'], [type='radio']")) return field.checked !== field.defaultChecked;
+  return field.type !== "hidden" && field.value !== field.defaultValue;
+}
+
+function isTyped() {
+  if (inside.querySelector("textarea, input:not([type='hidden'])")) return true;
+  return [...document.querySelectorAll("#main form[method='post'] :is(input, textarea, select)")].some(isChanged);
+}
+
 // The page leads to the sign-in, unless that would lose what somebody has typed.
 function signedOut() {
-  if (!inside.querySelector("textarea, input:not([type='hidden'])")) {
+  if (!isTyped()) {
     location.assign(`/sign-in/?next=${encodeURIComponent(location.pathname + location.search)}`);
   } else if (!document.querySelector("[data-sign-in]:not([hidden])")) {
     say(
@@ -137,11 +152,20 @@ function signedOut() {
 }
 
 // A sign-in in another tab changes the token that forms carry; the cookie has the present one.
+function presentToken() {
+  return document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
+}
+
 document.addEventListener("htmx:configRequest", (event) => {
-  const token = document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
+  const token = presentToken();
   if (token && event.detail.parameters.has("csrfmiddlewaretoken")) {
     event.detail.parameters.set("csrfmiddlewaretoken", token);
   }
+});
+document.addEventListener("submit", (event) => {
+  const token = presentToken();
+  const field = event.target.elements.namedItem("csrfmiddlewaretoken");
+  if (token && field) field.value = token;
 });
 
 for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {

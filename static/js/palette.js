@@ -8,6 +8,8 @@ const status = palette?.querySelector("[data-announcer]");
 const RECENT = `switchgear.recent.${palette?.dataset.user}`;
 const MOST_RECENT = 5;
 const PAUSE = 40; // ms after a key, so that a fast typist asks once
+const PATIENCE = 8_000; // ms
+const NO_ANSWER = "The console did not answer. What is on the page still works.";
 
 let shown = null; // the text that the list is of
 let asked = null; // what is on its way
@@ -68,13 +70,20 @@ async function ask() {
   const text = input.value.trim();
   asked?.abort();
   const mine = (asked = new AbortController());
+  const late = setTimeout(() => mine.abort(new Error("late")), PATIENCE);
   try {
     const url = `${palette.dataset.url}?${new URLSearchParams({ q: text })}`;
     const answer = await fetch(url, { headers: { "HX-Request": "true" }, signal: mine.signal, redirect: "error" });
+    if (answer.status === 401) {
+      failed("You are signed out: sign in, and come back.");
+      return;
+    }
     if (!answer.ok) throw new Error(String(answer.status));
     put(text, new DOMParser().parseFromString(await answer.text(), "text/html").body);
   } catch (error) {
-    if (error.name !== "AbortError") failed();
+    if (error.name !== "AbortError") failed(NO_ANSWER);
+  } finally {
+    clearTimeout(late);
   }
 }
 
@@ -90,12 +99,12 @@ function put(text, found) {
   wantsFirst = false;
 }
 
-function failed() {
+function failed(text) {
   wantsFirst = false;
   shown = null;
   const said = document.createElement("p");
   said.className = "palette__none";
-  said.textContent = "The console did not answer. What is on the page still works.";
+  said.textContent = text;
   list.replaceChildren(said);
   choose(null);
   status.textContent = said.textContent;

@@ -41,7 +41,7 @@ document.addEventListener("switchgear:say", (event) => {
 document.addEventListener("click", (event) => {
   const shown = event.target.closest("[data-dismiss]")?.closest(".toast");
   if (!shown) return;
-  if (shown.hasAttribute("data-undo-toast")) sessionStorage.removeItem(KEPT);
+  if (shown.hasAttribute("data-undo-toast")) forget();
   leave(shown);
 });
 
@@ -50,6 +50,11 @@ for (const element of toasts.children) leaveAfter(element, SHORT);
 /* --- undo: offered when the dialog that engaged is closed */
 
 let offered = null; // { name, path, release, ends }: ends by this machine's clock
+
+function forget() {
+  offered = null;
+  sessionStorage.removeItem(KEPT);
+}
 
 function offer() {
   const template = document.getElementById("undo-template");
@@ -105,8 +110,7 @@ dialog.addEventListener("close", offer);
 document.addEventListener("htmx:afterRequest", (event) => {
   if (!offered || event.detail.pathInfo?.requestPath !== offered.path) return;
   if (event.detail.xhr.status !== 204 && event.detail.xhr.status !== 409) return;
-  offered = null;
-  sessionStorage.removeItem(KEPT);
+  forget();
   for (const element of document.querySelectorAll("[data-undo-toast]")) leave(element);
 });
 

@@ -175,6 +175,22 @@ def test_dead_console_is_told_and_traps_nobody(desks):
     ]
 
 
+def test_one_that_is_late_is_given_up_and_who_is_signed_out_is_told_so(desks):
+    desk = desks.of(person("operator"))
+    page = desk.open("/runbooks/")
+    page.route("**/find/**", lambda route: None)  # Whoever asks hears nothing, ever.
+    page.clock.install()
+    page.keyboard.press("Control+k")
+    page.clock.run_for(8_200)
+    expect(page.locator("#palette-list")).to_contain_text("The console did not answer")
+
+    page.unroute("**/find/**")
+    desk.context.clear_cookies(name="sessionid")
+    page.keyboard.type("nl2sql")
+    page.clock.run_for(500)  # Less than until the page itself asks, and leads to the sign-in.
+    expect(page.locator("#palette-list")).to_contain_text("You are signed out")
+
+
 def test_without_a_script_it_is_a_page(desks):
     engaged("segment:finance")
     page = desks.of(person("operator"), java_script_enabled=False).open("/")

@@ -56,6 +56,18 @@ def test_z_works_while_the_dialog_still_tells_of_it(desks):
     expect(toast(page)).to_have_count(0)
 
 
+def test_who_has_sent_it_away_is_not_asked_again(desks):
+    page = desks.of(person("operator")).open("/")
+    engage(page)
+    toast(page).get_by_role("button", name="Dismiss").click()
+
+    page.keyboard.press("e")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(toast(page)).to_have_count(0)
+
+
 def test_it_goes_along_to_another_page(desks):
     page = desks.of(person("operator")).open("/")
     engage(page)
