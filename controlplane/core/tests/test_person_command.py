@@ -13,6 +13,7 @@ from django.test import Client
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import MODEL_BACKEND, token_text
+from controlplane.core.management.commands import person
 from controlplane.core.management.commands.person import Command
 from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.tokens.models import Token
@@ -115,6 +116,18 @@ def test_the_list_has_admins_first_and_those_who_left_last(kim, capsys):
 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["kim", "abe", "gone"]
+
+
+def test_a_long_list_says_that_there_are_more_and_has_the_admins(monkeypatch, kim, capsys):
+    monkeypatch.setattr(person, "MOST", 2)
+    for name in ("abe", "ben", "eve"):
+        User.objects.create_user(name, role="viewer")
+
+    call_command("person", "list")
+
+    said = capsys.readouterr()
+    assert [line.split()[0] for line in said.out.splitlines()] == ["kim", "abe"]
+    assert "These are the first 2" in said.err
 
 
 @pytest.mark.parametrize("name", ["createsuperuser", "changepassword"])

@@ -8,6 +8,7 @@ from axes.utils import reset
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import transaction
+from django.db.models import Case, When
 
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
@@ -47,13 +48,13 @@ class Command(ShellCommand):
             raise CommandError(" ".join(error.messages)) from error
 
     def list(self, options: dict[str, Any]) -> None:
-        found = sorted(
-            User.objects.order_by("username")[:MOST],
-            key=lambda user: (not user.is_active, -list(Role).index(Role(user.role))),
-        )
-        for user in found:
+        strength = Case(*(When(role=role, then=place) for place, role in enumerate(Role)))
+        found = list(User.objects.order_by("-is_active", strength.desc(), "username")[: MOST + 1])
+        for user in found[:MOST]:
             state = "active" if user.is_active else "deactivated"
             self.line(f"{user.username:24} {user.role:9} {state:12} {user.display_name}".rstrip())
+        if len(found) > MOST:
+            self.stderr.write(f"These are the first {MOST}; the page People has all.")
 
     def create(self, options: dict[str, Any]) -> None:
         password = secrets.token_urlsafe(15)
