@@ -80,7 +80,7 @@ def test_it_opens_and_answers_while_one_types(desks):
         page.keyboard.press("Escape")
 
     print(f"opens after {sorted(opened)[2]:.0f} ms, answers after {sorted(answered)[5]:.0f} ms")
-    assert sorted(opened)[2] < 500  # 100 and 160 were seen with both cores busy.
+    assert sorted(opened)[2] < 500  # 43 and 118 on an idle machine, 100 and 160 on a busy one.
     assert sorted(answered)[5] < 1000
 
 
