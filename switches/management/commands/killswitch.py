@@ -26,6 +26,7 @@ from switches.services.register import find, identify
 from switches.services.release import MODES
 
 STRAGGLERS_NAMED = 5
+MOST = 1000
 SAID_OF = {
     "release": "Let traffic flow again. The shell waits for nobody: what would need a second person"
     " (global, a segment at once) goes on as by broken glass, and leaves a review to be signed.",
@@ -171,15 +172,18 @@ class Command(ShellCommand):
         stopped = Switch.objects.stopped().with_open_episode().order_by("id")
         if scope:
             stopped = stopped.filter(scope=scope, key=key)
-        switches = list(stopped[:1000])
+        found = list(stopped[: MOST + 1])
+        switches = found[:MOST]
+        if len(found) > MOST:
+            self.stderr.write(f"More than {MOST} are engaged; these are the first by name.")
         if options["json"]:
             measured = effects(switches, db_now())
             ramps = live_of([switch.pk for switch in switches])
-            found = [
+            shown = [
                 switch_resource(switch, measured.get(switch.pk), ramps.get(switch.pk))
                 for switch in switches
             ]
-            self.line(json.dumps(found))
+            self.line(json.dumps(shown))
             return
         for switch in switches:
             self.line(_sentence(switch))

@@ -7,6 +7,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from controlplane.core.clock import db_now
+from switches.management.commands import killswitch as command
 from switches.models import Ramp
 from switches.ramps.tests.given import (
     CHAT,
@@ -115,3 +116,15 @@ def test_abort_of_what_does_not_ramp_is_told():
 
     with pytest.raises(CommandError, match="no ramp under way"):
         killswitch("abort", *WHICH, "--reason", "errors rise again")
+
+
+def test_a_long_list_says_that_there_are_more(monkeypatch, capsys):
+    monkeypatch.setattr(command, "MOST", 2)
+    for name in ("a", "b", "c"):
+        engage(f"feature:{name}", db_now())
+
+    killswitch("list")
+
+    said = capsys.readouterr()
+    assert [line.split()[0] for line in said.out.splitlines()] == ["feature:a", "feature:b"]
+    assert "More than 2" in said.err
