@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.apps import apps
 from django.conf import settings
@@ -26,6 +27,11 @@ from slo.thresholds import builtin as thresholds
 from switches.trips import defaults as trips
 
 pytest_plugins = ["controlplane.tests.browser"]
+# How long it takes to make an example up, or to try it, says something of the machine alone.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 PLAIN_STATIC_FILES = {
     **settings.STORAGES,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

@@ -73,7 +73,7 @@ def test_order_of_what_is_given_changes_nothing(order):
     assert arrange(names[::order], A_HOUSE[::order]) == arrange(names, A_HOUSE)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(EDGES)
 def test_any_graph_is_drawn_whole_within_its_frame(edges):
     names = {name for edge in edges for name in edge}
@@ -89,7 +89,7 @@ def test_any_graph_is_drawn_whole_within_its_frame(edges):
         assert box.y + BOX_HEIGHT <= layout.height
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(EDGES)
 def test_boxes_of_a_layer_never_overlap(edges):
     layout = arrange({name for edge in edges for name in edge}, edges)

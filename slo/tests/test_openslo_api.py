@@ -84,7 +84,7 @@ def slos(draw):
     )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "D-1_2"]), slos(), min_size=1))
 def test_what_was_exported_is_imported_as_it_was(given):
     found = reading.read(services.parsed(writing.text(writing.documents(given))))

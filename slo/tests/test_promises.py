@@ -4,7 +4,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slo.arithmetic import promises
@@ -37,7 +37,6 @@ def test_three_nines_of_a_month_are_43_minutes():
     assert (said.one_in, said.fastest) == (1000, 1000)
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["0.9", "0.95", "0.99", "0.995", "0.999", "0.9999"]),
     st.sampled_from(["1", "3", "6", "9.9", "14", "14.4"]),

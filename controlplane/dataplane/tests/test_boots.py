@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane import boots, reports
@@ -109,7 +109,6 @@ def test_without_the_time_it_was_sent_a_first_report_counts_nothing() -> None:
 turns = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 60)), max_size=60)
 
 
-@settings(deadline=None)
 @given(turns)
 def test_however_processes_of_one_name_take_turns_no_event_is_counted_twice(
     turns: list[tuple[int, int, int]],

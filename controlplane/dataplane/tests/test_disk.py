@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from controlplane.dataplane.disk import Disk, Saved, signing_key
 from controlplane.dataplane.served_copy import Copy
@@ -28,7 +28,6 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@settings(deadline=None)
 @given(saved_copies)
 def test_whatever_is_saved_is_loaded_again(saved: Saved) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from controlplane.dataplane.disk import PoliciesDisk, SavedPolicies
 from controlplane.dataplane.saved_policies import merged, sign
@@ -27,7 +27,6 @@ LATER = NOON + timedelta(hours=1)
 NEWER = SAVED_POLICIES.policies.after(12, [POLICY._replace(version=12, text=b"{}")], LATER)
 
 
-@settings(deadline=None)
 @given(saved_policies)
 def test_whatever_is_saved_is_loaded_again(saved: SavedPolicies) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.disk import Disk, signing_key
@@ -86,7 +86,6 @@ def test_truncated_file_is_refused(
     assert_refused(tmp_path, caplog, why)
 
 
-@settings(deadline=None)
 @given(at=st.integers(0, len(WHOLE) - 1), flip=st.integers(1, 255))
 def test_any_altered_byte_is_refused(at: int, flip: int) -> None:
     altered = bytearray(WHOLE)
@@ -97,7 +96,6 @@ def test_any_altered_byte_is_refused(at: int, flip: int) -> None:
         assert disk(Path(folder)).load() is None
 
 
-@settings(deadline=None)
 @given(at=st.integers(0, len(WHOLE)), more=st.binary(min_size=1, max_size=5))
 def test_anything_put_in_is_refused(at: int, more: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

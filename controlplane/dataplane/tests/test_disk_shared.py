@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane.saved import Saved, merged
@@ -114,7 +114,6 @@ copies = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(present=copies, news=copies)
 def test_nothing_of_an_epoch_ever_goes_back(present: Saved, news: Saved) -> None:
     result = merged(present, news)

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
@@ -187,7 +187,6 @@ def test_a_body_full_of_errors_names_a_few() -> None:
     assert len(errors) == 20
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(WHOLE)),
@@ -360,7 +359,6 @@ def test_ever_new_switches_are_kept_within_bounds() -> None:
     assert all(switch.startswith("segment:5-") for switch in row.checks)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=60))
 def test_reports_in_any_order_with_repeats_count_what_the_newest_said(seqs: list[int]) -> None:
     row, taken = EMPTY, set()

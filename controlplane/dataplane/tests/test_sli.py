@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.dataplane import reports
@@ -221,7 +221,6 @@ def test_a_report_without_counts_costs_its_row_next_to_nothing() -> None:
 seqs = st.lists(st.integers(1, 40), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(seqs, seqs, st.lists(st.integers(0, 40), min_size=80, max_size=80))
 def test_in_any_order_with_repeats_and_a_restart_every_event_is_counted_once(
     seqs: list[int], after_restart: list[int], seconds: list[int]

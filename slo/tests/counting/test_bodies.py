@@ -137,7 +137,7 @@ moments = st.sampled_from([None, "", "2026-11-20T12:00:00Z", "2026-11-20T12:00:0
 fields = {"slo": texts, "good": counts, "total": counts, "source": texts, "boot": texts}
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.fixed_dictionaries({}, optional={**fields, "at": moments, "started_at": moments}))
 def test_reading_fast_and_reading_slowly_is_the_same(point: dict[str, Any]) -> None:
     errors: dict[str, list[str]] = {}

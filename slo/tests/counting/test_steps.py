@@ -41,7 +41,7 @@ def test_few_events_of_a_long_step_stay_whole_and_add_up() -> None:
     assert all(good == int(good) and 0 <= good <= total for good, total in found.values())
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(times, times, st.integers(0, 10**9), st.integers(0, 10**9), st.sampled_from([1, 1024]))
 @example(0, 10 * MINUTE, 0, 1, 1)
 def test_what_is_spread_adds_up_to_the_step(
@@ -107,7 +107,7 @@ def test_span_of_at_most_two_minutes_covers_what_it_overlaps(
     assert list(covered(at(began), at(ended))) == minutes
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.floats(0, 2**53), st.floats(0, 2**53), st.floats(0, 2**40))
 def test_counts_as_they_are_kept_stay_in_order_and_almost_the_same(
     one: float, other: float, small: float

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core import canonical
@@ -216,7 +216,6 @@ json_values = st.recursive(
 names = st.sampled_from(["good", "total", "why", "since", "observed_at", "question"]) | st.text()
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(names, json_values | st.text(min_size=3000, max_size=3100), max_size=6),
     st.sampled_from(["pass", "fail", "no_data", "ok", ""]),

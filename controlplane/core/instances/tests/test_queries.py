@@ -90,7 +90,7 @@ def test_number_of_those_that_lag_has_no_limit_and_the_named_ones_have() -> None
     assert len(queries.fallen_silent(7, HEAD, NOW, most=4)) == 4
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(0, 10),
     st.lists(

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.instances import rates
@@ -31,7 +31,6 @@ def rate_of(events: list[tuple[datetime, int]], at: datetime) -> float:
     return (now + before * (1 - (at - minute).total_seconds() / 60)) / 60
 
 
-@settings(deadline=None)
 @given(st.lists(calls, min_size=1))
 def test_calls_in_order_give_the_rate_of_a_plain_list(
     events: list[tuple[datetime, int, int]],
@@ -49,7 +48,6 @@ def test_calls_in_order_give_the_rate_of_a_plain_list(
         assert rates.blocked_per_second(entry, at) == pytest.approx(expected, abs=1e-6)
 
 
-@settings(deadline=None)
 @given(st.lists(calls, min_size=1).flatmap(lambda c: st.tuples(st.just(c), st.permutations(c))))
 def test_calls_in_any_order_add_up(
     both: tuple[list[tuple[datetime, int, int]], list[tuple[datetime, int, int]]],
@@ -64,7 +62,6 @@ def test_calls_in_any_order_add_up(
     assert entry["minute"] == max(int(at.timestamp() // 60) for at, _, _ in events)
 
 
-@settings(deadline=None)
 @given(moments, st.integers(1, 100_000), st.integers(0, 100_000), st.floats(0.001, 20_000))
 def test_calls_over_a_time_never_seem_faster_than_they_were(
     at: datetime, allowed: int, blocked: int, seconds: float
