@@ -95,6 +95,7 @@ function put(text, found) {
   choose(options[0]);
   list.scrollTop = 0;
   status.textContent = options.length === 1 ? "1 found" : `${options.length || "Nothing"} found`;
+  if (text !== input.value.trim()) return; // more was typed since: Enter meant the list of that
   if (wantsFirst && options[0]) run(options[0]);
   wantsFirst = false;
 }

@@ -1,11 +1,13 @@
 """What one types leads where one wants, without a mouse."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
 
 from controlplane.core.http.tests.callers import person
+from controlplane.tests.installation import until
 from switches.tests.screens import REASON, engaged, released
 
 pytestmark = pytest.mark.e2e
@@ -61,6 +63,29 @@ def test_switch_named_verbatim_is_engaged_by_keys_alone(desks):
 
     expect(page.get_by_role("button", name="Done")).to_be_focused()
     expect(page).to_have_url(re.compile("/audit/"), timeout=AWAY)
+
+
+def test_enter_means_what_was_typed_last_however_late_an_answer_to_less_is(desks):
+    page = desks.of(person("operator")).open("/audit/")
+    held = []
+    page.route(re.compile(r"/find/.*q=engage$"), lambda route: held.append(route))
+    page.clock.install()
+    page.clock.pause_at(datetime.now(UTC) + timedelta(seconds=1))
+    keys = page.keyboard
+    keys.press("Control+k")
+    keys.type("engage")
+    page.clock.run_for(100)
+    until(lambda: page.wait_for_timeout(10) or held, 20)
+    keys.type(" feature:nl2sql")
+    keys.press("Enter")
+
+    with page.expect_response(re.compile("q=engage$")):
+        held[0].continue_()
+    expect(options(page).first).to_be_visible()
+    expect(page.locator("#palette")).to_be_visible()
+    page.clock.run_for(100)
+
+    expect(page.get_by_label("Key", exact=True)).to_have_value("nl2sql")
 
 
 def test_it_opens_and_answers_while_one_types(desks):

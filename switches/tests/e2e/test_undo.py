@@ -56,6 +56,25 @@ def test_z_works_while_the_dialog_still_tells_of_it(desks):
     expect(toast(page)).to_have_count(0)
 
 
+def test_it_can_be_pressed_in_the_moment_it_is_there(desks):
+    """Not even a moment later than it is shown: before, the press would fetch another page."""
+    page = desks.of(person("operator")).open("/")
+    page.evaluate("""() => {
+      window.stays = true;
+      const press = () => document.querySelector("#dialog form[data-undo] button")?.click();
+      const body = document.getElementById("dialog-body");
+      new MutationObserver(press).observe(body, {childList: true});
+    }""")
+    page.keyboard.press("e")
+    page.get_by_label("Key", exact=True).fill("finance")
+    page.get_by_label("Reason", exact=True).fill(REASON)
+    page.get_by_role("button", name="Engage segment:finance").click()
+
+    expect(page.locator("#toasts")).to_contain_text("Undone: segment:finance is released again")
+    expect(toast(page)).to_have_count(0)
+    assert page.evaluate("window.stays")
+
+
 def test_who_has_sent_it_away_is_not_asked_again(desks):
     page = desks.of(person("operator")).open("/")
     engage(page)
