@@ -41,7 +41,8 @@ const KEYS = {
 };
 
 function isTyping(target) {
-  return target.closest("input:not([type='radio'], [type='checkbox']), textarea, select, [contenteditable]") !== null;
+  const field = target.closest("input:not([type='radio'], [type='checkbox']), textarea, select, [contenteditable]");
+  return field !== null && field.checkVisibility(); // one that is closed away has the focus for a moment more
 }
 
 function escape(event) {

@@ -174,6 +174,25 @@ def test_keys_that_it_teaches_work(desks):
     expect(page).to_have_url(re.compile("/attention/"), timeout=AWAY)
 
 
+def test_keys_count_from_the_moment_the_palette_is_closed(desks):
+    page = desks.of(person("operator")).open("/")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette-q")).to_be_focused()
+
+    page.evaluate("""() => {
+      const field = document.getElementById("palette-q");
+      const pressed = (key) => new KeyboardEvent("keydown", {key, bubbles: true});
+      const press = (key) => field.dispatchEvent(pressed(key));
+      press("g");
+      press("n");  // Letters, while it is open.
+      document.getElementById("palette").close();
+      press("g");
+      press("n");  // It has the focus until the next frame.
+    }""")
+
+    expect(page).to_have_url(re.compile("/attention/"), timeout=AWAY)
+
+
 def test_escape_gives_the_focus_back(desks):
     page = desks.of(person("operator")).open("/")
     page.get_by_role("link", name="Engage a switch").focus()
