@@ -47,10 +47,13 @@ class Application:
         except DomainError as error:
             await call.answer(route.refusal(error))
         except Exception:
-            if not call.begun:
+            if not call.status:
                 said = "The request failed on our side and was logged; try again."
                 await call.answer(route.refusal(Broken(said)))
             raise
+        finally:
+            if route.scopes:
+                self._state.answered[call.status] += 1
 
     async def _admit(self, route: Route, call: Call) -> None:
         try:

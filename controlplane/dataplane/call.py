@@ -31,7 +31,7 @@ _numbers = itertools.count(1)
 class Call:
     """A request: its method, headers, body once read, and the credential that let it in."""
 
-    __slots__ = ("begun", "body", "credential", "headers", "method", "receive", "scope", "send")
+    __slots__ = ("body", "credential", "headers", "method", "receive", "scope", "send", "status")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -40,8 +40,8 @@ class Call:
         self.receive = receive
         self.body = b""
         self.credential: Credential | None = None
-        self.begun = False
-        """Whether an answer has begun, so that no other can."""
+        self.status = 0
+        """That of the answer which has begun, so that no other can; 0 before."""
         self.send = send
 
     async def answer(self, answer: Answer) -> None:
@@ -54,7 +54,7 @@ class Call:
 
     async def begin(self, status: int, said: Iterable[Header]) -> None:
         """Send status and headers, with the request's id among them."""
-        self.begun = True
+        self.status = status
         headers = [*said, (b"x-request-id", _request_id(self.headers))]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 

@@ -5,7 +5,7 @@ Other names than the web's for what may be up: whether the console lives is not 
 
 from collections.abc import Iterator
 
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from controlplane.core import exposing
 from controlplane.core.exposing import gauge
@@ -38,3 +38,12 @@ class _Figures:
             ("held_most", "How many of those it takes.", state.listeners.most),
         ):
             yield gauge(f"switchgear_dataplane_{name}", says, value)
+        answered = CounterMetricFamily(
+            "switchgear_dataplane_answers",
+            "Requests of services that were answered; streams count at their end.",
+            labels=["code"],
+        )
+        for code, times in sorted(state.answered.items()):
+            if code:  # Without one the caller hung up before there was anything to say.
+                answered.add_metric([str(code)], times)
+        yield answered

@@ -6,6 +6,7 @@ Written by the refresher alone, on the event loop; read by requests, and by Djan
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,6 +49,8 @@ class State:
         """The revision of `causes`: what else is known to be away, as the database told it."""
         self.left_epochs: frozenset[UUID] = frozenset()
         self.used_tokens: set[int] = set()
+        self.answered = Counter[int]()
+        """How many requests with a credential had which status since the process began."""
         self.database_reachable = False
         self.redis_reachable = True
         self.heard_database = False

@@ -12,6 +12,8 @@ from controlplane.core import health, metrics
 from controlplane.core.audit import rounds
 from controlplane.core.clock import db_now
 from controlplane.core.loops import Loop
+from controlplane.dataplane import figures
+from controlplane.dataplane.state import State
 from controlplane.tests.deployment import DEPLOY, ROOT, base
 
 RULES = DEPLOY / "prometheus" / "rules.yaml"
@@ -28,11 +30,15 @@ class Served:
 
 @pytest.fixture
 def exposed(transactional_db):
-    """The names of all there is to read, of the web and of the processes beside it."""
+    """The names of all there is to read, of the web, the data plane and the processes beside."""
     rounds.turn(db_now())  # Nothing is known of a trail before somebody verified it.
     before = health._snapshot_source
     health.set_snapshot_source(Served)
-    texts = [metrics.exposition("")[0], metrics.of_process("", Loop(may_rest_seconds=1))[0]]
+    texts = [
+        metrics.exposition("")[0],
+        metrics.of_process("", Loop(may_rest_seconds=1))[0],
+        figures.page(State(), "")[2],
+    ]
     types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)
     yield {name for name, _ in types}
     health._snapshot_source = before

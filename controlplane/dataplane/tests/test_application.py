@@ -12,7 +12,7 @@ from controlplane.dataplane.call import Message, Receive, Scope, Send
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import route_of
 from controlplane.dataplane.tests.exchange import Exchange
-from controlplane.dataplane.tests.served import BEARER, SCRAPER, ask, plane
+from controlplane.dataplane.tests.served import BEARER, ETAG, SCRAPER, ask, plane
 
 SESSION = {"Cookie": "csrftoken=x; sessionid=abc"}
 
@@ -95,6 +95,30 @@ def test_alone_its_own_metrics_are_for_tokens_that_may_read_them() -> None:
     assert said["process_resident_memory_bytes"] > 0
     # What a web tells is not told by anybody else: its absence is an alarm.
     assert "switchgear_database_up" not in said
+
+
+def test_alone_answers_to_services_are_counted_by_status() -> None:
+    served = plane()
+    for path, headers in (
+        ("/api/v1/snapshot", BEARER),
+        ("/api/v1/snapshot", {**BEARER, "If-None-Match": ETAG}),
+        ("/api/v1/snapshot", {**BEARER, "If-None-Match": ETAG}),
+        ("/api/v1/snapshot", {}),
+        ("/api/v1/snapshot/", BEARER),
+        ("/health/ready/data", {}),
+        ("/", {}),
+    ):
+        ask(served, "GET", path, headers)
+
+    answer = ask(served, "GET", "/metrics", {"Authorization": f"Bearer {SCRAPER}"})
+
+    counted = {
+        sample.labels["code"]: sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+        if sample.name == "switchgear_dataplane_answers_total"
+    }
+    assert counted == {"200": 1, "304": 2, "401": 1}
 
 
 def test_embedded_the_metrics_are_those_of_the_application_behind() -> None:
