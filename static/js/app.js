@@ -140,8 +140,8 @@ function isTyped() {
 }
 
 // The page leads to the sign-in, unless that would lose what somebody has typed.
-function signedOut() {
-  if (!isTyped()) {
+function signedOut(typed = isTyped()) {
+  if (!typed) {
     location.assign(`/sign-in/?next=${encodeURIComponent(location.pathname + location.search)}`);
   } else if (!document.querySelector("[data-sign-in]:not([hidden])")) {
     say(
@@ -167,6 +167,47 @@ document.addEventListener("submit", (event) => {
   const field = event.target.elements.namedItem("csrfmiddlewaretoken");
   if (token && field) field.value = token;
 });
+
+// A form that leaves the page takes along what was typed in it, so it stays here until the console
+// answers and knows who sends it.
+const PATIENCE = 8000; // ms
+const LEAVES = "#main form[method='post']:not([hx-post], [data-passkey])";
+const asking = new WeakSet();
+let asked = null;
+
+async function send(form, submitter) {
+  asking.add(form);
+  let status = 0;
+  try {
+    status = (await fetch("/api/v1/degradation", { signal: AbortSignal.timeout(PATIENCE) })).status;
+  } catch {
+    // Nobody answers.
+  }
+  asking.delete(form);
+  if (status === 401) signedOut(true);
+  else if (status === 0 || status >= 500) say("The console does not answer. Nothing was sent, and what you typed is kept.");
+  else {
+    asked = form;
+    form.requestSubmit(submitter);
+    asked = null;
+  }
+}
+
+function holdsText(form) {
+  return form.querySelector("textarea, select, input:not([type='hidden'])") !== null;
+}
+
+document.addEventListener(
+  "submit",
+  (event) => {
+    const form = event.target;
+    if (form === asked || !document.getElementById("palette") || !form.matches(LEAVES) || !holdsText(form)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (!asking.has(form)) send(form, event.submitter);
+  },
+  true,
+);
 
 for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
   document.addEventListener(failure, (event) => {

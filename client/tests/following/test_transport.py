@@ -184,6 +184,7 @@ def test_an_answer_in_crumbs_takes_little_of_the_processor():
     with console(lie=lies.crumbs) as there:
         one = connection(there.url)
         began = time.thread_time()
-        with pytest.raises(Failed, match="too little at a time"):
+        # A fast processor comes to the end of what may be sent before it has had enough.
+        with pytest.raises(Failed, match="too little at a time|too much"):
             one.request("GET", SNAPSHOT, seconds=60)
         assert time.thread_time() - began < 2

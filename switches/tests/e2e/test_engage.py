@@ -214,63 +214,6 @@ def test_second_operator_is_told_who_was_first(desks):
     expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
 
 
-def sign_in_beside(desk):
-    """By the link that the page shows, which opens another tab."""
-    with desk.context.expect_page() as opened:
-        desk.page.get_by_role("link", name="Sign in").click()
-    opened.value.get_by_label("User name").fill("kim")
-    opened.value.get_by_label("Password").fill(PASSWORD)
-    opened.value.get_by_role("button", name="Sign in", exact=True).click()
-    opened.value.get_by_role("heading", name="Nothing is engaged").wait_for()
-    desk.page.bring_to_front()
-
-
-def test_signed_out_meanwhile_loses_nothing_that_was_typed(desks):
-    kim = User.objects.create_user("kim", PASSWORD, role="operator")
-    desk = desks.of(kim)
-    page = desk.open("/")
-    page.keyboard.press("e")
-    page.get_by_label("Key", exact=True).fill("finance")
-    page.get_by_label("Reason", exact=True).fill(REASON)
-
-    desk.context.clear_cookies(name="sessionid")
-    page.get_by_role("button", name="Engage segment:finance").click()
-    expect(page.get_by_text("You are signed out")).to_be_visible()
-    sign_in_beside(desk)
-
-    expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
-    page.get_by_role("button", name="Engage segment:finance").click()
-    expect(page.get_by_role("button", name="Done")).to_be_visible()
-    assert Episode.objects.get().reason == REASON
-
-
-def test_nor_does_a_page_that_asks_by_itself_take_away_what_was_typed_on_it(desks):
-    desk = desks.of(User.objects.create_user("kim", PASSWORD, role="operator"))
-    page = desk.open("/switches/engage/")
-    page.get_by_label("Key", exact=True).fill("finance")
-    page.get_by_label("Reason", exact=True).fill(REASON)
-
-    desk.context.clear_cookies(name="sessionid")
-    page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
-    expect(page.get_by_text("You are signed out")).to_be_visible()
-    sign_in_beside(desk)
-
-    expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
-    page.get_by_role("button", name="Engage segment:finance").click()
-    page.wait_for_url("**/switches/segment/finance/**")
-    assert Episode.objects.get().reason == REASON
-
-
-def test_a_page_on_which_nothing_was_typed_leads_to_the_sign_in_and_back(desks):
-    desk = desks.of(person("operator"))
-    page = desk.open("/switches/engage/")
-
-    desk.context.clear_cookies(name="sessionid")
-    page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
-
-    page.wait_for_url("**/sign-in/?next=%2Fswitches%2Fengage%2F")
-
-
 def test_overdue_is_acknowledged_from_its_page(desks):
     overdue("segment:late")
     page = desks.of(person("operator")).open("/switches/segment/late/")

@@ -1,0 +1,109 @@
+"""What somebody typed is there still when a session ends meanwhile, or nobody answers."""
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.models import User
+from slo.models import Slo
+from switches.models import Episode
+from switches.tests.screens import REASON
+
+pytestmark = pytest.mark.e2e
+PASSWORD = "correct-horse-9"
+
+
+def sign_in_beside(desk):
+    """By the link that the page shows, which opens another tab."""
+    with desk.context.expect_page() as opened:
+        desk.page.get_by_role("link", name="Sign in").click()
+    opened.value.get_by_label("User name").fill("kim")
+    opened.value.get_by_label("Password").fill(PASSWORD)
+    opened.value.get_by_role("button", name="Sign in", exact=True).click()
+    opened.value.get_by_role("heading", name="Nothing is engaged").wait_for()
+    desk.page.bring_to_front()
+
+
+def test_signed_out_meanwhile_loses_nothing_that_was_typed(desks):
+    kim = User.objects.create_user("kim", PASSWORD, role="operator")
+    desk = desks.of(kim)
+    page = desk.open("/")
+    page.keyboard.press("e")
+    page.get_by_label("Key", exact=True).fill("finance")
+    page.get_by_label("Reason", exact=True).fill(REASON)
+
+    desk.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Engage segment:finance").click()
+    expect(page.get_by_text("You are signed out")).to_be_visible()
+    sign_in_beside(desk)
+
+    expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
+    page.get_by_role("button", name="Engage segment:finance").click()
+    expect(page.get_by_role("button", name="Done")).to_be_visible()
+    assert Episode.objects.get().reason == REASON
+
+
+def test_nor_does_a_page_that_asks_by_itself_take_away_what_was_typed_on_it(desks):
+    desk = desks.of(User.objects.create_user("kim", PASSWORD, role="operator"))
+    page = desk.open("/switches/engage/")
+    page.get_by_label("Key", exact=True).fill("finance")
+    page.get_by_label("Reason", exact=True).fill(REASON)
+
+    desk.context.clear_cookies(name="sessionid")
+    page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
+    expect(page.get_by_text("You are signed out")).to_be_visible()
+    sign_in_beside(desk)
+
+    expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
+    page.get_by_role("button", name="Engage segment:finance").click()
+    page.wait_for_url("**/switches/segment/finance/**")
+    assert Episode.objects.get().reason == REASON
+
+
+def test_a_page_on_which_nothing_was_typed_leads_to_the_sign_in_and_back(desks):
+    desk = desks.of(person("operator"))
+    page = desk.open("/switches/engage/")
+
+    desk.context.clear_cookies(name="sessionid")
+    page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
+
+    page.wait_for_url("**/sign-in/?next=%2Fswitches%2Fengage%2F")
+
+
+def test_a_form_that_leaves_the_page_stays_while_nobody_is_signed_in(desks):
+    desk = desks.of(User.objects.create_user("kim", PASSWORD, role="admin"))
+    page = desk.open("/slos/new/")
+    page.get_by_label("Name").fill("core-availability")
+    page.get_by_label("Service").fill("core")
+    page.get_by_label("Target").fill("99.9")
+    page.get_by_label("Description").fill("정산이 된다")
+    expect(page.locator("#preview")).to_contain_text("43 min 12 s")
+
+    desk.context.clear_cookies(name="sessionid")
+    page.get_by_role("button", name="Make it").click()
+    expect(page.get_by_text("You are signed out")).to_be_visible()
+    sign_in_beside(desk)
+    page.get_by_role("button", name="Make it").click()
+
+    page.wait_for_url("**/slos/core-availability/**")
+    assert Slo.objects.get().description == "정산이 된다"
+
+
+def test_a_form_that_leaves_the_page_stays_while_nobody_answers(desks):
+    desk = desks.of(person("operator"))
+    page = desk.open("/switches/engage/")
+    page.get_by_label("Key", exact=True).fill("finance")
+    page.get_by_label("Reason", exact=True).fill(REASON)
+    button = page.get_by_role("button", name="Engage segment:finance")
+
+    desk.context.set_offline(True)
+    button.click()
+    expect(page.get_by_text("Nothing was sent")).to_be_visible()
+    desk.context.set_offline(False)
+    button.click()
+
+    page.wait_for_url("**/switches/segment/finance/**")
+    assert Episode.objects.get().reason == REASON
+    desk.complaints = [
+        text for text in desk.complaints if "ERR_INTERNET" not in text and "htmx:" not in text
+    ]
