@@ -67,7 +67,8 @@ def test_a_page_on_which_nothing_was_typed_leads_to_the_sign_in_and_back(desks):
     desk.context.clear_cookies(name="sessionid")
     page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
 
-    page.wait_for_url("**/sign-in/?next=%2Fswitches%2Fengage%2F")
+    # At the next poll by itself, if one was under way just then.
+    page.wait_for_url("**/sign-in/?next=%2Fswitches%2Fengage%2F", timeout=20_000)
 
 
 def test_a_form_that_leaves_the_page_stays_while_nobody_is_signed_in(desks):
