@@ -185,6 +185,6 @@ def test_an_answer_in_crumbs_takes_little_of_the_processor():
         one = connection(there.url)
         began = time.thread_time()
         # A fast processor comes to the end of what may be sent before it has had enough.
-        with pytest.raises(Failed, match="too little at a time|too much"):
+        with pytest.raises(Failed, match=r"too little at a time|too much"):
             one.request("GET", SNAPSHOT, seconds=60)
         assert time.thread_time() - began < 2
