@@ -73,7 +73,7 @@ def decide(standing: Standing, seen: Sequence[Seen], now: datetime) -> Decision:
         return Decision(Next.COMPENSATE, _told(f"No data for {waited}", blind), since)
     waiting = [one for one in seen if one.verdict == WAITING]
     parts = [_told("No data", blind)] if blind else []
-    parts += [_told("Waits for a person", waiting)] if waiting else []
+    parts += [f"Waits for {'; '.join(map(str, waiting))}."] if waiting else []
     return Decision(Next.HOLD, " ".join(parts), since)
 
 
