@@ -1,0 +1,109 @@
+"""Whoever sees fewer colours reads every word: contrasts as they are to four kinds of eyes.
+
+Each colour is turned into what such an eye sees of it by the matrices of Machado, Oliveira and
+Fernandes (2009) for a complete deficiency, in linear RGB; the last is of luminance alone.
+"""
+
+import pytest
+
+from controlplane.tests.e2e import pages
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+EYES = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+    "achromatopsia": [[0.2126, 0.7152, 0.0722]] * 3,
+}
+LEAST, LEAST_OF_LARGE = 4.5, 3.0  # WCAG 2.2, 1.4.3
+# The words whose contrast with the ground they stand on is too low to one of these eyes.
+FAINT = """([eyes, least, leastOfLarge]) => {
+  const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1});
+  const brush = canvas.getContext("2d", {willReadFrequently: true});
+  const bytes = new Map();
+  const read = text => {
+    if (!bytes.has(text)) {
+      brush.clearRect(0, 0, 1, 1);
+      brush.fillStyle = text;
+      brush.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = brush.getImageData(0, 0, 1, 1).data;
+      bytes.set(text, [r, g, b, a / 255]);
+    }
+    return bytes.get(text);
+  };
+  const over = ([r, g, b, a], under) =>
+    [r, g, b].map((part, at) => part * a + under[at] * (1 - a));
+  // Every ground there may be under a word: where a gradient is painted, each of its colours.
+  const grounds = one => {
+    const layers = [];
+    for (let at = one; at; at = at.parentElement) {
+      const {backgroundColor, backgroundImage} = getComputedStyle(at);
+      const painted = (backgroundImage.match(/(rgba?|color)\\([^)]*\\)/g) ?? []).map(read);
+      const plain = read(backgroundColor);
+      if (painted.length) layers.push(plain[3] ? [...painted, plain] : painted);
+      else if (plain[3]) layers.push([plain]);
+      if (layers.length && layers.at(-1).every(colour => colour[3] === 1)) break;
+    }
+    return layers.reverse().reduce(
+      (unders, layer) => unders.flatMap(under => layer.map(colour => over(colour, under))),
+      [[255, 255, 255]],
+    );
+  };
+  const linear = part => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  };
+  const luminance = (colour, eye) => {
+    const light = colour.map(linear);
+    const seen = eye.map(row => row.reduce((sum, factor, at) => sum + factor * light[at], 0));
+    const [r, g, b] = seen.map(part => Math.min(1, Math.max(0, part)));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const faint = new Set();
+  let words = 0;
+  for (const one of document.querySelectorAll("body *")) {
+    const says = [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    const isShown = says && one.checkVisibility({visibilityProperty: true, opacityProperty: true});
+    if (!isShown || one.closest(":disabled, [aria-disabled='true'], .unseen")) continue;
+    words += 1;
+    const style = getComputedStyle(one), size = parseFloat(style.fontSize);
+    const enough = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? leastOfLarge : least;
+    for (const under of grounds(one)) {
+      const colour = over(read(style.color), under);
+      for (const [name, eye] of Object.entries(eyes)) {
+        const both = [luminance(colour, eye), luminance(under, eye)].sort((a, b) => a - b);
+        const contrast = (both[1] + 0.05) / (both[0] + 0.05);
+        if (contrast < enough) {
+          faint.add(`${name} ${contrast.toFixed(2)} ${one.tagName}.${one.className}`);
+        }
+      }
+    }
+  }
+  return {words, faint: [...faint].sort()};
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_word_is_legible_to_whoever_sees_fewer_colours(rounds, night, scheme):
+    desk = rounds.of(night, color_scheme=scheme, reduced_motion="reduce")
+    faint = {}
+    for path in pages.MAIN:
+        page = desk.open(path)
+        found = page.evaluate(FAINT, [EYES, LEAST, LEAST_OF_LARGE])
+        assert found["words"] > 10, path
+        if found["faint"]:
+            faint[path] = found["faint"]
+
+    assert not faint, faint
