@@ -14,6 +14,7 @@ urlpatterns = [
     path("breakers/map/", map.map_page, name="map_page"),
     path("breakers/fallbacks/", coverage.fallbacks_page, name="fallbacks_page"),
     path("breakers/infrastructure/", infrastructure.page, name="infrastructure_page"),
+    path("breakers/new/", policy.new, name="dependency_new"),
     path(ONE, one.dependency_page, name="dependency_page"),
     path(f"{ONE}override/", changes.override, name="override"),
     path(f"{ONE}override/remove/", changes.remove_override, name="override_remove"),

@@ -27,6 +27,18 @@ commands(
     ),
 )
 commands(
+    7,
+    Command(
+        "Register a dependency…",
+        "breaker-closed",
+        "dependency_new",
+        kind=ACTION,
+        scope="admin",
+        words="new policy breaker caller callee",
+        in_dialog=True,
+    ),
+)
+commands(
     40,
     Command("Breakers", "breaker-open", "breakers_page", keys="g b", words="dependencies circuit"),
     Command("Dependency map", "map", "map_page", keys="g m", words="graph who calls"),

@@ -22,8 +22,6 @@ SECTIONS = {
 }
 UNSHOWN = frozenset({"override", "routes"})
 """What the page shows apart."""
-UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts")
-"""A name that ends so says what is counted; the value need not."""
 FIRST_NAMES = {"provider": 0, "model": 1}
 SAID_BESIDE = frozenset({"by", "set_at", "reason", "version"})
 """What a row of the trail says of an override beside its figures."""
@@ -142,7 +140,7 @@ def _line(path: str, key: str, value: Any) -> Line:
     if isinstance(default, tuple):
         default = list(default)
     text = as_text(value)
-    unit = known.unit if known and text != "–" and not key.endswith(UNITS) else ""
+    unit = known.unsaid_unit if known and text != "–" else ""
     return Line(
         path=path,
         name=key.replace("_", " "),

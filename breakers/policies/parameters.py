@@ -31,6 +31,8 @@ NEVER_RETRIED = (
     400, 401, 403, 404, "invalid_api_key", "content_policy_violation", "invalid_request_error",
 )  # fmt: skip
 
+UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts")
+"""A name that ends so says what is counted."""
 A_DAY = 86_400.0
 LEAST_SECONDS = 0.001
 
@@ -59,6 +61,11 @@ class Parameter:
     @property
     def name(self) -> str:
         return self.path.rpartition(".")[2]
+
+    @property
+    def unsaid_unit(self) -> str:
+        """The unit, if the name does not say it already."""
+        return "" if self.name.endswith(UNITS) else self.unit
 
 
 def _seconds(

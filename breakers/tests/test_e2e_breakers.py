@@ -102,3 +102,20 @@ def test_phone_page_never_scrolls_sideways(desks, path):
     page = desks.of(person("operator"), **phone).open(f"/breakers/{path}")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_dependency_is_registered_by_hand(desks):
+    page = desks.of(person("admin")).open("/breakers/")
+    page.get_by_role("link", name="register one").click()
+    dialog = page.locator("#dialog")
+    dialog.get_by_label("Caller").fill("core")
+    dialog.get_by_label("Callee").fill("oracle")
+    dialog.get_by_role("button", name="Write its policy").click()
+
+    expect(page.get_by_role("heading", name="Register core → oracle")).to_be_visible()
+    page.get_by_label("timeout ms", exact=True).fill("5000")
+    page.get_by_role("button", name="Register").click()
+
+    expect(page.locator("#toasts")).to_contain_text("Registered: core → oracle")
+    page.get_by_role("link", name="Breakers", exact=True).first.click()
+    expect(page.get_by_role("link", name="Register a dependency")).to_be_visible()

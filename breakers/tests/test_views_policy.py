@@ -188,3 +188,45 @@ def test_policies_are_the_admins_and_others_see_no_way_to_them():
         assert not any(link in html for html in seen_by[role] for link in links)
     assert {answer.status_code for answer in answers} == {403}
     assert "an admin may" in text(page(answers[-1]))
+
+
+def test_one_that_nobody_has_heard_of_is_registered_by_hand():
+    browser = browser_as("admin")
+    named = browser.get("/breakers/new/?caller=core&callee=oracle")
+    form = browser.get(PATH)
+    kept_nothing = not Dependency.objects.exists()
+
+    saved = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": seen(browser)})
+
+    assert (named.status_code, named["Location"]) == (302, PATH)
+    assert "Register core → oracle" in text(page(form))
+    assert 'href="/breakers/core/oracle/"' not in page(form)
+    assert kept_nothing
+    assert saved.status_code == 302
+    assert Dependency.objects.get().document["timeout_ms"] == 5000
+    assert "Registered: core → oracle" in text(page(browser.get(saved["Location"])))
+    again = browser.get("/breakers/new/?caller=core&callee=oracle", follow=True)
+    assert "is registered already" in text(page(again))
+
+
+def test_who_registers_by_hand_what_somebody_registers_meanwhile_is_told():
+    browser = browser_as("admin")
+    opened = seen(browser)
+    dependency("core->oracle", db_now(), timeout_ms=700)
+
+    response = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": opened})
+
+    assert response.status_code == 409
+    assert Dependency.objects.get().document["timeout_ms"] == 700
+
+
+@pytest.mark.parametrize("name", ["", "Core", "정산", "a" * 61, "core/api", "new<b>"])
+def test_names_that_none_can_be_registered_under_are_said(name):
+    browser = browser_as("admin")
+
+    response = browser.get("/breakers/new/", {"caller": name, "callee": "oracle"})
+
+    assert response.status_code == 422
+    assert "Must be 1 to 60 of the letters" in text(page(response))
+    assert Tags(page(response)).value("caller") == name.strip()
+    assert browser.get("/breakers/Core/oracle/edit/").status_code == 404

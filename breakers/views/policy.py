@@ -1,4 +1,5 @@
-"""Editing a policy: each parameter a field, and what would change shown before it is saved."""
+"""Editing a policy, also one that is to be: each parameter a field, and what would change shown
+before it is saved."""
 
 import hashlib
 from datetime import datetime
@@ -6,12 +7,12 @@ from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
-from breakers import publication
-from breakers.models import Dependency
+from breakers import names, publication
+from breakers.models import Dependency, Service
 from breakers.policies import policy
 from breakers.policies.differences import difference
 from breakers.policies.values import Errors
@@ -19,9 +20,8 @@ from breakers.services import registry
 from breakers.services.permission import require_admin
 from breakers.views import forms
 from breakers.views.changes import refused
-from breakers.views.one import find
 from controlplane.core import canonical
-from controlplane.core.browser import PersonRequest, signed_in
+from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.authentication import actor_of
@@ -29,6 +29,30 @@ from controlplane.core.http.authentication import actor_of
 PREVIEW = "preview"
 SAVE = "save"
 LONGEST_REASON = 2000
+MOST_SUGGESTED = 200
+
+
+@signed_in
+@require_GET
+def new(request: PersonRequest) -> HttpResponse:
+    """Asks who calls whom; the empty form of their policy is next. Nothing is written before that
+    is saved."""
+    require_admin(actor_of(request))
+    caller, callee = (request.GET.get(name, "").strip() for name in ("caller", "callee"))
+    errors: Errors = {}
+    if "caller" in request.GET:
+        try:
+            registry.require_names(caller, callee)
+        except InvalidInput as error:
+            errors = error.errors
+        else:
+            found = Dependency.objects.named(caller, callee).first()
+            if found is not None and registry.is_registered(found):
+                messages.info(request, f"{found.name} is registered already. This is its policy.")
+            return redirect("dependency_edit", caller=caller, callee=callee)
+    services = Service.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
+    context = {"caller": caller, "callee": callee, "errors": errors, "services": services}
+    return show(request, "breakers/new.html", context, status=422 if errors else 200)
 
 
 @signed_in
@@ -36,8 +60,8 @@ LONGEST_REASON = 2000
 def edit(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     """`do=save` saves; anything else only shows what would change. From the form itself htmx asks
     for that part alone."""
-    dependency = find(caller, callee)
     require_admin(actor_of(request))
+    dependency = _of(caller, callee)
     if request.method == "GET":
         document = policy.editable(dependency.document)
         texts = forms.texts_of(document, dependency.on_outage)
@@ -65,7 +89,7 @@ def _save(
     try:
         with transaction.atomic():
             publication.lock()
-            present = find(caller, callee)
+            present = _of(caller, callee)
             if request.POST.get("seen") != _seen(present):
                 raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
             registry.put(
@@ -81,9 +105,19 @@ def _save(
         return render(request, "breakers/edit.html", _more(request, context), status=422)
     except Conflict as conflict:
         return refused(request, dependency, conflict.detail)
-    changes = f"{count} change{'' if count == 1 else 's'}"
-    messages.success(request, f"{changes} saved: {caller} → {callee}. Services are told now.")
+    changes = f"{count} change{'' if count == 1 else 's'} saved: {caller} → {callee}"
+    if not registry.is_registered(dependency):
+        changes = f"Registered: {caller} → {callee}"
+    messages.success(request, f"{changes}. Services are told now.")
     return redirect("dependency_page", caller=caller, callee=callee)
+
+
+def _of(caller: str, callee: str) -> Dependency:
+    """The one there is, registered or not, or one that could be."""
+    if not (names.is_slug(caller) and names.is_slug(callee)):
+        raise Http404
+    found = Dependency.objects.named(caller, callee).first()
+    return found or Dependency(caller=caller, callee=callee)
 
 
 def _judged(dependency: Dependency, texts: dict[str, str]) -> dict[str, Any]:

@@ -165,6 +165,7 @@ breakers/  GET person
 breakers/map/  GET person
 breakers/fallbacks/  GET person
 breakers/infrastructure/  GET person
+breakers/new/  GET admin
 breakers/<slug:caller>/<slug:callee>/  GET person
 breakers/<slug:caller>/<slug:callee>/override/  GET, POST breakers:write
 breakers/<slug:caller>/<slug:callee>/override/remove/  GET, POST breakers:write
