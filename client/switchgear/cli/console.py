@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from switchgear.cli import exits
 from switchgear.following.transport import Address, Connection, Failed, Response
@@ -22,6 +22,8 @@ RETRY_SECONDS = 0.5
 PAGE = 200
 MOST_PAGES = 50
 MOST_BYTES = 64 * 2**20
+ENVIRONMENT = "switchgear-environment"
+LONGEST_ENVIRONMENT = 40
 
 Document = dict[str, Any]
 Query = Mapping[str, object]
@@ -58,13 +60,19 @@ class Console:
         self._token = token
         self._connection = Connection(Address.of(url), token, agent="switchgear-cli")
         self._skew = 0.0
+        self._environment = ""
         self.has_changed = False
         """Whether the console said yes to a change."""
 
     @property
     def host(self) -> str:
-        """What it is called in a headline."""
+        """What it is called in a complaint."""
         return self._connection.address.authority + self._connection.address.base
+
+    @property
+    def where(self) -> str:
+        """What it is called in a headline: its environment, once it said so, and address."""
+        return f"{self._environment} · {self.host}" if self._environment else self.host
 
     @property
     def socket_scheme(self) -> str:
@@ -176,6 +184,8 @@ class Console:
         raise self._no_console(response)
 
     def _hear(self, response: Response) -> None:
+        if named := response.headers.get(ENVIRONMENT, ""):  # Not all paths are the console's own.
+            self._environment = unquote(named)[:LONGEST_ENVIRONMENT]
         try:
             said = parsedate_to_datetime(response.headers.get("date", ""))
         except ValueError:

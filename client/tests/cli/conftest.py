@@ -35,6 +35,7 @@ def web_process(
         "DATABASE_URL": address,
         "DATABASE_OWNER_URL": f"{address}?application_name=owner",
         "SECRET_KEY": settings.SECRET_KEY,
+        "ENVIRONMENT_NAME": "Seoul 시험",
         "SWITCHGEAR_DATA_DIR": str(folder),
     }
     port = free_port()

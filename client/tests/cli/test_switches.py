@@ -59,6 +59,15 @@ def test_status_lists_what_is_stopped_global_first_and_aligned(shell):
     assert "Degradation: 0, normal" in ran.out
 
 
+def test_where_it_is_about_to_change_something_is_said(shell):
+    board = shell("status")
+    one = shell("engage", "segment:finance", *WHY, "--dry-run")
+
+    where = f"Seoul 시험 · {shell.url.removeprefix('http://')}"
+    assert board.out.startswith(where)
+    assert [line.split(maxsplit=1) for line in one.out.splitlines()].count(["console", where]) == 1
+
+
 def test_status_as_json_is_what_the_api_says(shell):
     engaged("segment:finance")
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from typing import cast
+from urllib.parse import quote
 
 import structlog
 from django.conf import settings
@@ -18,6 +19,8 @@ from controlplane.core.people.session_store import SessionStore
 
 BACKGROUND = "Switchgear-Background"
 """The header of what a page asks by itself, such as a part that is shown anew every minute."""
+ENVIRONMENT = "Switchgear-Environment"
+"""The header by which a program knows where it is about to change something; percent-encoded."""
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
 # Nobody reads a local time there, and probes must not wait for a session's row.
 WITHOUT_TIME_ZONE = ("/api/", "/health/", "/metrics", "/static/")
@@ -44,6 +47,8 @@ class RequestContextMiddleware:
             if request.method not in SAFE_METHODS:
                 _note(request, response, time.perf_counter() - started)
         response["X-Request-ID"] = request_id
+        if request.path.startswith("/api/"):
+            response[ENVIRONMENT] = quote(settings.ENVIRONMENT_NAME)
         return response
 
     def _respond(self, request: HttpRequest) -> HttpResponse:

@@ -10,7 +10,8 @@ from controlplane.core.idempotency.services import HEADER
 
 ABOUT = """
 Credentials: `Authorization: Bearer sg_…`, `X-API-Key`, or a signed-in browser (with `X-CSRFToken`).
-Every answer carries `X-Request-ID`; yours is kept if it is up to 128 of `A-Za-z0-9._-`.
+Every answer carries `X-Request-ID`; yours is kept if it is up to 128 of `A-Za-z0-9._-`. Those of
+the console carry `Switchgear-Environment`, too: the installation's name, percent-encoded.
 
 Bodies are JSON objects of at most 64 KiB (reports: 512 KiB, hooks, OpenSLO and dead letters: 1 MiB,
 points of SLIs: 4 MiB). Fields nobody knows are ignored, except those that look like a misspelling

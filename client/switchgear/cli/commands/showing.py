@@ -17,7 +17,7 @@ DRY_RUN = Part("Dry run: nothing was done. It would be so:", "strong")
 def switch(call: Call, one: Document, more: Facts = ()) -> None:
     """`more` are facts that stand below its own."""
     call.screen.line(Part(one["id"], "name"), "  ", flat(views.state(one)))
-    call.screen.facts([*views.facts(one, call.clock), *more])
+    call.screen.facts([("console", call.console.where), *views.facts(one, call.clock), *more])
 
 
 def waits(call: Call, approval: Document) -> None:

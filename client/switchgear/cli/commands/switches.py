@@ -59,7 +59,7 @@ def status(call: Call) -> int:
         return exits.DONE
     screen, clock = call.screen, call.clock
     told = views.summary(stopped) if stopped else cell(Part("✔ Nothing is stopped.", "good"))
-    screen.line(Part(call.console.host, "strong"), "  ", told)
+    screen.line(Part(call.console.where, "strong"), "  ", told)
     if stopped:
         screen.gap()
         screen.table(views.COLUMNS, [views.row(one, clock) for one in stopped])

@@ -37,6 +37,14 @@ def test_two_requests_have_two_ids():
     assert Client().get("/api/x")["X-Request-ID"] != Client().get("/api/x")["X-Request-ID"]
 
 
+def test_answers_of_the_api_name_the_environment_in_letters_that_a_header_may_have(settings):
+    settings.ENVIRONMENT_NAME = "운영 1"
+
+    response = Client().get("/api/nowhere")
+
+    assert response["Switchgear-Environment"] == "%EC%9A%B4%EC%98%81%201"
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("path", "status"),
