@@ -156,6 +156,11 @@ class Clock:
         found = parse(moment)
         return "-" if found is None else f"{span(max(0.0, self._since(found)))} ago"
 
+    def between(self, first: object, last: object) -> str:
+        """`1 h 2 min`, up to now if there is no last; `-` for none."""
+        began, ended = parse(first), parse(last) or self.now
+        return "-" if began is None else span(max(0.0, (ended - began).total_seconds()))
+
     def left(self, moment: object) -> str:
         """`in 3 h 4 min`, or `4 min ago`."""
         found = parse(moment)

@@ -59,6 +59,23 @@ def test_status_lists_what_is_stopped_global_first_and_aligned(shell):
     assert "Degradation: 0, normal" in ran.out
 
 
+def test_history_tells_what_each_episode_was_and_how_it_ended(shell):
+    never = shell("history", "feature:chat")
+    shell("engage", "feature:chat", *WHY)
+    shell("undo", "feature:chat")
+    shell("engage", "feature:chat", "--reason", "답변이 다시 틀립니다, INC-4412", "--for", "2h")
+
+    told, found = shell("history", "feature:chat"), shell("history", "feature:chat", "--json").json
+
+    assert "feature:chat was never engaged." in never.out
+    assert [one["reason"] for one in found] == ["답변이 다시 틀립니다, INC-4412", WHY[1]]
+    latest, first = told.out.index("답변이 다시 틀립니다"), told.out.index("Wrong figures")
+    assert latest < told.out.index("undone")
+    assert latest < first
+    assert told.out.count("ENGAGED") == 2  # The column, and the one that lasts.
+    assert told.err == ""
+
+
 def test_where_it_is_about_to_change_something_is_said(shell):
     board = shell("status")
     one = shell("engage", "segment:finance", *WHY, "--dry-run")

@@ -35,7 +35,7 @@ def test_help_lists_every_exit_code_and_command():
     assert ran.code == 0
     for code, meaning in exits.MEANINGS.items():
         assert re.search(rf"^ +{code}  {re.escape(meaning)}$", ran.out, re.MULTILINE)
-    for name in ("status", "engage", "release", "extend", "acknowledge", "undo", "ramp",
+    for name in ("status", "engage", "release", "extend", "acknowledge", "undo", "history", "ramp",
                  "breakers", "dlq", "slo", "watch"):  # fmt: skip
         assert re.search(rf"^ +{name} ", ran.out, re.MULTILINE)
 

@@ -24,6 +24,7 @@ from switchgear.cli.words import Clock, Part, cell, flat, moment_of
 WAIT_SECONDS = 60
 FOR = "24h"
 GLOBAL = "global:all"
+MOST_EPISODES = 50
 _BESIDE = ("approval", "review", "notice")
 ON_EXPIRY = ("hold", "ramp", "release")
 PROOF = (
@@ -40,6 +41,7 @@ def register(commands: Commands) -> None:
     commands.add("extend", extend, "keep it engaged for longer, counted from now", _extend)
     commands.add("acknowledge", acknowledge, "say that somebody knows: no calls for 24 h", _known)
     commands.add("undo", undo, "take back your own engage, within 30 seconds", _one)
+    commands.add("history", history, "when it was engaged, why, by whom, and how that ended", _one)
 
 
 def status(call: Call) -> int:
@@ -106,6 +108,16 @@ def undo(call: Call) -> int:
     return _acted(
         call, call.console.send("POST", f"{switch_path(call.args.switch)}/undo", {}).document
     )
+
+
+def history(call: Call) -> int:
+    """The latest first."""
+    name = call.args.switch
+    page = call.console.pages(f"{switch_path(name)}/history", most=MOST_EPISODES)
+    if page["more"]:
+        showing.cut(call, MOST_EPISODES, "episodes: these are the latest")
+    empty = f"{name} was never engaged."
+    return showing.table(call, page["results"], views.HISTORY_COLUMNS, views.history_row, empty)
 
 
 def _status_of(call: Call, name: str) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 from switchgear.cli.words import Cell, Clock, Part, cell, joined, lines, many, percent
 
 COLUMNS = ("STATE", "*SWITCH, AND WHY", "SINCE", "EXPIRES", "EFFECT")
+HISTORY_COLUMNS = ("ENGAGED", "*WHY, AND WHY NO LONGER", "LASTED", "ENDED")
 SCOPES = ("global", "segment", "feature", "experiment")
 LEVELS = ("good", "warn", "bad", "alarm")
 MOST_NAMED = 5
@@ -39,6 +40,22 @@ def row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
         lines(clock.ago(one["engaged_at"]), Part(clock.at(one["engaged_at"]), "quiet")),
         expiry(one, clock),
         effect(one.get("effect")),
+    )
+
+
+def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
+    """An episode: engaged by whom and why, for how long, and how that ended."""
+    by = Part(f"by {one['engaged_by']['name']}", "quiet")
+    ended = Part(one["state"].upper(), "bad")
+    if one["ended_at"] is not None:
+        ended = Part(one["ended_how"] or "ended", "good")
+    who = Part(f"by {one['ended_by']}", "quiet") if one["ended_by"] else None
+    at = Part(clock.exactly(one["ended_at"]), "quiet") if one["ended_at"] else None
+    return (
+        lines(clock.exactly(one["engaged_at"]), by),
+        lines(one["reason"], one["justification"]),
+        cell(clock.between(one["engaged_at"], one["ended_at"])),
+        lines(ended, at, who),
     )
 
 
