@@ -73,6 +73,7 @@ def test_history_tells_what_each_episode_was_and_how_it_ended(shell):
     assert latest < told.out.index("undone")
     assert latest < first
     assert told.out.count("ENGAGED") == 2  # The column, and the one that lasts.
+    assert "by token:" in told.out
     assert told.err == ""
 
 

@@ -45,7 +45,7 @@ def row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
 
 def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
     """An episode: engaged by whom and why, for how long, and how that ended."""
-    by = Part(f"by {one['engaged_by']['name']}", "quiet")
+    by = Part(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
     ended = Part(one["state"].upper(), "bad")
     if one["ended_at"] is not None:
         ended = Part(one["ended_how"] or "ended", "good")
