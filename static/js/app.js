@@ -177,6 +177,7 @@ let asked = null;
 
 async function send(form, submitter) {
   asking.add(form);
+  submitter?.setAttribute("aria-disabled", "true");
   let status = 0;
   try {
     status = (await fetch("/api/v1/degradation", { signal: AbortSignal.timeout(PATIENCE) })).status;
@@ -184,11 +185,12 @@ async function send(form, submitter) {
     // Nobody answers.
   }
   asking.delete(form);
+  submitter?.removeAttribute("aria-disabled");
   if (status === 401) signedOut(true);
   else if (status === 0 || status >= 500) say("The console does not answer. Nothing was sent, and what you typed is kept.");
   else {
     asked = form;
-    form.requestSubmit(submitter);
+    form.requestSubmit(submitter?.form === form ? submitter : null);
     asked = null;
   }
 }
