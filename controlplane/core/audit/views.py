@@ -20,26 +20,6 @@ from controlplane.core.people.roles import Power
 PAGE_SIZE = 50
 # Checking takes about a second for this many rows; beyond, the shell is the place for it.
 MOST_TO_VERIFY_HERE = 20_000
-KNOWN_ACTIONS = (
-    "switch.engaged", "switch.extended", "switch.held", "switch.released", "switch.undone",
-    "episode.overdue", "episode.acknowledged", "episode.reconfirm_due", "episode.reconfirmed",
-    "registration.changed", "rule.created", "rule.changed", "rule.removed", "trip.tripped",
-    "trip.engaged", "trip.waits", "trip.refused", "trip.resolved", "trip.dismissed",
-    "trip_policy.changed", "approval.requested", "approval.approved", "approval.denied",
-    "approval.expired", "approval.void", "review.opened", "review.signed", "review.reopened",
-    "escalation.acknowledged", "report.generated", "report.sent", "report.signed",
-    "target.created", "target.changed", "target.removed", "route.created", "route.removed",
-    "outbox.retried", "session.started", "session.failed", "session.ended", "session.revoked",
-    "user.created",
-    "user.changed", "user.password_set", "token.created", "token.revoked", "token.handed_over",
-    "audit.anchored",
-    "ramp.requested", "ramp.started", "ramp.advanced", "ramp.held", "ramp.compensated",
-    "ramp.aborted", "gate.reported", "drill.begun", "drill.passed", "drill.failed", "drill.missed",
-    "job.cancelled",
-    "dependency.registered", "dependency.changed", "dependency.removed", "service.registered",
-    "service.changed", "service.away", "override.set", "override.replaced", "override.removed",
-    "override.expired", "outage.acted", "outage.over", "degradation.changed",
-)  # fmt: skip
 
 
 class AuditFilters(forms.Form):
@@ -95,7 +75,7 @@ def audit_page(request: PersonRequest) -> HttpResponse:
     entries = shown[:PAGE_SIZE]
     context = {
         "filters": filters,
-        "actions": KNOWN_ACTIONS,
+        "actions": services.actions(),
         "rows": [(entry, changes(entry.before, entry.after)) for entry in entries],
         "older": entries[-1].pk if len(shown) > PAGE_SIZE else None,
         "newest": not request.GET.get("before"),

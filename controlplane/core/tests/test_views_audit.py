@@ -1,5 +1,6 @@
 """The audit page: what it finds, how it reads, and the proof that it is whole."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -44,6 +45,17 @@ def test_difference_is_readable():
 
     assert "<del>released</del>" in html
     assert "<ins>engaged</ins>" in html
+
+
+def test_actions_to_filter_by_are_those_of_the_trail():
+    nothing = trail(role="operator")
+    for action in ("slo.created", "switch.engaged", "alert.acknowledged", "switch.engaged"):
+        happened(action=action)
+
+    offered = re.findall(r'<option value="([^"]+)"></option>', trail())
+
+    assert "<option" not in nothing.partition('id="audit-actions"')[2].partition("</datalist>")[0]
+    assert offered == ["alert.acknowledged", "slo.created", "switch.engaged"]
 
 
 @pytest.mark.parametrize(
