@@ -174,8 +174,11 @@ def points(setting: Setting, table: Table) -> None:
     """Counters of a thousand SLOs are pushed."""
     slo_ingest.lay()
     token = ground.make_token("slo:write")
-    with running(WEB, core=setting.core, loop=setting.loop) as web:
-        table.pushed(slo_ingest.measure(web, token, setting.rounds * setting.seconds))
+    try:
+        with running(WEB, core=setting.core, loop=setting.loop) as web:
+            table.pushed(slo_ingest.measure(web, token, setting.rounds * setting.seconds))
+    finally:
+        ground.clear_slos()
 
 
 def dead_letters(setting: Setting, table: Table) -> None:

@@ -12,6 +12,7 @@ from statistics import median
 
 from django.db import connection
 
+from bench import ground
 from bench.ramps import Cost, database_cpu
 
 ROUNDS = 5
@@ -19,7 +20,6 @@ FEW, MANY = 1_000, 10_000
 DAY, MONTH = 1, 30
 RECENT_DAYS = 3
 """Minutes of these are rows; what is older is packed."""
-EMPTIED = ("slo_standing", "slo_turn", "slo_minute", "slo_hour", "slo_sli", "slo_slo")
 
 _SLOS = """
     INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
@@ -75,7 +75,7 @@ def _measured(count: int, days: int) -> Judging:
         seen = [_turn(end_of(last + n) + LATE) for n in range(1, ROUNDS + 2)]
         _expect_known(count)
     finally:
-        _clear()
+        ground.clear_slos()
     costs = seen[1:]  # The first one warms up, and writes every row for the first time.
     known = [one.database for one in costs if one.database is not None]
     middle = Cost(
@@ -123,11 +123,3 @@ def _expect_known(count: int) -> None:
     known = Standing.objects.filter(state="ok").count()
     if known != count:
         raise SystemExit(f"bench: {known} of {count} SLOs were judged to be ok")
-
-
-def _clear() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
-        for table in EMPTIED:
-            cursor.execute(f"DELETE FROM {table}")
-        cursor.execute("RESET statement_timeout")
