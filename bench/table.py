@@ -225,7 +225,7 @@ class Table:
         wanted, held = target or ("", True)
         verdict = "" if target is None else "held" if held else "MISSED"
         padded = "".join(f"{cell:>11}" for cell in (*cells, *[""] * (6 - len(cells))))
-        print(f"{name:46}{padded}  {wanted:14}{verdict}".rstrip(), flush=True)
+        print(f"{name:46}{padded}  {wanted:16}{verdict}".rstrip(), flush=True)
         if not held:
             self.missed.append(f"{name.strip()}: target {wanted}")
 
