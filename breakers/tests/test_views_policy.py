@@ -194,6 +194,7 @@ def test_one_that_nobody_has_heard_of_is_registered_by_hand():
     browser = browser_as("admin")
     named = browser.get("/breakers/new/?caller=core&callee=oracle")
     form = browser.get(PATH)
+    preview = browser.post(PATH, {"timeout_ms": "5000", "criticality": "medium"}, headers=PREVIEW)
     kept_nothing = not Dependency.objects.exists()
 
     saved = browser.post(PATH, {"timeout_ms": "5000", "do": "save", "seen": seen(browser)})
@@ -201,6 +202,7 @@ def test_one_that_nobody_has_heard_of_is_registered_by_hand():
     assert (named.status_code, named["Location"]) == (302, PATH)
     assert "Register core → oracle" in text(page(form))
     assert 'href="/breakers/core/oracle/"' not in page(form)
+    assert "1 change" in text(page(preview))  # The rest is as it is without saying so.
     assert kept_nothing
     assert saved.status_code == 302
     assert Dependency.objects.get().document["timeout_ms"] == 5000

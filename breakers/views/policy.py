@@ -131,8 +131,15 @@ def _judged(dependency: Dependency, texts: dict[str, str]) -> dict[str, Any]:
             for path, said in error.errors.items():
                 errors.setdefault(path, []).extend(said)
     context = _context(dependency, texts, errors)
-    changes = [] if errors else difference(registry.picture(dependency), after)
+    changes = [] if errors else difference(_before(dependency), after)
     return {**context, "fields": fields, "changes": changes, "judged": True}
+
+
+def _before(dependency: Dependency) -> dict[str, Any]:
+    """What its policy says, or that of whoever says nothing."""
+    if registry.is_registered(dependency):
+        return registry.picture(dependency)
+    return _document({}) | _outage({"on_outage": {}})
 
 
 def _document(fields: dict[str, Any]) -> dict[str, Any]:
