@@ -211,6 +211,14 @@ def test_one_that_nobody_has_heard_of_is_registered_by_hand():
     assert "is registered already" in text(page(again))
 
 
+def test_names_in_the_address_of_a_dialog_lead_out_of_it():
+    answer = browser_as("admin").get(
+        "/breakers/new/?caller=core&callee=oracle", headers={"HX-Request": "true"}
+    )
+
+    assert (answer.status_code, answer["HX-Redirect"]) == (200, PATH)
+
+
 def test_who_registers_by_hand_what_somebody_registers_meanwhile_is_told():
     browser = browser_as("admin")
     opened = seen(browser)

@@ -9,7 +9,9 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
+from django_htmx.http import HttpResponseClientRedirect
 
 from breakers import names, publication
 from breakers.models import Dependency, Service
@@ -49,7 +51,8 @@ def new(request: PersonRequest) -> HttpResponse:
             found = Dependency.objects.named(caller, callee).first()
             if found is not None and registry.is_registered(found):
                 messages.info(request, f"{found.name} is registered already. This is its policy.")
-            return redirect("dependency_edit", caller=caller, callee=callee)
+            path = reverse("dependency_edit", args=[caller, callee])
+            return HttpResponseClientRedirect(path) if request.htmx else redirect(path)
     services = Service.objects.order_by("slug").values_list("slug", flat=True)[:MOST_SUGGESTED]
     context = {"caller": caller, "callee": callee, "errors": errors, "services": services}
     return show(request, "breakers/new.html", context, status=422 if errors else 200)

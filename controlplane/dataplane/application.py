@@ -11,6 +11,7 @@ from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, NotF
 from controlplane.dataplane import answers, config, landing
 from controlplane.dataplane.call import ASGIApplication, Call, Receive, Scope, Send, drain
 from controlplane.dataplane.credentials import authenticate, presented
+from controlplane.dataplane.handlers import metrics
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import ALONE, ROUTES, Route, route_of
 from controlplane.environment import WrongVariable
@@ -50,9 +51,10 @@ class Application:
             if not call.status:
                 said = "The request failed on our side and was logged; try again."
                 await call.answer(route.refusal(Broken(said)))
+            call.status = 500  # Also of what broke off after it had begun well.
             raise
         finally:
-            if route.scopes:
+            if route.scopes and route.handler is not metrics:
                 self._state.answered[call.status] += 1
 
     async def _admit(self, route: Route, call: Call) -> None:

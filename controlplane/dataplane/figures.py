@@ -3,6 +3,7 @@
 Other names than the web's for what may be up: whether the console lives is not to be read off it.
 """
 
+import os
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -41,9 +42,9 @@ class _Figures:
         answered = CounterMetricFamily(
             "switchgear_dataplane_answers",
             "Requests of services that were answered; streams count at their end.",
-            labels=["code"],
+            labels=["code", "worker"],  # Of several, each scrape meets one: a series for each.
         )
         for code, times in sorted(state.answered.items()):
             if code:  # Without one the caller hung up before there was anything to say.
-                answered.add_metric([str(code)], times)
+                answered.add_metric([str(code), str(os.getpid())], times)
         yield answered

@@ -169,28 +169,41 @@ document.addEventListener("submit", (event) => {
 });
 
 // A form that leaves the page takes along what was typed in it, so it stays here until the console
-// answers and knows who sends it.
+// answers and knows who sends it. One that is slow may do it all the same: then a second press sends.
 const PATIENCE = 8000; // ms
 const LEAVES = "#main form[method='post']:not([hx-post], [data-passkey])";
+const NOBODY = 0;
+const LATE = 504;
 const asking = new WeakSet();
+const doubtful = new WeakSet();
 let asked = null;
+
+async function presence() {
+  const url = document.getElementById("palette").dataset.url;
+  const signal = AbortSignal.timeout(PATIENCE);
+  try {
+    return (await fetch(url, { headers: { "HX-Request": "true" }, signal })).status;
+  } catch (error) {
+    return error.name === "TimeoutError" ? LATE : NOBODY;
+  }
+}
 
 async function send(form, submitter) {
   asking.add(form);
-  submitter?.setAttribute("aria-disabled", "true");
-  let status = 0;
-  try {
-    status = (await fetch("/api/v1/degradation", { signal: AbortSignal.timeout(PATIENCE) })).status;
-  } catch {
-    // Nobody answers.
-  }
+  form.setAttribute("aria-busy", "true");
+  const status = await presence();
   asking.delete(form);
-  submitter?.removeAttribute("aria-disabled");
-  if (status === 401) signedOut(true);
-  else if (status === 0 || status >= 500) say("The console does not answer. Nothing was sent, and what you typed is kept.");
-  else {
+  form.removeAttribute("aria-busy");
+  if (!form.isConnected || (submitter && submitter.form !== form)) {
+    say("The page changed meanwhile, and nothing was sent. Look again.");
+  } else if (status === 401) signedOut(true);
+  else if (status === NOBODY) say("The console does not answer. Nothing was sent, and what you typed is kept.");
+  else if (status >= 500) {
+    doubtful.add(form);
+    say("The console does not answer well. Nothing was sent, and what you typed is kept: press again to send it nevertheless.");
+  } else {
     asked = form;
-    form.requestSubmit(submitter?.form === form ? submitter : null);
+    form.requestSubmit(submitter);
     asked = null;
   }
 }
@@ -203,7 +216,8 @@ document.addEventListener(
   "submit",
   (event) => {
     const form = event.target;
-    if (form === asked || !document.getElementById("palette") || !form.matches(LEAVES) || !holdsText(form)) return;
+    if (form === asked || doubtful.delete(form) || form.dataset.sent) return; // What was sent is kept back elsewhere.
+    if (!document.getElementById("palette") || !form.matches(LEAVES) || !holdsText(form)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     if (!asking.has(form)) send(form, event.submitter);

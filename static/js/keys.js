@@ -42,7 +42,7 @@ const KEYS = {
 
 function isTyping(target) {
   const field = target.closest("input:not([type='radio'], [type='checkbox']), textarea, select, [contenteditable]");
-  return field !== null && field.checkVisibility(); // one that is closed away has the focus for a moment more
+  return field !== null && (field.checkVisibility?.() ?? true); // one that is closed away has the focus for a moment more
 }
 
 function escape(event) {

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from rich.cells import cell_len
 
+from controlplane.core.http.tests.callers import person
 from switches.rules.tests.given import in_force
 from switches.tests.screens import engaged, overdue
 from switchgear.cli import exits
@@ -77,7 +78,16 @@ def test_history_tells_what_each_episode_was_and_how_it_ended(shell):
     assert told.err == ""
 
 
-def test_where_it_is_about_to_change_something_is_said(shell):
+def test_history_leaves_room_for_why_whoever_it_was(shell):
+    """Only that column folds; what stands in others takes its room on a narrow terminal."""
+    engaged("feature:chat", by=person("operator", "n" * 60), reason="Wrong figures since 14:02")
+
+    head, why, who = shell("history", "feature:chat").out.splitlines()
+
+    assert head.index("WHY") == why.index("Wrong figures") == who.index("by user:nnn")
+
+
+def test_where_it_is_is_said(shell):
     board = shell("status")
     one = shell("engage", "segment:finance", *WHY, "--dry-run")
 

@@ -20,7 +20,7 @@ from controlplane.core.people.session_store import SessionStore
 BACKGROUND = "Switchgear-Background"
 """The header of what a page asks by itself, such as a part that is shown anew every minute."""
 ENVIRONMENT = "Switchgear-Environment"
-"""The header by which a program knows where it is about to change something; percent-encoded."""
+"""The header by which a program knows where it is; percent-encoded."""
 SAFE_METHODS = {"GET", "HEAD", "OPTIONS", "TRACE"}
 # Nobody reads a local time there, and probes must not wait for a session's row.
 WITHOUT_TIME_ZONE = ("/api/", "/health/", "/metrics", "/static/")

@@ -108,3 +108,21 @@ def test_a_form_that_leaves_the_page_stays_while_nobody_answers(desks):
     desk.complaints = [
         text for text in desk.complaints if "ERR_INTERNET" not in text and "htmx:" not in text
     ]
+
+
+def test_a_console_that_answers_badly_holds_up_nothing_that_is_pressed_again(desks):
+    desk = desks.of(person("operator"))
+    page = desk.open("/switches/engage/")
+    page.get_by_label("Key", exact=True).fill("finance")
+    page.get_by_label("Reason", exact=True).fill(REASON)
+    button = page.get_by_role("button", name="Engage segment:finance")
+
+    page.route("**/find/part/**", lambda route: route.fulfill(status=503))
+    button.click()
+    expect(page.get_by_text("press again to send it nevertheless")).to_be_visible()
+    assert not Episode.objects.exists()
+    button.click()
+
+    page.wait_for_url("**/switches/segment/finance/**")
+    assert Episode.objects.get().reason == REASON
+    desk.complaints = [text for text in desk.complaints if "status of 503" not in text]

@@ -44,18 +44,17 @@ def row(one: Switch, clock: Clock) -> tuple[Cell, ...]:
 
 
 def history_row(one: Mapping[str, Any], clock: Clock) -> tuple[Cell, ...]:
-    """An episode: engaged by whom and why, for how long, and how that ended."""
+    """An episode: why and by whom, for how long, and how that ended."""
     by = Part(f"by {one['engaged_by']['type']}:{one['engaged_by']['name']}", "quiet")
+    no_longer = [one["justification"], Part(f"ended by {one['ended_by']}", "quiet")]
     ended = Part(one["state"].upper(), "bad")
     if one["ended_at"] is not None:
         ended = Part(one["ended_how"] or "ended", "good")
-    who = Part(f"by {one['ended_by']}", "quiet") if one["ended_by"] else None
-    at = Part(clock.exactly(one["ended_at"]), "quiet") if one["ended_at"] else None
     return (
-        lines(clock.exactly(one["engaged_at"]), by),
-        lines(one["reason"], one["justification"]),
+        cell(clock.at(one["engaged_at"])),
+        lines(one["reason"], by, *(no_longer if one["ended_by"] else ())),
         cell(clock.between(one["engaged_at"], one["ended_at"])),
-        lines(ended, at, who),
+        lines(ended, Part(clock.at(one["ended_at"]), "quiet") if one["ended_at"] else None),
     )
 
 
