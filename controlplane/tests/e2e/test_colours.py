@@ -43,50 +43,61 @@ FAINT = """([eyes, least, leastOfLarge]) => {
     }
     return bytes.get(text);
   };
-  const over = ([r, g, b, a], under) =>
-    [r, g, b].map((part, at) => part * a + under[at] * (1 - a));
-  // Every ground there may be under a word: where a gradient is painted, each of its colours.
-  const grounds = one => {
-    const layers = [];
+  // One colour upon another, each with its share of covering.
+  const over = ([r, g, b, a], [under_r, under_g, under_b, beneath]) => {
+    const left = beneath * (1 - a), all = a + left || 1;
+    const mix = (part, under) => (part * a + under * left) / all;
+    return [mix(r, under_r), mix(g, under_g), mix(b, under_b), a + left];
+  };
+  // A word and the ground under it as they are seen, once for each colour of a painted gradient.
+  const pairs = (one, ink) => {
+    let both = [[ink, [0, 0, 0, 0]]];
     for (let at = one; at; at = at.parentElement) {
-      const {backgroundColor, backgroundImage} = getComputedStyle(at);
+      const {backgroundColor, backgroundImage, opacity} = getComputedStyle(at);
       const painted = (backgroundImage.match(/(rgba?|color)\\([^)]*\\)/g) ?? []).map(read);
       const plain = read(backgroundColor);
-      if (painted.length) layers.push(plain[3] ? [...painted, plain] : painted);
-      else if (plain[3]) layers.push([plain]);
-      if (layers.length && layers.at(-1).every(colour => colour[3] === 1)) break;
+      const layers = painted.map(colour => over(colour, plain));
+      if (!painted.length || plain[3]) layers.push(plain);
+      const faded = ([r, g, b, a]) => [r, g, b, a * opacity];
+      both = both.flatMap(pair => layers.map(layer => pair.map(part => faded(over(part, layer)))));
     }
-    return layers.reverse().reduce(
-      (unders, layer) => unders.flatMap(under => layer.map(colour => over(colour, under))),
-      [[255, 255, 255]],
-    );
+    return both.map(pair => pair.map(part => over(part, [255, 255, 255, 1])));
   };
   const linear = part => {
     const share = part / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   };
   const luminance = (colour, eye) => {
-    const light = colour.map(linear);
+    const light = colour.slice(0, 3).map(linear);
     const seen = eye.map(row => row.reduce((sum, factor, at) => sum + factor * light[at], 0));
     const [r, g, b] = seen.map(part => Math.min(1, Math.max(0, part)));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
+  // What is written in an element, and in which colour: text, a drawing's, a field's, or its hint.
+  const written = one => {
+    const style = getComputedStyle(one);
+    if (one instanceof HTMLInputElement || one instanceof HTMLTextAreaElement) {
+      if (one.value) return style.color;
+      return one.placeholder ? getComputedStyle(one, "::placeholder").color : "";
+    }
+    if (![...one.childNodes].some(node => node.nodeType === 3 && node.data.trim())) return "";
+    return one instanceof SVGElement ? style.fill : style.color;
+  };
   const faint = new Set();
   let words = 0;
   for (const one of document.querySelectorAll("body *")) {
-    const says = [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
-    const isShown = says && one.checkVisibility({visibilityProperty: true, opacityProperty: true});
+    const ink = written(one);
+    const isShown = ink && one.checkVisibility({visibilityProperty: true, opacityProperty: true});
     if (!isShown || one.closest(":disabled, [aria-disabled='true'], .unseen")) continue;
     words += 1;
     const style = getComputedStyle(one), size = parseFloat(style.fontSize);
     const enough = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? leastOfLarge : least;
-    for (const under of grounds(one)) {
-      const colour = over(read(style.color), under);
+    for (const [word, ground] of pairs(one, read(ink))) {
       for (const [name, eye] of Object.entries(eyes)) {
-        const both = [luminance(colour, eye), luminance(under, eye)].sort((a, b) => a - b);
+        const both = [luminance(word, eye), luminance(ground, eye)].sort((a, b) => a - b);
         const contrast = (both[1] + 0.05) / (both[0] + 0.05);
         if (contrast < enough) {
-          faint.add(`${name} ${contrast.toFixed(2)} ${one.tagName}.${one.className}`);
+          faint.add(`${name} ${contrast.toFixed(2)} ${one.tagName}.${one.getAttribute("class")}`);
         }
       }
     }
