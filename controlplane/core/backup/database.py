@@ -13,6 +13,8 @@ from controlplane.core.errors import Conflict, Unavailable
 CONNECT_SECONDS = 10
 MARK = "core_restoring"
 """A table that is there while a backup is being restored: what it was restored from."""
+MIGRATING = 0x5317C7
+"""An advisory lock: shared by those who migrate, and nobody's while tables are being restored."""
 
 # What an extension brought belongs to the server: nobody has to make room for it.
 _TABLES = """
@@ -68,17 +70,19 @@ def marked(database: Database) -> str | None:
 def empty(database: Database) -> None:
     """Drop what a first start has made in it, which is all that it may have.
 
-    Raises :class:`Conflict` if anybody has used that since, or something else is there.
+    What a restore that was interrupted has filled stays, for it to go on with. Raises
+    :class:`Conflict` if anybody has used that since, or something else is there.
     """
     present = tables(database)
-    if not present or marked(database):
+    used = any(asked(database, question) for table, question in _USED.items() if table in present)
+    if not present or (used and marked(database)):
         return
     if others := sorted(set(present) - _ours()):
         raise Conflict(
             f"This database is not only an installation's: it has {others[0]}, too. Restore into"
             " an empty one."
         )
-    if any(asked(database, question) for table, question in _USED.items() if table in present):
+    if used:
         raise Conflict(
             "This database is in use: somebody has signed in, made a token or stopped something."
             " Restore into an empty one."

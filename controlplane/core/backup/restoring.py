@@ -16,7 +16,15 @@ from controlplane.core import provision
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.backup import file, programs
-from controlplane.core.backup.database import Database, asked, connected, empty, marked, tables
+from controlplane.core.backup.database import (
+    MIGRATING,
+    Database,
+    asked,
+    connected,
+    empty,
+    marked,
+    tables,
+)
 from controlplane.core.backup.manifest import Manifest, product
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
@@ -47,6 +55,11 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
     with connected(url, autocommit=True) as database:
         if not asked(database, "SELECT pg_try_advisory_lock(%s)", LOCK):
             raise Conflict("Another restore into this database is going on.")
+        if not asked(database, "SELECT pg_try_advisory_lock(%s)", MIGRATING):
+            raise Conflict(
+                "This database is being migrated: an installation is starting in it. Wait until"
+                " that says it is ready, then try again."
+            )
         _check_address()
         if over_fresh:
             empty(database)
@@ -56,6 +69,7 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
         else:
             say("Going on with a restore that was interrupted…")
         connections.close_all()
+        asked(database, "SELECT pg_advisory_unlock(%s)", MIGRATING)
         _finish(path, said, actor, say)
         database.execute("DROP TABLE core_restoring")
     return said

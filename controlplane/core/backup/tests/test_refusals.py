@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import connection
 
 from controlplane.core import health
-from controlplane.core.backup import making, programs
+from controlplane.core.backup import database, making, programs
 from controlplane.core.backup.tests import places
 from controlplane.tests.installation import free_port
 
@@ -51,6 +51,40 @@ def test_an_interrupted_first_start_gives_way_too(backup):
         code, _, errors = places.manage("backup", "restore", str(backup), "--over-fresh", **target)
 
     assert code == 0, errors
+
+
+def test_one_that_is_being_migrated_is_left_alone_and_not_migrated_while_it_is_restored(backup):
+    held = "SELECT pg_advisory_lock_shared(%s)"
+    with places.empty_database() as target:
+        assert places.manage("migrate", "core", "0002", "--noinput", **target)[0] == 0
+        with owner_of(target) as owner:
+            owner.execute(held, [database.MIGRATING])
+            early = places.manage("backup", "restore", str(backup), "--over-fresh", **target)
+            (left,) = owner.execute("SELECT to_regclass('core_user')::text").fetchone()
+        with owner_of(target) as owner:
+            owner.execute(held.replace("_shared", ""), [database.MIGRATING])
+            meanwhile = places.manage("migrate", "--noinput", **target)
+        late = places.manage("backup", "restore", str(backup), "--over-fresh", **target)
+
+    assert (early[0], left) == (1, "core_user")
+    assert "is being migrated" in early[2]
+    assert meanwhile[0] == 1
+    assert "is being restored" in meanwhile[2]
+    assert late[0] == 0, late[2]
+
+
+def test_what_a_start_made_after_an_interrupted_restore_gives_way_too(backup):
+    with places.empty_database() as target:
+        with owner_of(target) as owner:
+            owner.execute("CREATE TABLE core_restoring AS SELECT 'another'::text AS sha256")
+        assert places.manage("migrate", "--noinput", **target)[0] == 0
+
+        code, _, errors = places.manage("backup", "restore", str(backup), "--over-fresh", **target)
+
+        with owner_of(target) as owner:
+            engaged = owner.execute("SELECT switch_id FROM switches_episode").fetchall()
+    assert code == 0, errors
+    assert engaged == [("feature:nl2sql",)]
 
 
 def test_the_application_has_to_be_pointed_to_the_same_database(backup):

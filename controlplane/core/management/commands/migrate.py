@@ -1,5 +1,8 @@
-"""`manage.py migrate`: Django's own, which says in one line that a table was held for too long."""
+"""`manage.py migrate`: Django's own, which says in one line that a table was held for too long, and
+stays out of a database that a backup is being restored into."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -8,6 +11,7 @@ from django.db import OperationalError, connection
 from psycopg.errors import LockNotAvailable
 
 from controlplane.core import threads
+from controlplane.core.backup.database import MIGRATING
 from controlplane.core.shell import ShellCommand
 
 HOLDERS = """
@@ -28,11 +32,33 @@ class Command(ShellCommand, migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            super().handle(*args, **options)
+            with _nothing_restored():
+                super().handle(*args, **options)
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
                 raise
             raise CommandError(_gave_up()) from error
+
+
+@contextmanager
+def _nothing_restored() -> Iterator[None]:
+    """Raises CommandError while the tables of a backup are being restored; none begins within."""
+    if not _asked("SELECT pg_try_advisory_lock_shared(%s)"):
+        raise CommandError(
+            "A backup is being restored into this database. Wait until that is done, then try"
+            " again."
+        )
+    try:
+        yield
+    finally:
+        _asked("SELECT pg_advisory_unlock_shared(%s)")
+
+
+def _asked(statement: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [MIGRATING])
+        (done,) = cursor.fetchone()
+    return bool(done)
 
 
 def _gave_up() -> str:
