@@ -14,7 +14,10 @@ from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.lifeline import SUPERVISOR_PID
 
 READY_SECONDS = 60
-_MAKE_VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"}
+_NOT_FOR_CHILDREN = {
+    *("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"),
+    "HEALTH_PORT",  # Of one process: worker, beat and watchdog can't share it.
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Application:
 
 
 def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _MAKE_VARIABLES}
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN}
     return {
         **kept,
         **addresses,

@@ -50,6 +50,17 @@ def check(user: User, text: str, now: datetime) -> str:
     return kind
 
 
+@transaction.atomic
+def forgive(user: User) -> int:
+    """Forget a person's wrong codes, and say how many there were: they may try again at once."""
+    forgotten = 0
+    for row in Authenticator.objects.select_for_update().filter(user=user).order_by("pk"):
+        if wrong := row.data.pop("wrong", []):
+            row.save(update_fields=["data"])
+            forgotten += len(wrong)
+    return forgotten
+
+
 def is_code_of(secret: str, text: str, now: datetime) -> bool:
     """Whether a code is right for a secret that is only being set up."""
     return _counter(secret, "".join(text.split())[:20], now) is not None

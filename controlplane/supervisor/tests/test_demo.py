@@ -81,6 +81,15 @@ def test_the_services_get_what_they_need_of_the_environment_and_no_secrets(
         assert child.environment["SWITCHGEAR_URL"] == "http://127.0.0.1:8123"
 
 
+def test_a_port_of_one_process_is_not_handed_to_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = built(tmp_path, monkeypatch, HEALTH_PORT="8477", SLACK_CHANNEL="C1")
+
+    assert all(child.environment["SLACK_CHANNEL"] == "C1" for child in app.processes)
+    assert not any("HEALTH_PORT" in child.environment for child in app.processes)
+
+
 def test_three_services_visitors_and_a_story_come_once_all_is_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

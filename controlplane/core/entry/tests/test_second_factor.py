@@ -4,6 +4,7 @@ import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
 from django.conf import settings
+from django.core.management import call_command
 from django.test import Client
 
 from controlplane.core.audit.models import AuditEntry
@@ -156,6 +157,18 @@ def test_guessing_is_forgotten_after_a_quarter_of_an_hour(clock, app):
     browser = Client()
     first_step(browser)
 
+    assert second(browser, code(app[0])).status_code == 302
+
+
+def test_guessing_is_forgotten_when_they_are_unlocked_from_the_shell(app):
+    test_codes_can_not_be_guessed_from_many_addresses(app)
+    browser = Client()
+    assert first_step(browser).status_code == 302
+    assert second(browser, code(app[0])).status_code == 429
+
+    call_command("person", "unlock", "kim")
+
+    first_step(browser)
     assert second(browser, code(app[0])).status_code == 302
 
 

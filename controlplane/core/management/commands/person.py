@@ -12,7 +12,7 @@ from django.db.models import Case, When
 
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
-from controlplane.core.entry import factors
+from controlplane.core.entry import codes, factors
 from controlplane.core.errors import NotFound
 from controlplane.core.people import leaving, sessions
 from controlplane.core.people import services as people
@@ -34,7 +34,7 @@ class Command(ShellCommand):
         create.add_argument("--role", choices=[role.value for role in Role], default="viewer")
         for command, does in (
             ("password", "print a new password; their sessions end"),
-            ("unlock", "forget their failures at signing in"),
+            ("unlock", "forget their wrong passwords and codes"),
             ("reset-factors", "take all second factors from them; their sessions end"),
             ("deactivate", "sign them out everywhere and stop their tokens"),
             ("activate", "let them sign in again"),
@@ -75,7 +75,7 @@ class Command(ShellCommand):
     @transaction.atomic
     def unlock(self, options: dict[str, Any]) -> None:
         user = _user(options)
-        count = reset(username=user.username)
+        count = reset(username=user.username) + codes.forgive(user)
         target = f"user:{user.username}"
         audit.record(actor=shell_actor(), action="user.unlocked", target=target, now=db_now())
         self.line(f"{user.username} may try again ({count} forgotten)")

@@ -1,0 +1,48 @@
+"""Every metric and every event that the code knows has its row, and no row is about another."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from controlplane.core import exposing, metrics
+from controlplane.core.audit import rounds
+from controlplane.core.clock import db_now
+from controlplane.core.loops import Loop
+from controlplane.core.outbox.wordings import WORDINGS
+from controlplane.dataplane import figures
+from controlplane.dataplane.state import State
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+_METRIC = re.compile(r"^\| `(switchgear_[a-z_0-9]+)`(?: \*)? \| (\w+) \|", re.MULTILINE)
+_EVENT = re.compile(r"^\| `([a-z_]+\.[a-z_]+)` \| (\w+) \|", re.MULTILINE)
+_TYPE = re.compile(r"^# TYPE (switchgear_\w+) (\w+)$", re.MULTILINE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics() -> None:
+    rounds.turn(db_now())  # The trail has figures once it was looked at.
+    scraped = (
+        metrics.exposition(OPENMETRICS)[0],
+        metrics.of_process(OPENMETRICS, Loop(may_rest_seconds=30))[0],
+        figures.page(State(), OPENMETRICS)[2],
+    )
+    told = {found for text in scraped for found in _TYPE.findall(text.decode())}
+    told |= {(one.name, one.type) for one in exposing.snapshot(17, 0.4)}
+
+    assert _rows(_METRIC, "metrics.md") == {
+        (f"{name}_total" if kind == "counter" else name, kind) for name, kind in told
+    }
+
+
+def test_events() -> None:
+    told = {(event, wording.severity) for event, wording in WORDINGS.items()}
+
+    assert _rows(_EVENT, "events.md") == told
+
+
+def _rows(row: re.Pattern[str], page: str) -> set[tuple[str, ...]]:
+    found = row.findall((DOCS / page).read_text(encoding="utf-8"))
+    assert len(found) == len(set(found))
+    return set(found)
