@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 ABANDONED_SECONDS = 30.0  # A question this old is asked anew, beside the one that hangs.
 
@@ -20,15 +21,21 @@ def own_connection() -> Iterator[None]:
 
     A pool that is exhausted or full of dead connections says nothing about the database.
     """
-    wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
-    options = {k: v for k, v in wrapper.settings_dict["OPTIONS"].items() if k != "pool"}
-    wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}
+    wrapper = unpooled_connection()
     connections[DEFAULT_DB_ALIAS] = wrapper
     try:
         yield
     finally:
         wrapper.close()
         del connections[DEFAULT_DB_ALIAS]
+
+
+def unpooled_connection() -> BaseDatabaseWrapper:
+    """One more connection to the database, outside the pool: for the caller to close."""
+    wrapper = connections.create_connection(DEFAULT_DB_ALIAS)
+    options = {k: v for k, v in wrapper.settings_dict["OPTIONS"].items() if k != "pool"}
+    wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options}
+    return wrapper
 
 
 def forget_connection() -> None:

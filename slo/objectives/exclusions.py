@@ -13,7 +13,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.notes import changed
 from controlplane.core.reasons import unreadable
 from slo.arithmetic.clock import end_of, minute_of
-from slo.judging.status import status
+from slo.judging.status import judged_at, status
 from slo.models import Exclusion, Slo
 from slo.objectives import services
 from slo.objectives.permission import SCOPE
@@ -52,7 +52,7 @@ def add(
         slo = services.find_locked(name)
         if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MOST:
             raise Conflict(f"There are {MOST} exclusions already; take some back.")
-        before = _budget(slo)
+        before = _budget(slo, now)
         exclusion = Exclusion.objects.create(
             slo=slo,
             starts_at=starts_at,
@@ -61,7 +61,7 @@ def add(
             created_by=actor.label,
             created_at=now,
         )
-        outcome = Outcome(exclusion, before, _budget(slo))
+        outcome = Outcome(exclusion, before, _budget(slo, now))
         _tell("slo.exclusion_added", slo, outcome, reason, actor, now)
         return outcome
 
@@ -80,10 +80,10 @@ def remove(
         exclusion = rows.filter(removed_at__isnull=True).first()
         if exclusion is None:
             raise NotFound("There is no such exclusion, or it was taken back already.")
-        before = _budget(slo)
+        before = _budget(slo, now)
         exclusion.removed_at, exclusion.removed_by = now, actor.label
         exclusion.save(update_fields=["removed_at", "removed_by"])
-        outcome = Outcome(exclusion, before, _budget(slo))
+        outcome = Outcome(exclusion, before, _budget(slo, now))
         _tell("slo.exclusion_removed", slo, outcome, reason, actor, now)
         return outcome
 
@@ -109,8 +109,8 @@ def _whole_minutes(
     return end_of(first if end_of(first) <= starts_at else first - 1), end_of(minute_of(ends_at))
 
 
-def _budget(slo: Slo) -> dict[str, Any]:
-    budget: dict[str, Any] = status(slo)["budget"]
+def _budget(slo: Slo, now: datetime) -> dict[str, Any]:
+    budget: dict[str, Any] = status(slo, end_of(judged_at(now)))["budget"]
     return budget
 
 

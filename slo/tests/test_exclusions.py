@@ -25,9 +25,11 @@ def operator():
 
 @pytest.fixture
 def last():
-    """Four hours were counted; in the first ten minutes of the last two a tenth was bad."""
+    """Four hours were counted; in the first ten minutes of the last two a tenth was bad, and in the
+    last five nothing came: a minute that ends meanwhile changes no budget."""
     last = last_ended(db_now())
-    rows = [(last - 240 + n, n * 100 - min(max(n - 120, 0), 10) * 10, n * 100) for n in range(241)]
+    came = [(last - 240 + n, min(n, 235)) for n in range(241)]
+    rows = [(minute, n * 100 - min(max(n - 120, 0), 10) * 10, n * 100) for minute, n in came]
     counted(slo(window_days=1), rows)
     return last
 

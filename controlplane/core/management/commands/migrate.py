@@ -43,22 +43,20 @@ class Command(ShellCommand, migrate.Command):
 @contextmanager
 def _nothing_restored() -> Iterator[None]:
     """Raises CommandError while the tables of a backup are being restored; none begins within."""
-    if not _asked("SELECT pg_try_advisory_lock_shared(%s)"):
-        raise CommandError(
-            "A backup is being restored into this database. Wait until that is done, then try"
-            " again."
-        )
+    # Beside the one that migrates: when that has failed, nothing can be asked in it any more.
+    beside = threads.unpooled_connection()
     try:
+        with beside.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock_shared(%s)", [MIGRATING])
+            (ours,) = cursor.fetchone()
+        if not ours:
+            raise CommandError(
+                "A backup is being restored into this database. Wait until that is done, then try"
+                " again."
+            )
         yield
     finally:
-        _asked("SELECT pg_advisory_unlock_shared(%s)")
-
-
-def _asked(statement: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [MIGRATING])
-        (done,) = cursor.fetchone()
-    return bool(done)
+        beside.close()
 
 
 def _gave_up() -> str:
