@@ -16,7 +16,6 @@ from controlplane.core.approvals import kinds, notes
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from controlplane.core.people import approvers
 from controlplane.core.people.roles import Power
 
 LONGEST_REASON = 2000
@@ -212,8 +211,6 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
         if approval.state == verdict and _decided_by(approval, actor):
             return approval
         _still_open(approval, now)
-        if verdict == Approval.State.APPROVED:
-            approvers.require_still(actor)
         notes.decide(approval, verdict, comment, actor, now)
         if verdict == Approval.State.APPROVED:
             carry_out = kinds.kind(approval.kind).carry_out

@@ -12,6 +12,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import chain
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.outbox import services as outbox
+from controlplane.core.people import authority
 
 READ_AT_ONCE = 500
 WRITTEN_AT_ONCE = 500
@@ -40,7 +41,8 @@ def record(
 ) -> AuditEntry:
     """Append one row in the caller's transaction. Call it last: it holds the chain until commit.
 
-    Raises :class:`Unavailable` if whoever asked was told meanwhile that it took too long.
+    Raises :class:`Unavailable` if whoever asked was told meanwhile that it took too long, and
+    :class:`Forbidden` if the actor lost meanwhile what they came in with.
     Two writers that did not wait for each other would follow the same row; the lock also makes
     the ids gapless.
     """
@@ -55,6 +57,7 @@ def record_many(rows: Sequence[Mapping[str, Any]]) -> list[AuditEntry]:
         return []
     _lock_chain()
     deadline.check()
+    authority.require_still(row["actor"] for row in rows)
     head = AuditEntry.objects.order_by("-id").values("id", "hash").first()
     last, previous_hash = (head["id"], head["hash"]) if head else (0, chain.GENESIS)
     entries = []

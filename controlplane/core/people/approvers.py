@@ -1,7 +1,5 @@
 """Who could be the second person."""
 
-from controlplane.core.actors import Actor
-from controlplane.core.errors import Forbidden
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import POWERS_OF, Power
 
@@ -12,11 +10,3 @@ def names(*, but: int) -> list[str]:
     """User names of the active people who could approve what user `but` asks for; at most ten."""
     people = User.objects.filter(role__in=MAY_APPROVE, is_active=True).exclude(pk=but)
     return list(people.order_by("username").values_list("username", flat=True)[:10])
-
-
-def require_still(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless this person may approve at this moment: somebody may have
-    taken their role or their account while they waited for a lock."""
-    still = User.objects.filter(pk=actor.user_id or 0, role__in=MAY_APPROVE, is_active=True)
-    if not still.exists():
-        raise Forbidden("You may not approve any more: your account was changed just now.")

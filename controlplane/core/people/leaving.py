@@ -9,7 +9,7 @@ from django.db.models import F, Q, QuerySet
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import InvalidInput
-from controlplane.core.people import services
+from controlplane.core.people import services, sessions
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import SCOPES_OF, Role
 from controlplane.core.targets import usage
@@ -79,6 +79,10 @@ def deactivate(*, user: User, heir: User | None, actor: Actor, now: datetime) ->
         if heir.pk == user.pk:
             raise InvalidInput({"heir": ["Choose somebody else to take over the tokens."]})
         services.locked(user, heir)
-        for token in Token.objects.usable(now).filter(owner=user).order_by("pk"):
+        # All rows before the first of the trail: who revokes one of them waits, instead of failing.
+        theirs = Token.objects.usable(now).filter(owner=user).order_by("pk")
+        held = list(theirs.select_for_update(of=("self",)))
+        sessions.lock(user)
+        for token in held:
             tokens.hand_over(token=token, owner=heir, actor=actor, now=now)
     return services.change_user(user=user, actor=actor, now=now, is_active=False)

@@ -14,6 +14,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.people import sessions
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import SCOPES_OF, Role
+from controlplane.core.tokens.models import Credentials
 
 CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
 _ADMINS = Q(role=Role.ADMIN, is_active=True)
@@ -85,7 +86,8 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     user.full_clean(exclude={field.name for field in User._meta.fields} - set(changes))
     if was_admin and not user.is_admin and not _other_admins(user):
         raise Conflict("This is the last active admin; make another one first.")
-    user.save(update_fields=list(changes))
+    sessions.lock(user)
+    Credentials.objects.select_for_update().get()  # Which a trigger changes when `user` is saved.
     audit.record(
         actor=actor,
         action="user.changed",
@@ -96,6 +98,9 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     )
     if user.is_active != was_active:
         sessions.end_all(user=user, actor=actor, now=now)
+    # Last, though locked at first: the trail asks whether whoever acts may do so, and that may be
+    # this very person.
+    user.save(update_fields=list(changes))
     wake.wake("credentials")
     return user
 
@@ -128,6 +133,7 @@ def set_password(
     """
     user.set_password(password)
     user.save(update_fields=["password"])
+    sessions.lock(user)
     audit.record(actor=actor, action="user.password_set", target=f"user:{user.username}", now=now)
     sessions.end_all(user=user, actor=actor, now=now, but=keep)
 

@@ -33,6 +33,12 @@ def ended(*, actor: Actor, now: datetime) -> None:
     audit.record(actor=actor, action="session.ended", target=f"user:{actor.name}", now=now)
 
 
+def lock(user: User) -> None:
+    """Hold this person's sessions until the transaction ends. Whoever is going to end them after
+    other rows of the trail does so first: rows before the trail, as whoever ends a single one."""
+    list(BrowserSession.objects.select_for_update().filter(user=user).order_by("pk"))
+
+
 @transaction.atomic
 def end(*, user: User, session_id: str, actor: Actor, now: datetime) -> None:
     """End one session of this person; raises :class:`NotFound` if they have no such one."""

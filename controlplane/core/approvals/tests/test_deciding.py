@@ -22,7 +22,7 @@ def test_who_was_changed_since_the_request_began_approves_nothing(change):
     actor = actor_for(ada)
     User.objects.filter(pk=ada.pk).update(**change)
 
-    with pytest.raises(Forbidden, match="not approve any more"):
+    with pytest.raises(Forbidden, match="may not do this any more"):
         services.approve(approval_id=asked, comment="seen", actor=actor, now=db_now())
 
     assert Approval.objects.get(pk=asked).state == "pending"

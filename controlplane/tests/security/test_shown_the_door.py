@@ -1,0 +1,199 @@
+"""Who loses their account, their role or their token while they wait for a lock changes nothing."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection, transaction
+
+from controlplane.core.actors import system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import at_once, person, signed_in, token_text, with_token
+from controlplane.core.people import leaving
+from controlplane.core.people import services as people
+from controlplane.core.people.models import User
+from controlplane.core.tokens import services as tokens
+from controlplane.core.tokens.models import Token
+from switches import publication
+from switches.models import Episode
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOUSE = system("test")
+AT_ONCE = {
+    "justification": "vendor says it is mended, queue empty",
+    "mode": "immediate",
+    "break_glass": {"rule": "two-person", "reason": "nobody else awake, losing orders"},
+}
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+
+def somebody_waits() -> bool:
+    for _ in range(200):
+        with connection.cursor() as cursor:
+            cursor.execute(WAITING)
+            if cursor.fetchone() != (0,):
+                return True
+        time.sleep(0.02)
+    return False
+
+
+def answer_of(call, *, meanwhile):
+    """What `call` answers, which had to wait for the publication until `meanwhile` was done."""
+    done = threading.Event()
+
+    def asked():
+        try:
+            return call()
+        finally:
+            connection.close()
+
+    def changed():
+        try:
+            meanwhile()
+        finally:
+            connection.close()
+            done.set()
+
+    with ThreadPoolExecutor(2) as threads:
+        with transaction.atomic():
+            publication.lock()
+            answer = threads.submit(asked)
+            assert somebody_waits()
+            change = threads.submit(changed)
+            assert done.wait(10)
+        change.result()
+        return answer.result()
+
+
+def changed_to(user, **fields):
+    people.change_user(user=user, actor=HOUSE, now=db_now(), **fields)
+
+
+def test_an_approver_who_was_deactivated_meanwhile_frees_nothing():
+    bob = person("approver", "bob")
+    caller = signed_in(bob)
+    caller.engage("global:all")
+
+    answer = answer_of(
+        lambda: caller.post("/switches/global/all/release", AT_ONCE),
+        meanwhile=lambda: changed_to(bob, is_active=False),
+    )
+
+    assert answer.status_code == 403
+    assert "changed just now" in answer.json()["detail"]
+    assert not AuditEntry.objects.filter(action__contains="released").exists()
+
+
+def test_an_operator_who_was_made_a_viewer_meanwhile_stops_nothing():
+    olga = person("operator", "olga")
+    caller = signed_in(olga)
+
+    answer = answer_of(
+        lambda: caller.engage("segment:finance"),
+        meanwhile=lambda: changed_to(olga, role="viewer"),
+    )
+
+    assert answer.status_code == 403
+    assert not Episode.objects.exists()
+
+
+def test_a_token_that_was_revoked_meanwhile_stops_nothing():
+    caller = with_token("switches:write")
+    token = Token.objects.get()
+
+    answer = answer_of(
+        lambda: caller.engage("segment:finance"),
+        meanwhile=lambda: tokens.revoke(token=token, actor=HOUSE, now=db_now()),
+    )
+
+    assert answer.status_code == 403
+    assert not Episode.objects.exists()
+
+
+def test_a_token_stops_nothing_whose_owner_was_deactivated_meanwhile():
+    caller = with_token("switches:write", owner=person("operator", "olga"))
+
+    answer = answer_of(
+        lambda: caller.engage("segment:finance"),
+        meanwhile=lambda: changed_to(User.objects.get(username="olga"), is_active=False),
+    )
+
+    assert answer.status_code == 403
+    assert not Episode.objects.exists()
+
+
+def test_who_was_given_more_meanwhile_goes_on():
+    olga = person("operator", "olga")
+    caller = signed_in(olga)
+
+    answer = answer_of(
+        lambda: caller.engage("segment:finance"),
+        meanwhile=lambda: changed_to(olga, role="approver"),
+    )
+
+    assert answer.status_code == 200
+    assert answer.json()["state"] == "engaged"
+
+
+def test_an_admin_who_is_being_deactivated_does_not_come_back_by_themselves():
+    ada, ben = person("admin", "ada"), person("admin", "ben")
+    his = signed_in(ben)
+    with ThreadPoolExecutor(1) as threads:
+
+        def asked():
+            try:
+                return his.patch(f"/users/{ben.pk}/", {"is_active": True, "role": "admin"})
+            finally:
+                connection.close()
+
+        with transaction.atomic():
+            people.change_user(user=ben, actor=people.actor_for(ada), now=db_now(), is_active=False)
+            answer = threads.submit(asked)
+            assert somebody_waits()
+        answer = answer.result()
+
+    assert answer.status_code == 403
+    assert not User.objects.get(pk=ben.pk).is_active
+
+
+@pytest.mark.parametrize("change", [{"role": "viewer"}, {"is_active": False}])
+def test_an_admin_may_lay_down_their_own_role(change):
+    person("admin", "ada")
+    ben = person("admin", "ben")
+
+    answer = signed_in(ben).patch(f"/users/{ben.pk}/", change)
+
+    assert answer.status_code == 200
+    after = User.objects.get(pk=ben.pk)
+    assert (after.role, after.is_active) == (
+        change.get("role", "admin"),
+        change.get("is_active", True),
+    )
+
+
+def test_leaving_while_ones_tokens_are_revoked_ends_well():
+    """Rows before the trail, by everybody: else PostgreSQL ends one of the two."""
+    lee, heir, ada = person("operator", "lee"), person("operator", "kim"), person("admin", "ada")
+    for number in range(12):
+        token_text(lee, ["switches:read"], name=f"t{number}")
+    held = list(Token.objects.filter(owner=lee).order_by("-pk"))
+
+    def revoke(some):
+        for token in some:
+            tokens.revoke(token=token, actor=people.actor_for(ada), now=db_now())
+        return True
+
+    results = at_once(
+        lambda: (
+            leaving.deactivate(
+                user=lee, heir=heir, actor=people.actor_for(ada), now=db_now()
+            ).is_active
+        ),
+        lambda: revoke(held[:4]),
+        lambda: revoke(held[4:8]),
+    )
+
+    assert results == [False, True, True]
+    assert Token.objects.filter(owner=lee, revoked_at=None).count() == 0
