@@ -14,6 +14,7 @@ class Actor:
     """Someone or something that acts, with what it may do and where it comes from.
 
     `user_id` is the person answerable: the user, the owner of a token, nobody for the system.
+    `session` names the row of the browser's session, for who came in by one.
     """
 
     type: ActorType
@@ -22,6 +23,7 @@ class Actor:
     token_id: int | None = None
     role: Role | None = None
     scopes: frozenset[str] = field(default_factory=frozenset)
+    session: str = ""
     request_id: str = ""
     ip: str = ""
 

@@ -16,6 +16,7 @@ from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.models import BrowserSession, Token, User
 from controlplane.core.people import services as people
+from controlplane.core.people.forms import remember_opened
 from controlplane.core.tokens import services as tokens
 
 
@@ -79,6 +80,10 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
             "What is pressed in Slack under it counts as done by this person.",
             "email": "Where messages meant for them go.",
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        remember_opened(self)
 
     def clean_slack_user_id(self) -> str:
         try:

@@ -12,6 +12,7 @@ from django.db import transaction
 from controlplane.core.actors import Actor
 from controlplane.core.entry import trail
 from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.people import sessions
 from controlplane.core.people.models import User
 
 Type = Authenticator.Type
@@ -115,10 +116,13 @@ def remove(*, user: User, factor_id: int | None, actor: Actor, now: datetime) ->
 
 @transaction.atomic
 def remove_all(*, user: User, actor: Actor, now: datetime) -> None:
-    """Take all second factors from somebody who lost theirs. For an admin: the caller checks."""
+    """Take all second factors from somebody who lost theirs, and sign them out everywhere. For an
+    admin: the caller checks."""
     _lock(user)
+    sessions.lock(user)
     Authenticator.objects.filter(user=user).delete()
     trail.note("factor.reset", user=user, actor=actor, now=now)
+    sessions.end_all(user=user, actor=actor, now=now, reason="Second factors were reset.")
 
 
 @transaction.atomic

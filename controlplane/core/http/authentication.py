@@ -15,6 +15,7 @@ from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import Power, Role
+from controlplane.core.people.session_store import digest
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 
@@ -125,7 +126,13 @@ def presented_token(request: Request) -> str | None:
 
 
 def _person(user: User, request: HttpRequest) -> Actor:
-    return people.actor_for(user, request_id=request_id_of(request), ip=client_ip(request))
+    key = request.session.session_key
+    return people.actor_for(
+        user,
+        session=digest(key) if key else "",
+        request_id=request_id_of(request),
+        ip=client_ip(request),
+    )
 
 
 def _remember(request: HttpRequest, actor: Actor) -> Actor:

@@ -85,7 +85,8 @@ def change(request: PersonRequest, user_id: int) -> HttpResponse:
     form = PersonForm(request.POST if request.method == "POST" else None, initial=start)
     if form.is_valid():
         try:
-            services.change_user(user=person, actor=actor, now=now, **form.cleaned_data)
+            changes = {name: form.cleaned_data[name] for name in form.changed_data}
+            services.change_user(user=person, actor=actor, now=now, **changes)
         except (InvalidInput, ValidationError) as error:
             form.take(_complaints(error))
         except Conflict as conflict:
@@ -148,7 +149,6 @@ def reset_factors(request: PersonRequest, user_id: int) -> HttpResponse:
         context = {"person": person, "required": factors.is_required(person)}
         return show(request, "core/person_factors.html", context)
     factors.remove_all(user=person, actor=actor, now=now)
-    sessions.end_all(user=person, actor=actor, now=now, reason="Second factors were reset.")
     return done_at(request, f"{person.username} has no second factor now.", _page(person))
 
 

@@ -45,7 +45,11 @@ ABOUT_ROLES = {
 
 
 class PersonForm(RuleForm):
-    """What an admin says of a person. The service has the last word."""
+    """What an admin says of a person. The service has the last word.
+
+    It carries what it was opened with: `changed_data` is what this admin changed, not what another
+    one changed meanwhile.
+    """
 
     display_name = forms.CharField(max_length=150, required=False)
     email = forms.EmailField(required=False)
@@ -57,6 +61,12 @@ class PersonForm(RuleForm):
         super().__init__(*args, **kwargs)
         field = cast(forms.ChoiceField, self.fields["time_zone"])
         field.choices = zone_choices(self.initial.get("time_zone", "UTC"))
+        remember_opened(self)
+
+    def opened_with(self) -> list[tuple[str, Any]]:
+        """The hidden fields for it, (name, value) each; a form that was refused keeps them."""
+        names = [(field.html_initial_name, field.initial) for field in self]
+        return [(name, self.data.get(name, initial)) for name, initial in names]
 
 
 class NewPersonForm(PersonForm):
@@ -72,6 +82,12 @@ class LeavingForm(forms.Form):
         super().__init__(*args, **kwargs)
         field = cast("forms.ModelChoiceField[User]", self.fields["heir"])
         field.queryset = User.objects.filter(pk__in=[each.pk for each in heirs])
+
+
+def remember_opened(form: forms.BaseForm) -> None:
+    """Have each field of a form compared with what the form was opened with, by a hidden twin."""
+    for field in form.fields.values():
+        field.show_hidden_initial = True
 
 
 def zone_choices(present: str) -> list[tuple[str, str]]:

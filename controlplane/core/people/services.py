@@ -22,7 +22,12 @@ SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
 
 
 def actor_for(
-    user: User, *, kind: Literal["user", "slack"] = "user", request_id: str = "", ip: str = ""
+    user: User,
+    *,
+    kind: Literal["user", "slack"] = "user",
+    session: str = "",
+    request_id: str = "",
+    ip: str = "",
 ) -> Actor:
     """The person as an actor: signed in, or pressing a button in Slack."""
     role = Role(user.role)
@@ -32,6 +37,7 @@ def actor_for(
         user_id=user.pk,
         role=role,
         scopes=SCOPES_OF[role],
+        session=session,
         request_id=request_id,
         ip=ip,
     )
@@ -130,7 +136,11 @@ def set_password(
     """Give a person a new password; the password itself goes nowhere else.
 
     All their sessions end but the one with the key `keep`, in which they changed it themselves.
+    Raises :class:`Conflict` if theirs is another than that of `user` by now: who proved who they
+    are by the old one, or chose the new one without knowing, is too late.
     """
+    if User.objects.select_for_update().get(pk=user.pk).password != user.password:
+        raise Conflict("Somebody else changed this password just now; nothing was changed.")
     user.set_password(password)
     user.save(update_fields=["password"])
     sessions.lock(user)

@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase, UpdateError
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db.models import F
 from django.db.models.functions import Least
 from django.utils import timezone
@@ -89,8 +90,13 @@ class SessionStore(SessionBase):
             self._begun = {}
 
     def cycle_key(self) -> None:
-        """Another key for the same browser: what is known of it, and when it ends, stay."""
+        """Another key for the same browser: what is known of it, and when it ends, stay.
+
+        Raises :class:`SessionInterrupted` if it was ended meanwhile: it must not come back.
+        """
         known = self._rows().filter(user__isnull=False).values(*KEPT_FIELDS).first()
+        if SESSION_KEY in self and known is None:
+            raise SessionInterrupted("The session was ended meanwhile.")
         super().cycle_key()
         if known and not self._begun:
             self._rows().update(**known)

@@ -42,10 +42,11 @@ def lock(user: User) -> None:
 @transaction.atomic
 def end(*, user: User, session_id: str, actor: Actor, now: datetime) -> None:
     """End one session of this person; raises :class:`NotFound` if they have no such one."""
-    gone, _ = BrowserSession.objects.filter(user=user, pk=session_id).delete()
-    if not gone:
+    theirs = BrowserSession.objects.filter(user=user, pk=session_id)
+    if not theirs.select_for_update().exists():
         raise NotFound("That session has ended already.")
     _note_ended(user, 1, actor, now, "")
+    theirs.delete()
 
 
 @transaction.atomic
@@ -59,10 +60,11 @@ def end_all(
     theirs = BrowserSession.objects.filter(user=user)
     if but:
         theirs = theirs.exclude(pk=digest(but))
+    lock(user)
     open_ = theirs.open(now).count()
-    theirs.delete()
     if open_:
         _note_ended(user, open_, actor, now, reason)
+    theirs.delete()  # Last: it may be the one in which this was asked.
     return open_
 
 

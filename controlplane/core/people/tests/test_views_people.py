@@ -122,6 +122,20 @@ def test_change_is_kept_and_noted(root, kim):
     assert '"approver"' in AuditEntry.objects.get(action="user.changed").after
 
 
+def test_form_that_was_opened_before_gives_back_no_role_that_was_taken_meanwhile(root, kim):
+    html = root.get(f"/people/{kim.pk}/change/").content.decode()
+    opened = dict(re.findall(r'<input type="hidden" name="(initial-\w+)" value="([^"]*)">', html))
+    people.change_user(user=kim, actor=system("t"), now=db_now(), role="viewer")
+    form = {"display_name": "Kim", "role": "operator", "time_zone": "UTC", **opened}
+
+    answer = root.post(f"/people/{kim.pk}/change/", form)
+
+    kim.refresh_from_db()
+    assert opened["initial-role"] == "operator"
+    assert answer.status_code == 302
+    assert (kim.display_name, kim.role) == ("Kim", "viewer")
+
+
 def test_last_admin_can_not_be_demoted_or_deactivated(root):
     own = User.objects.get(username="root")
 
