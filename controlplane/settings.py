@@ -178,6 +178,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "controlplane.core.entry.throttle.locked_out"
 AXES_VERBOSE = False
+AXES_ENABLE_ADMIN = False  # Its own page would lift a lock-out without a trace.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_CLIENT_IP_CALLABLE = "controlplane.core.http.requests.client_ip"
 

@@ -14,6 +14,7 @@ from django.utils.module_loading import autodiscover_modules
 from psycopg import sql
 
 from controlplane.core.actors import system
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
@@ -88,10 +89,13 @@ def ensure_admin(chosen_password: str, now: datetime) -> Admin:
     """Make sure that somebody can sign in: the user `admin`.
 
     While that user never has, and nobody chose a password, each run makes a new one: the print of
-    an earlier run may be lost.
+    an earlier run may be lost. What somebody set since, by a page or the shell, stays: a variable
+    that was left behind must not bring an old password back at the next release.
     """
     _lock()
     admin = User.objects.filter(username=ADMIN).first()
+    if chosen_password and _chose_their_own():
+        return Admin(ADMIN, None, "the password is the one that somebody set since the first start")
     if chosen_password:
         _give_password(admin, chosen_password, now)
         return Admin(ADMIN, None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD")
@@ -125,6 +129,12 @@ def _give_password(admin: User | None, password: str, now: datetime) -> None:
         people.create_user(username=ADMIN, password=password, role=Role.ADMIN, actor=ACTOR, now=now)
     elif not admin.check_password(password):
         people.set_password(user=admin, password=password, actor=ACTOR, now=now)
+
+
+def _chose_their_own() -> bool:
+    about = AuditEntry.objects.filter(target=f"user:{ADMIN}", action="user.password_set")
+    last = about.order_by("-id").first()
+    return last is not None and (last.actor_type, last.actor_name) != (ACTOR.type, ACTOR.name)
 
 
 def _tables(schema: str) -> list[str]:

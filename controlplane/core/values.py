@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from controlplane.core import reasons
+from controlplane.core.errors import InvalidInput
 
 Errors = dict[str, list[str]]
 
@@ -24,6 +25,18 @@ show an approver another one than is asked. Joiners stay: scripts and emoji need
 
 def put(errors: Errors, path: str, said: str) -> None:
     errors.setdefault(sayable(path), []).append(sayable(said))
+
+
+def require_readable(**texts: str) -> None:
+    """Raise :class:`InvalidInput` for a comment, a name or the like, each under its field, that
+    would read other than it is stored, in the trail or in a message. One may be left empty."""
+    said = {
+        field: reasons.unreadable(text, called=field.replace("_", " "), advice="")
+        for field, text in texts.items()
+        if text.strip()
+    }
+    if wrong := {field: problems for field, problems in said.items() if problems}:
+        raise InvalidInput(wrong)
 
 
 def sayable(text: str) -> str:

@@ -16,6 +16,8 @@ _SETTINGS = {
     "max_connections": "100",
     "log_line_prefix": "%m [%p] %q%u@%d ",
     "log_checkpoints": "off",
+    # What a statement that failed had in it, such as the hash of a password, is in no log.
+    "log_min_error_statement": "panic",
     "log_timezone": "UTC",
     "timezone": "UTC",
     # A statement waiting for a lock ends when the process that sent it was killed.

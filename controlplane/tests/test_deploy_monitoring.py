@@ -15,6 +15,7 @@ from controlplane.core.loops import Loop
 from controlplane.dataplane import figures
 from controlplane.dataplane.state import State
 from controlplane.tests.deployment import DEPLOY, ROOT, base
+from controlplane.tests.installation import until
 
 RULES = DEPLOY / "prometheus" / "rules.yaml"
 DASHBOARD = DEPLOY / "grafana" / "switchgear.json"
@@ -34,6 +35,8 @@ def exposed(transactional_db):
     rounds.turn(db_now())  # Nothing is known of a trail before somebody verified it.
     before = health._snapshot_source
     health.set_snapshot_source(Served)
+    # A busy machine may take longer than a scrape waits.
+    until(lambda: b"switchgear_database_up 1" in metrics.exposition("")[0], 30)
     texts = [
         metrics.exposition("")[0],
         metrics.of_process("", Loop(may_rest_seconds=1))[0],

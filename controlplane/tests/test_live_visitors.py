@@ -28,7 +28,7 @@ def test_strangers_are_refused_before_the_handshake(console, reader):
     own = {"Origin": console.server.url}
     session = console.cookie_of(person("viewer"), origin="http://evil.example")
 
-    assert refusal(console.address, {}).status_code == 403
+    assert refusal(console.address, {}).status_code == 401
     assert refusal(console.address, own).status_code == 401
     assert refusal(console.address, {"Authorization": "Bearer sg_a_b"}).status_code == 401
     assert refusal(console.address, session).status_code == 403

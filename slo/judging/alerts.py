@@ -9,10 +9,10 @@ from django.db import connection, transaction
 
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import Conflict, InvalidInput, NotFound
+from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation import services as escalation
 from controlplane.core.live.notes import changed
-from controlplane.core.reasons import unreadable
+from controlplane.core.values import require_readable
 from slo.arithmetic.hysteresis import Firing, Key, Standing, moves
 from slo.judging import actions, locks, telling
 from slo.judging.status import judged_at
@@ -109,8 +109,7 @@ def acknowledge(*, alert_id: int, actor: Actor, now: datetime, comment: str = ""
     begins another quiet day. Raises :class:`Forbidden`, :class:`InvalidInput` for a comment that
     can't be read, :class:`NotFound`, :class:`Conflict`."""
     actor.require("slo:write")
-    if comment.strip() and (problems := unreadable(comment, called="comment", advice="")):
-        raise InvalidInput({"comment": problems})
+    require_readable(comment=comment)
     alert = Alert.objects.select_for_update().filter(pk=alert_id).first()
     if alert is None:
         raise NotFound(f"There is no alert {alert_id}.")

@@ -16,6 +16,7 @@ from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox import services as outbox
 from controlplane.core.people.roles import Power
+from controlplane.core.values import require_readable
 from switches.models import WeeklyReport
 from switches.report import weeks
 from switches.report.compose import compose, digest, unread, worst_first, zone
@@ -121,6 +122,7 @@ def sign(*, week: Week, comment: str, actor: Actor, now: datetime) -> WeeklyRepo
     Raises :class:`Forbidden`, :class:`NotFound`, or :class:`Conflict` if somebody else signed.
     """
     actor.require_power(Power.APPROVE)
+    require_readable(comment=comment)
     report = _locked(week)
     if report.signed_at is not None:
         if report.signed_by.partition(":")[2] == actor.name:

@@ -9,6 +9,7 @@ from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.escalation import services as escalation
+from controlplane.core.values import require_readable
 from switches import facts, publication, reminders
 from switches.expiry import FieldErrors, plan_extension
 from switches.models import Episode, State
@@ -77,6 +78,7 @@ def acknowledge(
     """
     actor.require("switches:write")
     identify(scope, key)
+    require_readable(comment=comment)
     with transaction.atomic():
         publication.lock()
         switch = lock(scope, key)

@@ -165,6 +165,20 @@ def test_code_of_the_app_confirms(limit):
     assert browser.get(ENGAGE).status_code == 200
 
 
+def test_password_of_somebody_with_an_app_confirms_nothing(limit):
+    user = kim()
+    with_app(user)
+    browser = aged(browser_of(user), limit + 1)
+
+    asked = browser.get("/confirm/").content.decode()
+    answer = confirm(browser, password=PASSWORD)
+
+    assert 'name="password"' not in asked
+    assert "recovery codes" in asked
+    assert answer.status_code == 422
+    assert browser.get(ENGAGE).status_code == 302
+
+
 @pytest.mark.parametrize("asked", ["https://evil.example/", "//evil.example", "javascript:x", ""])
 def test_confirming_leads_nowhere_else(browser, asked):
     assert confirm(browser, password=PASSWORD, next=asked)["Location"] == "/"

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from axes.models import AccessAttempt
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.password_validation import validate_password
@@ -58,6 +59,16 @@ class BrowserSessionAdmin(ReadOnly):
     exclude = ("session_key", "session_data")
     search_fields = ("user__username", "=ip")
     ordering = ("-last_seen_at",)
+
+
+@admin.register(AccessAttempt)
+class AccessAttemptAdmin(ReadOnly):
+    """Failures at signing in that count; `manage.py person unlock` forgets them, and says so."""
+
+    list_display = ("username", "ip_address", "failures_since_start", "attempt_time")
+    exclude = ("get_data", "post_data", "user_agent", "http_accept", "path_info")
+    search_fields = ("username", "=ip_address")
+    ordering = ("-attempt_time",)
 
 
 class UserForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -17,6 +17,7 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.people.roles import Power
+from controlplane.core.values import require_readable
 
 LONGEST_REASON = 2000
 MOST_AT_ONCE = 500
@@ -205,6 +206,7 @@ def _end_before_asking_anew(waiting: Approval, actor: Actor, now: datetime) -> N
 
 
 def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: datetime) -> Approval:
+    require_readable(comment=comment)
     with transaction.atomic():
         approval = _locked(approval_id)
         _may_decide(approval, verdict, actor)

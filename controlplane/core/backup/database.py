@@ -8,6 +8,7 @@ import psycopg
 from django.db import connection
 from psycopg import sql
 
+from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, Unavailable
 
 CONNECT_SECONDS = 10
@@ -67,15 +68,23 @@ def marked(database: Database) -> str | None:
     return str(asked(database, "SELECT max(sha256) FROM core_restoring"))
 
 
+def filled(database: Database, said: Manifest) -> bool:
+    """Whether its tables are those of this backup, left there by a restore that was interrupted:
+    they have the last row of its trail. A first start may have made others behind the mark."""
+    if marked(database) != said.sha256 or "core_auditentry" not in tables(database):
+        return False
+    found = "SELECT hash FROM core_auditentry WHERE id = %s"
+    return not said.audit_head or asked(database, found, said.audit_head) == said.audit_hash
+
+
 def empty(database: Database) -> None:
     """Drop what a first start has made in it, which is all that it may have.
 
-    What a restore that was interrupted has filled stays, for it to go on with. Raises
-    :class:`Conflict` if anybody has used that since, or something else is there.
+    Raises :class:`Conflict` if anybody has used that since, or something else is there.
     """
     present = tables(database)
     used = any(asked(database, question) for table, question in _USED.items() if table in present)
-    if not present or (used and marked(database)):
+    if not present:
         return
     if others := sorted(set(present) - _ours()):
         raise Conflict(

@@ -22,7 +22,7 @@ from controlplane.core.backup.database import (
     asked,
     connected,
     empty,
-    marked,
+    filled,
     tables,
 )
 from controlplane.core.backup.manifest import Manifest, product
@@ -61,7 +61,7 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
                 " that says it is ready, then try again."
             )
         _check_address()
-        if over_fresh:
+        if over_fresh and not filled(database, said):
             empty(database)
         if _begin(database, said):
             say("The tables are restored…")
@@ -91,18 +91,19 @@ def _check_address() -> None:
 
 def _begin(database: Database, said: Manifest) -> bool:
     """Leave the mark; whether the tables are still to be filled. Raises :class:`Conflict`."""
-    present = tables(database)
-    if present and (marked(database) != said.sha256):
+    if filled(database, said):
+        return False
+    if present := tables(database):
         raise Conflict(
             f"This database is not empty: it has {len(present)} tables, such as {present[0]}. Make"
-            " an empty one (createdb) and point DATABASE_URL and DATABASE_OWNER_URL to it."
+            " an empty one (createdb) and point DATABASE_URL and DATABASE_OWNER_URL to it. If they"
+            " are only what a first start has made, add --over-fresh."
         )
-    if not present:
-        with database.transaction():
-            database.execute("CREATE TABLE IF NOT EXISTS core_restoring (sha256 text NOT NULL)")
-            database.execute("TRUNCATE core_restoring")
-            database.execute("INSERT INTO core_restoring VALUES (%s)", [said.sha256])
-    return not present
+    with database.transaction():
+        database.execute("CREATE TABLE IF NOT EXISTS core_restoring (sha256 text NOT NULL)")
+        database.execute("TRUNCATE core_restoring")
+        database.execute("INSERT INTO core_restoring VALUES (%s)", [said.sha256])
+    return True
 
 
 def _fill(path: Path, url: str, database: Database, said: Manifest) -> None:

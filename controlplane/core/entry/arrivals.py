@@ -118,6 +118,6 @@ def _free_name(identity: Identity) -> str:
     name = re.sub(r"[^\w.@+-]", "", User.normalize_username(wanted))[:140] or "person"
     for number in range(1, 1000):
         candidate = name if number == 1 else f"{name}-{number}"
-        if not User.objects.filter(username=candidate).exists():
+        if not User.objects.filter(username__iexact=candidate).exists():
             return candidate
     raise Forbidden("There is no free user name for you; an admin has to make your account.")

@@ -11,6 +11,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.escalation.schedule import QUIET
+from controlplane.core.values import require_readable
 
 # What an app acknowledges by a service of its own, which writes more than this row.
 ELSEWHERE = {
@@ -105,6 +106,7 @@ def acknowledge_one(
     elsewhere. Acknowledging once more begins another quiet day.
     """
     actor.require("switches:write")
+    require_readable(comment=comment)
     found = Escalation.objects.select_for_update().filter(pk=escalation_id).first()
     if found is None:
         raise NotFound(f"There is no escalation {escalation_id}.")

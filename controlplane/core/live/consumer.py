@@ -115,11 +115,11 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         headers = headers_of(self.scope)
         if carries_token(headers):
             return self._hub.around.holder(headers)
-        if not is_own_page(headers, _trusted(), https_only=bool(settings.SESSION_COOKIE_SECURE)):
-            raise Forbidden("A socket is opened by a page of this console, or with a token.")
         key = sessions.key_of(headers)
         if key is None:
             raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")
+        if not is_own_page(headers, _trusted(), https_only=bool(settings.SESSION_COOKIE_SECURE)):
+            raise Forbidden("A socket is opened by a page of this console, or with a token.")
         if not self._hub.around.database_reachable():
             raise Unavailable("Sessions can't be checked: the database does not answer.")
         try:

@@ -15,6 +15,7 @@ from controlplane.core.people import sessions
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import SCOPES_OF, Role
 from controlplane.core.tokens.models import Credentials
+from controlplane.core.values import require_readable
 
 CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
 _ADMINS = Q(role=Role.ADMIN, is_active=True)
@@ -50,8 +51,10 @@ def create_user(
     """Make a person who can sign in; raises :class:`InvalidInput` if the name is taken, Django's
     ValidationError for what can't be."""
     username = User.normalize_username(username)  # As signing in does: NFKC.
-    if User.objects.filter(username=username).exists():
-        raise InvalidInput({"username": [f"{username} exists already."]})
+    # In the trail nobody could tell Kim from kim.
+    if taken := User.objects.filter(username__iexact=username).first():
+        raise InvalidInput({"username": [f"{taken.username} exists already."]})
+    require_readable(display_name=str(more.get("display_name", "")))
     if "slack_user_id" in more:
         more["slack_user_id"] = slack_user_id(more["slack_user_id"], of=None)
     user = User(username=username, role=role, **more)
@@ -80,6 +83,7 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     All of it counts from the next request on. Whoever is deactivated is signed out everywhere, and
     coming back means signing in again.
     """
+    require_readable(display_name=str(changes.get("display_name", "")))
     user = locked(user)
     before, was_admin, was_active = _picture(user), user.is_admin, user.is_active
     for field, value in changes.items():

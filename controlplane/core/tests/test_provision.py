@@ -11,8 +11,11 @@ from django.db import connection
 from django.utils import timezone
 
 from controlplane.core import provision
+from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
+from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import Role
 from controlplane.core.tests import processes
@@ -177,6 +180,21 @@ def test_another_chosen_password_replaces_the_one_before_and_is_audited(monkeypa
 
     assert User.objects.get(username="admin").check_password("correct horse battery")
     assert AuditEntry.objects.order_by("-id").first().action == "user.password_set"
+
+
+def test_a_password_that_somebody_set_since_is_not_replaced_by_the_first_one(monkeypatch):
+    monkeypatch.setenv("SWITCHGEAR_ADMIN_PASSWORD", "correct horse battery")
+    run()
+    admin = User.objects.get(username="admin")
+    people.set_password(
+        user=admin, password="a fine one of their own", actor=system("shell"), now=db_now()
+    )
+
+    said = run()
+
+    admin.refresh_from_db()
+    assert admin.check_password("a fine one of their own")
+    assert "since the first start" in said["note"]
 
 
 def test_no_second_door_is_opened_where_other_admins_are():

@@ -21,6 +21,7 @@ HISTORY = (
     "core.Tick",
     "core.Heartbeat",
     "core.Token",
+    "axes.AccessAttempt",
 )
 
 

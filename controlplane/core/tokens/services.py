@@ -17,6 +17,7 @@ from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import ALL_SCOPES, SCOPES_OF, Role
 from controlplane.core.tokens.models import Token
+from controlplane.core.values import require_readable
 
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 10
@@ -52,6 +53,7 @@ def create(
     Raises :class:`InvalidInput` for an empty name, no scope, an unknown one, or one that the
     owner's role does not allow.
     """
+    require_readable(name=name)
     wanted, owner = sorted(set(scopes)), _present(owner)
     _check(name, owner, wanted)
     prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
@@ -84,6 +86,7 @@ def create(
 @transaction.atomic
 def revoke(*, token: Token, actor: Actor, now: datetime, reason: str = "") -> Token:
     """End a token now; revoking it again changes nothing."""
+    require_readable(reason=reason)
     token = Token.objects.select_for_update().get(pk=token.pk)
     if token.revoked_at is not None:
         return token

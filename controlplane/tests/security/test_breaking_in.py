@@ -1,11 +1,14 @@
 """Ways round the front door: more fields than asked for, other people's things, planted names."""
 
+from contextlib import ExitStack
+
 import pytest
 from django.test import Client
 
 from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.entry import confirming
+from controlplane.core.entry import confirming, throttle
 from controlplane.core.entry.tests.people import PASSWORD, kim
 from controlplane.core.http.tests.callers import (
     Api,
@@ -266,3 +269,66 @@ def test_signing_in_takes_no_other_method(method):
     answer = getattr(Client(), method)("/sign-in/", {"username": "kim", "password": PASSWORD})
 
     assert answer.status_code == 405
+
+
+def test_strangers_of_one_address_do_not_fill_the_table_of_sessions():
+    def asked(address):
+        return Client(REMOTE_ADDR=address).get("/sign-in/passkey/").status_code
+
+    crowd = [asked("203.0.113.7") for _ in range(throttle.STRANGERS_AT_MOST + 5)]
+
+    assert set(crowd[: throttle.STRANGERS_AT_MOST]) == {200}
+    assert set(crowd[throttle.STRANGERS_AT_MOST :]) == {429}
+    assert BrowserSession.objects.count() == throttle.STRANGERS_AT_MOST
+    assert asked("203.0.113.8") == 200
+
+
+def test_crowd_at_the_door_waits_its_turn_and_is_told_so(client, monkeypatch):
+    user = kim()
+    monkeypatch.setattr(throttle, "HASHING_WAITS_SECONDS", 0.05)
+
+    with ExitStack() as others:
+        for _ in range(throttle.HASHED_AT_ONCE):
+            others.enter_context(throttle.hashing())
+        crowded = client.post("/sign-in/", {"username": user.username, "password": PASSWORD})
+    alone = client.post("/sign-in/", {"username": user.username, "password": PASSWORD})
+
+    assert (crowded.status_code, crowded["Retry-After"]) == (429, "3")
+    assert alone.status_code == 302
+
+
+def test_text_that_reads_other_than_it_is_stored_is_refused_wherever_it_would_be_kept():
+    ada = person("admin", "ada")
+    api = signed_in(ada)
+    api.engage("feature:chat")
+    _, text = tokens.create(
+        name="ci", owner=ada, scopes=["switches:read"], actor=actor_for(ada), now=db_now()
+    )
+    token = Token.objects.get()
+    api.engage("global:all")
+    release = api.post("/switches/global/all/release", {**JUSTIFIED, "mode": "immediate"})
+    approval = release.json()["approval"]["id"]
+    turned = "ok \u202egnp.exe"
+
+    refused = {
+        "comment of an approval": api.post(f"/approvals/{approval}/deny", {"comment": turned}),
+        "acknowledgement": api.post("/switches/feature/chat/acknowledge", {"comment": turned}),
+        "name of a token": api.post("/tokens/", {"name": turned, "scopes": ["switches:read"]}),
+        "reason to revoke": api.post(f"/tokens/{token.pk}/revoke", {"reason": turned}),
+        "name of a person": api.patch(f"/users/{ada.pk}/", {"display_name": turned}),
+    }
+
+    assert text
+    assert {where: answer.status_code for where, answer in refused.items()} == dict.fromkeys(
+        refused, 400
+    )
+    assert not AuditEntry.objects.filter(reason__contains="\u202e").exists()
+
+
+def test_two_people_are_not_told_apart_by_capitals_alone():
+    api = signed_in(person("admin", "ada"))
+
+    answer = api.post("/users/", {"username": "Ada", "role": "viewer"})
+
+    assert answer.status_code == 400
+    assert "ada exists already" in answer.content.decode()

@@ -1,7 +1,6 @@
 """Who loses their account, their role or their token while they wait for a lock changes nothing."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from controlplane.core.http.tests.callers import (
     token_text,
     with_token,
 )
+from controlplane.core.http.tests.sessions import until_waiting
 from controlplane.core.people import leaving, sessions
 from controlplane.core.people import services as people
 from controlplane.core.people.models import BrowserSession, User
@@ -38,17 +38,6 @@ AT_ONCE = {
     "mode": "immediate",
     "break_glass": {"rule": "two-person", "reason": "nobody else awake, losing orders"},
 }
-WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-
-
-def somebody_waits() -> bool:
-    for _ in range(200):
-        with connection.cursor() as cursor:
-            cursor.execute(WAITING)
-            if cursor.fetchone() != (0,):
-                return True
-        time.sleep(0.02)
-    return False
 
 
 def answer_of(call, *, meanwhile):
@@ -72,7 +61,7 @@ def answer_of(call, *, meanwhile):
         with transaction.atomic():
             publication.lock()
             answer = threads.submit(asked)
-            assert somebody_waits()
+            until_waiting(1)
             change = threads.submit(changed)
             assert done.wait(10)
         change.result()
@@ -179,7 +168,7 @@ def test_a_password_is_not_changed_by_the_one_that_was_just_replaced():
         with transaction.atomic():
             people.set_password(user=olga, password=GIVEN, actor=HOUSE, now=db_now())
             answer = threads.submit(asked)
-            assert somebody_waits()
+            until_waiting(1)
         answer = answer.result()
 
     after = User.objects.get(pk=olga.pk)
@@ -215,7 +204,7 @@ def test_an_admin_who_is_being_deactivated_does_not_come_back_by_themselves():
         with transaction.atomic():
             people.change_user(user=ben, actor=people.actor_for(ada), now=db_now(), is_active=False)
             answer = threads.submit(asked)
-            assert somebody_waits()
+            until_waiting(1)
         answer = answer.result()
 
     assert answer.status_code == 403

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import connection
 
 from controlplane.core import health
-from controlplane.core.backup import database, making, programs
+from controlplane.core.backup import database, file, making, programs
 from controlplane.core.backup.tests import places
 from controlplane.tests.installation import free_port
 
@@ -84,6 +84,26 @@ def test_what_a_start_made_after_an_interrupted_restore_gives_way_too(backup):
         with owner_of(target) as owner:
             engaged = owner.execute("SELECT switch_id FROM switches_episode").fetchall()
     assert code == 0, errors
+    assert engaged == [("feature:nl2sql",)]
+
+
+def test_a_start_between_a_killed_restore_and_its_repetition_is_no_harm(backup):
+    """The mark of this very backup is there, and the tables behind it are a first start's."""
+    with places.empty_database() as target:
+        with owner_of(target) as owner:
+            owner.execute("CREATE TABLE core_restoring (sha256 text NOT NULL)")
+            sha256 = file.read_manifest(backup).sha256
+            owner.execute("INSERT INTO core_restoring VALUES (%s)", [sha256])
+        assert places.manage("migrate", "--noinput", **target)[0] == 0
+
+        without = places.manage("backup", "restore", str(backup), **target)
+        over = places.manage("backup", "restore", str(backup), "--over-fresh", **target)
+
+        with owner_of(target) as owner:
+            engaged = owner.execute("SELECT switch_id FROM switches_episode").fetchall()
+    assert without[0] == 1
+    assert "--over-fresh" in without[2]
+    assert over[0] == 0, over[2]
     assert engaged == [("feature:nl2sql",)]
 
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry import arrivals, confirming, links, trail
+from controlplane.core.entry import arrivals, confirming, links, throttle, trail
 from controlplane.core.entry.provider import Identity, ProviderAdapter, provider
 from controlplane.core.entry.views.sign_in import proceed, safe_next
 from controlplane.core.errors import DomainError, Forbidden
@@ -37,6 +37,7 @@ class NotAnswering(DomainError):
 @require_POST
 def leave(request: HttpRequest) -> HttpResponse:
     """To the provider, to sign in. A form: no other site's link begins it."""
+    throttle.begin_as_stranger(request, db_now())
     return _leave(request, SIGN_IN)
 
 

@@ -18,23 +18,24 @@ from controlplane.core.http.authentication import actor_of
 @sensitive_post_parameters("password", "code", "credential")
 @require_http_methods(["GET", "POST"])
 def confirm(request: PersonRequest) -> HttpResponse:
-    """By password, code or passkey; by the provider for those who came from there."""
+    """By a second factor for who has one, else by password; by the provider for those who came from
+    there. A password alone may be known to whoever sits at an open browser."""
     error: DomainError | None = None
+    have = factors.of(request.user)
     if request.method == "POST":
         if not throttle.is_allowed(request, request.user.username):
             return throttle.locked_out(request, credentials={"username": request.user.username})
-        error = _proved(request)
+        error = _proved(request, have)
         if error is None:
             now = db_now()
             confirming.confirmed(request, now)
             trail.note("session.confirmed", user=request.user, actor=actor_of(request), now=now)
             return redirect(safe_next(request))
-    have = factors.of(request.user)
     context = {
         "next": safe_next(request),
         "error": error,
         "factors": have,
-        "by_password": request.user.has_usable_password(),
+        "by_password": request.user.has_usable_password() and not have.any,
         "options": passkeys.to_show(request.user) if have.passkeys else "",
         "provider": settings.OIDC.name if links.is_linked(request.user) else "",
     }
@@ -42,8 +43,8 @@ def confirm(request: PersonRequest) -> HttpResponse:
     return show(request, "core/confirm.html", context, status=status)
 
 
-def _proved(request: PersonRequest) -> DomainError | None:
-    if "password" not in request.POST:
+def _proved(request: PersonRequest, have: factors.Factors) -> DomainError | None:
+    if have.any or "password" not in request.POST:
         return prove(request, request.user)
     if request.user.check_password(request.POST["password"]):
         return None

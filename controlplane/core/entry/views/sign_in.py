@@ -49,7 +49,8 @@ class SignIn(LoginView):
         # Asked first, so that trying again while locked out does not prolong the wait.
         if not throttle.is_allowed(request, throttle.typed_name(request)):
             return throttle.locked_out(request)
-        return super().post(request, *args, **kwargs)
+        with throttle.hashing():
+            return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         user = form.get_user()
@@ -141,6 +142,7 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect("/")
     if request.method == "GET":
+        throttle.begin_as_stranger(request, timezone.now())
         return HttpResponse(passkeys.to_show(None), content_type="application/json")
     try:
         found = passkeys.shown(request.POST.get("credential", ""), None)

@@ -28,7 +28,7 @@ def another_session() -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
 
 
 def until_waiting(sessions: int) -> None:
-    """Return once so many sessions wait for a lock. For tests that are not in a transaction."""
+    """Return once so many sessions wait for a lock."""
     deadline = time.monotonic() + 4
     while _waiting() < sessions:
         assert time.monotonic() < deadline, "they don't wait"
@@ -37,5 +37,6 @@ def until_waiting(sessions: int) -> None:
 
 def _waiting() -> int:
     with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # Within a transaction it is kept else.
         cursor.execute(WAITING)
         return int(cursor.fetchone()[0])
