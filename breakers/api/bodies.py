@@ -44,6 +44,11 @@ class NewDependencyBody(DependencyBody):
     callee = Text()
 
 
+class PutDependencyBody(DependencyBody):
+    caller = Text(required=False, help_text="That of the address, if it is said.")
+    callee = Text(required=False, help_text="That of the address, if it is said.")
+
+
 class RemovalBody(MutationBody):
     reason = Text(required=False, max_length=2000)
 

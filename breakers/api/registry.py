@@ -11,10 +11,10 @@ from rest_framework.response import Response
 
 from breakers import resources
 from breakers.api.bodies import (
-    DependencyBody,
     DependencyFilters,
     NewDependencyBody,
     OverrideBody,
+    PutDependencyBody,
     RemovalBody,
 )
 from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, OverriddenShape, PutShape
@@ -23,6 +23,7 @@ from breakers.services import overrides, registry
 from breakers.services.permission import require_admin
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
+from controlplane.core.errors import InvalidInput
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
 
 READ, WRITE = "breakers:read", "breakers:write"
@@ -74,12 +75,15 @@ class DependencyDetail(ApiView):
         """One dependency, its policy and what is forced upon it."""
         return Response(_shown(registry.find(caller, callee), db_now()))
 
-    @extend_schema(request=DependencyBody, responses={200: PutShape, 201: PutShape})
-    @mutation(DependencyBody)
+    @extend_schema(request=PutDependencyBody, responses={200: PutShape, 201: PutShape})
+    @mutation(PutDependencyBody)
     def put(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
         """Register it, or have its policy say exactly this. Services are told at once."""
+        for name, addressed in (("caller", caller), ("callee", callee)):
+            if body.pop(name, addressed) != addressed:
+                raise InvalidInput({name: [f"The address says {addressed}."]})
         return _put(caller, callee, body, actor, now)
 
     @extend_schema(request=RemovalBody, responses={200: PutShape})

@@ -332,3 +332,12 @@ def test_wrong_service_is_refused_by_field(admin, body, field):
 def test_unknown_service_is_not_found(admin):
     assert admin.get("/services/oracle/").status_code == 404
     assert admin.get("/services/%00/").status_code == 404
+
+
+def test_body_that_names_another_pair_than_the_address_is_refused(admin):
+    said = admin.send("put", ONE, {**POLICY, "callee": "neo4j"})
+    same = admin.send("put", ONE, {**POLICY, "caller": "core", "callee": "oracle"})
+
+    assert said.status_code == 400
+    assert said.json()["errors"] == {"callee": ["The address says oracle."]}
+    assert same.status_code == 201

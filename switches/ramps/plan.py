@@ -128,8 +128,9 @@ def read(plan: Any, max_hold_seconds: Any = None) -> list[dict[str, Any]]:
 
 
 def is_at_once(plan: list[dict[str, Any]]) -> bool:
-    """Whether its first step lets everything flow already: an immediate release by another name."""
-    return bool(plan[0]["percent"] == EVERYTHING)
+    """Whether it waits for nothing before everything flows, neither by a dwell nor by a gate: an
+    immediate release by another name."""
+    return not any(step["dwell_seconds"] or step["gates"] for step in plan[:-1])
 
 
 def _steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ class TestTimeline:
 
     def test_completed_one_says_so(self):
         ramp = ramping(
-            plan=[{"percent": 50, "dwell_seconds": 0}, {"percent": 100, "dwell_seconds": 0}]
+            plan=[{"percent": 50, "dwell_seconds": 1}, {"percent": 100, "dwell_seconds": 0}]
         )
         looked_at(2)
         looked_at(4)

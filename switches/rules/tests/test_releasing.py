@@ -39,6 +39,9 @@ def state(api, switch):
 
 
 ALL_AT_ONCE = {"plan": [{"percent": 100, "dwell_seconds": 60}]}
+WITHOUT_A_WAIT = {
+    "plan": [{"percent": 99, "dwell_seconds": 0}, {"percent": 100, "dwell_seconds": 60}]
+}
 WAITS, RAMPS, FLOWS = ("approval", "engaged"), ("ramp", "ramping"), ("id", "released")
 
 
@@ -51,6 +54,7 @@ WAITS, RAMPS, FLOWS = ("approval", "engaged"), ("ramp", "ramping"), ("id", "rele
         ("segment:a", {}, False, RAMPS),
         ("segment:a", {"mode": "immediate"}, False, WAITS),
         ("segment:a", ALL_AT_ONCE, False, WAITS),
+        ("segment:a", WITHOUT_A_WAIT, False, WAITS),
         ("segment:a", {}, True, RAMPS),
         ("feature:a", {}, False, RAMPS),
         ("feature:a", {"mode": "immediate"}, False, FLOWS),
@@ -58,6 +62,7 @@ WAITS, RAMPS, FLOWS = ("approval", "engaged"), ("ramp", "ramping"), ("id", "rele
         ("feature:a", {}, True, RAMPS),
         ("feature:a", {"mode": "immediate"}, True, WAITS),
         ("feature:a", ALL_AT_ONCE, True, WAITS),
+        ("feature:a", WITHOUT_A_WAIT, True, WAITS),
         ("experiment:a", {"mode": "immediate"}, False, FLOWS),
     ],
 )
@@ -168,6 +173,20 @@ def test_operator_and_token_do_not_break_the_glass_to_release(operator):
         response = release(somebody, "global:all", break_glass=glass("two-person"))
         assert response.status_code == 403
     assert state(operator, "global:all") == "engaged"
+
+
+@pytest.mark.parametrize(("role", "status"), [("operator", 403), ("approver", 200)])
+def test_token_of_an_approver_goes_against_a_safety_rule_as_they_might(role, status):
+    in_force("at_least_one", "segment:*", "feature:*", name="one way")
+    owner = person(role, "owner")
+    token = with_token("switches:write", "switches:read", owner=owner)
+    token.engage("feature:a")
+
+    response = release(token, "feature:a", mode="immediate", break_glass=glass("one way"))
+
+    assert response.status_code == status
+    reviews = Approval.objects.filter(kind="break_glass_review", requester=owner)
+    assert reviews.count() == (1 if status == 200 else 0)
 
 
 def test_all_in_the_way_of_a_release_has_to_be_named():
