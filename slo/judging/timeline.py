@@ -57,6 +57,12 @@ def escalations(alert: Alert) -> list[Escalation]:
     return list(rows.order_by("opened_at", "pk"))
 
 
+def called_last(escalation: Escalation) -> list[str]:
+    """Whom its steps reached last; empty if they never reached anybody."""
+    told = escalation.facts.get(TOLD, [])
+    return told[-1]["who"] if told else []
+
+
 def _announced(alert: Alert) -> Iterator[Entry]:
     keys = [f"{event}:{alert.pk}" for event in (telling.BEGUN, telling.OVER)]
     rows = OutboxMessage.objects.filter(event_key__in=keys).order_by("pk")

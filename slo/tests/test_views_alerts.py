@@ -1,5 +1,6 @@
 """The pages of alerts: what fires, what was counted, who knows, and what was done by itself."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.people.roles import READ_SCOPES, SCOPES_OF, Role
+from controlplane.core.targets.tests.people import fill
 from controlplane.core.trip_requests.models import TripRequest
 from slo.judging import alerts, turn
 from slo.models import Alert
@@ -113,6 +115,29 @@ def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
     assert "a-operator" in said
     assert Escalation.objects.get(subject=f"alert:{one.pk}").acknowledged_at is not None
     assert AuditEntry.objects.get(action="alert.acknowledged").reason == WHAT_I_DO
+
+
+def test_nobody_can_be_told_is_said_without_a_countdown():
+    alert = fires()
+
+    html = shown(f"/alerts/{alert.pk}/", "admin")
+
+    called = html.split('id="called-title"', 1)[1].split("</section>", 1)[0]
+    assert "Nobody can be told." in called
+    assert 'href="/targets/">Set up targets' in called
+    assert "data-until" not in called
+    assert "The routes are told" not in html
+
+
+def test_whoever_is_called_next_is_named_with_the_step(settings):
+    settings.EMAIL = replace(settings.EMAIL, host="127.0.0.1")
+    fill("team-lead", "lead@example.org")
+    alert = fires()
+
+    said = text(shown(f"/alerts/{alert.pk}/", "admin"))
+
+    assert "team-lead, any moment" in said
+    assert "Nobody was called by step yet." in said
 
 
 def test_what_has_resolved_can_not_be_acknowledged():

@@ -14,6 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.changes import change, posted
 from controlplane.core.clock import db_now
+from controlplane.core.escalation import hearing
 from controlplane.core.gates.models import Hold
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.runbooks import rendering
@@ -67,10 +68,13 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     now = db_now()
     alert = find(alert_id)
     called = timeline.escalations(alert)
+    latest = called[-1] if called else None
     context = {
         "now": now,
         "alert": alert,
-        "escalation": called[-1] if called else None,
+        "escalation": latest,
+        "next": hearing.next_of([latest], now).get(latest.pk) if latest else None,
+        "called_names": timeline.called_last(latest) if latest else [],
         "windows": _windows(alert),
         "figures": _figures(alert),
         "budget": _budget(alert),

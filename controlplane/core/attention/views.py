@@ -13,8 +13,9 @@ from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
-from controlplane.core.escalation import messages
+from controlplane.core.escalation import hearing, messages
 from controlplane.core.escalation import services as escalations
+from controlplane.core.escalation.hearing import Hearing
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.authentication import actor_of
 
@@ -60,6 +61,8 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
     shown = services.Overview(tuple(page.object_list), overview.unread)
     climbing = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
     critical = sum(one.severity == "critical" for one in overview.waiting)
+    told = list(climbing[:TOLD_SHOWN])
+    nexts = hearing.next_of(told, now)
     return {
         "now": now,
         "page": page,
@@ -67,16 +70,17 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
         "unread": overview.unread,
         "total": len(overview.waiting),
         "critical": critical,
-        "climbing": [_climbing(one) for one in climbing[:TOLD_SHOWN]],
+        "climbing": [_climbing(one, nexts.get(one.pk)) for one in told],
         "climbing_total": climbing.count(),
     }
 
 
-def _climbing(escalation: Escalation) -> dict[str, Any]:
+def _climbing(escalation: Escalation, following: Hearing | None) -> dict[str, Any]:
     elsewhere = escalation.subject.partition(":")[0] in escalations.ELSEWHERE
     told = escalation.facts.get(messages.TOLD, [])
     return {
         "row": escalation,
+        "next": following,
         "title": messages.title(escalation),
         "path": escalation.facts.get("path"),
         "told": told[-1]["who"] if told else [],

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from controlplane.core.escalation import messages
+from controlplane.core.escalation import hearing, messages
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.sections import Waiting
 
@@ -19,6 +19,8 @@ def unacknowledged(now: datetime) -> list[Waiting]:
     rows = Escalation.objects.filter(closed_at=None, acknowledged_at=None)
     for prefix in TOLD_ELSEWHERE:
         rows = rows.exclude(subject__startswith=prefix)
+    found = list(rows.order_by("opened_at", "id")[:MOST])
+    nexts = hearing.next_of(found, now)
     return [
         Waiting(
             kind="escalation",
@@ -27,7 +29,7 @@ def unacknowledged(now: datetime) -> list[Waiting]:
             detail=f"Told so far: {messages.told_before(one)}.",
             path=one.facts.get("path") or messages.ANY_PAGE,
             since=one.opened_at,
-            due_at=one.next_at,
+            due_at=nexts[one.pk].at if nexts[one.pk].is_heard else None,
         )
-        for one in rows.order_by("opened_at", "id")[:MOST]
+        for one in found
     ]

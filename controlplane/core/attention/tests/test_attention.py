@@ -127,9 +127,24 @@ def test_page_groups_and_links_and_shows_who_is_told_meanwhile(now):
     assert 'id="attention-critical"' in html
     assert 'href="/deliveries/"' in html
     assert "Who is told meanwhile" in html
-    assert "Nobody is told yet" in html
+    assert "No step reaches anybody: the routes alone are told." in html
     assert "<script>" not in html.split("<main", 1)[1]
     assert "/acknowledge/" not in html
+
+
+def test_nobody_can_be_told_says_so_and_promises_no_moment(now, settings):
+    settings.SLACK = replace(settings.SLACK, bot_token="", channel="", webhook_url="")
+    escalation.open_escalation(
+        subject="outbox:x", event="some.thing", severity="critical", facts={}, now=now
+    )
+
+    html = as_role("admin").client.get("/attention/").content.decode()
+
+    climbing = html.split('id="climbing"', 1)[1]
+    assert "Nobody can be told." in climbing
+    assert 'href="/targets/">Set up targets' in climbing
+    assert "within seconds" not in html
+    assert "data-until" not in html
 
 
 def test_empty_page_is_calm_and_a_failed_source_is_not(now, monkeypatch):

@@ -1,0 +1,53 @@
+"""Whom an escalation tells next, judged as the turn that tells will judge it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.core.escalation import engine, schedule
+from controlplane.core.escalation.models import Escalation
+from controlplane.core.targets import reach, routing
+from controlplane.core.targets.reach import Rung
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """What is told next, and to whom as things stand now.
+
+    `kind` is that of the verdict, `number` the step's (1 is the first) if it is a step, `who` names
+    whom the steps reach. Without any, the routes are told; `is_heard` says whether anybody is.
+    """
+
+    at: datetime
+    kind: schedule.Kind
+    number: int | None
+    who: tuple[str, ...]
+    is_heard: bool
+
+
+def next_of(escalations: Sequence[Escalation], now: datetime) -> dict[int, Hearing]:
+    """By the ids of those that are open. However many they are, the queries are as many."""
+    open_ones = [one for one in escalations if one.closed_at is None and one.next_at]
+    if not open_ones:
+        return {}
+    ladders = reach.ladders(reach.SEVERITIES, now)
+    with routing.reading_once():
+        return {one.pk: _next(one, ladders[one.severity], now) for one in open_ones}
+
+
+def _next(one: Escalation, ladder: Sequence[Rung], now: datetime) -> Hearing:
+    steps, standing = engine.steps(ladder), engine.standing(one)
+    at = max(one.next_at or now, now)
+    verdict = schedule.judge(standing, steps, at)
+    if verdict.kind is None:
+        at = verdict.next_at
+        verdict = schedule.judge(standing, steps, at)
+    who = tuple(dict.fromkeys(ladder[index].name for index in verdict.told))
+    kind = verdict.kind or "repeat"
+    number = verdict.told[0] + 1 if kind == "step" else None
+    return Hearing(at, kind, number, who, bool(who) or _routes_reach(one, now))
+
+
+def _routes_reach(one: Escalation, now: datetime) -> bool:
+    found = routing.routed(engine.STEP, one.scope, one.severity, now)
+    return any(reach.configured(destination) for destination in found)

@@ -1,0 +1,79 @@
+"""Whom an escalation would tell next is what its turn then tells; without anybody it says so."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from controlplane.core.escalation import engine, hearing, services
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.targets.tests.people import fill
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def now():
+    return db_now()
+
+
+def opened(now, **more):
+    return services.open_escalation(
+        subject="review:1", event="review.waiting", severity="critical", facts={}, now=now, **more
+    )
+
+
+def unconfigured(settings):
+    settings.SLACK = replace(settings.SLACK, bot_token="", channel="", webhook_url="")
+
+
+def test_no_step_and_no_route_reaches_anybody_is_not_heard(now, settings):
+    unconfigured(settings)
+    row = opened(now)
+
+    found = hearing.next_of([row], now)[row.pk]
+
+    assert (found.is_heard, found.who, found.number) == (False, (), None)
+
+
+def test_routes_alone_reach_somebody_is_heard_without_a_step(now):
+    row = opened(now)
+
+    found = hearing.next_of([row], now)[row.pk]
+
+    assert (found.is_heard, found.who, found.number) == (True, (), None)
+
+
+def test_step_that_reaches_is_named_and_then_told_at_that_time(now, settings):
+    unconfigured(settings)
+    fill("team-lead", "lead@example.org")
+    row = opened(now)
+
+    found = hearing.next_of([row], now)[row.pk]
+    engine.advance(found.at)
+
+    assert (found.kind, found.who) == ("step", ("team-lead",))
+    assert [*OutboxMessage.objects.values_list("destination", flat=True)] == [
+        "email:lead@example.org"
+    ]
+
+
+def test_all_steps_told_is_a_repeat_and_not_a_step_more(now):
+    fill("on-call", "kim@example.org")
+    row = opened(now)
+    for later in (0, 5, 15, 30):
+        engine.advance(now + timedelta(minutes=later))
+    row.refresh_from_db()
+
+    found = hearing.next_of([row], now + timedelta(minutes=31))[row.pk]
+
+    assert (found.kind, found.number, found.who) == ("repeat", None, ("on-call",))
+
+
+def test_over_has_nothing_next(now):
+    row = opened(now)
+    services.close(subject=row.subject, now=now)
+    row.refresh_from_db()
+
+    assert hearing.next_of([row], now) == {}
