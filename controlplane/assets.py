@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.staticfiles.finders import FileSystemFinder
+from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 LIBRARIES = {"vendor/uplot": "uplot/dist"}
 """Where the files of a library are found: the folder of its package that is served."""
@@ -13,12 +14,22 @@ LEFT_OUT = (
     *("*.d.ts", "*.cjs.js", "*.esm.js", "*.iife.js"),
 )
 
+OUR_IMPORTS = ("js/*.js", ((r'(?P<matched>from "(?P<url>\./[^"]+)")', 'from "%(url)s"'),))
+"""Where names are looked for, how, and what replaces them; libraries import what is not here."""
+
 
 class Finder(FileSystemFinder):
     """Finds what is collected; how libraries are packaged is nobody's business."""
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[Any]:
         return super().list([*(ignore_patterns or ()), *LEFT_OUT])
+
+
+class Storage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # It has no types.
+    """Names files by what is in them, also where one of our modules imports another: else a browser
+    would go on with the old one after an upgrade."""
+
+    patterns = (*CompressedManifestStaticFilesStorage.patterns, OUR_IMPORTS)
 
 
 def folders(static: Path) -> list[Path | tuple[str, Path]]:

@@ -246,7 +246,7 @@ STATICFILES_FINDERS = [
 STATICFILES_DIRS = assets.folders(BASE_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "controlplane.assets.Storage"},
 }
 
 REST_FRAMEWORK = {

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from django.core.management import call_command
 from django.test import override_settings
 
 from controlplane import assets
@@ -38,3 +39,17 @@ def test_of_a_library_only_what_pages_load_is_served(tmp_path):
         "vendor/uplot/uPlot.iife.min.js",
         "vendor/uplot/uPlot.min.css",
     }
+
+
+def test_module_that_another_imports_has_the_name_of_what_is_in_it(tmp_path, settings):
+    put(tmp_path, "from/js/page.js", "from/js/page/words.js")
+    (tmp_path / "from/js/page.js").write_text('import { rate } from "./page/words.js";\nrate();\n')
+    settings.STATICFILES_DIRS = [tmp_path / "from"]
+    settings.STATIC_ROOT = tmp_path / "to"
+    settings.STORAGES = {"staticfiles": {"BACKEND": "controlplane.assets.Storage"}}
+
+    call_command("collectstatic", interactive=False, verbosity=0)
+
+    (words,) = (tmp_path / "to/js/page").glob("words.*.js")
+    (page,) = (tmp_path / "to/js").glob("page.*.js")
+    assert f'"./page/{words.name}"' in page.read_text()

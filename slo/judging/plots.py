@@ -9,7 +9,7 @@ from slo.arithmetic.budget import told
 from slo.arithmetic.clock import end_of
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.objective import Objective, Span
-from slo.arithmetic.windows import Counts, length, merged, window
+from slo.arithmetic.windows import Counts, Window, length, merged, window
 from slo.counters import reading
 from slo.judging import wanted
 from slo.models import Sli, Slo
@@ -42,7 +42,7 @@ class Burn:
 @dataclass(frozen=True)
 class Spent:
     """What was left of the budget at each point of the period that ends now: it begins whole and
-    ends with what is left. Empty where nothing is known."""
+    ends with what is left. Empty where nothing is known of the period as a whole."""
 
     minutes: tuple[int, ...]
     left: tuple[float, ...]
@@ -87,8 +87,7 @@ def spent(slo: Slo, last: int) -> Spent:
     if sli is None or sli.first is None or sli.first >= last:
         return Spent((), ())
     counts = _counts(sli, points, spans)
-    whole = window(objective.period, last, counts, spans)
-    allowed = float(whole.total) * float(objective.budget)
+    allowed = _allowed(objective, window(objective.period, last, counts, spans))
     if not allowed:
         return Spent((), ())
     left = [1.0]
@@ -106,7 +105,7 @@ def parts(slo: Slo, edges: Sequence[int], last: int) -> list[Part]:
         return []
     begin = last - objective.period
     counts = _counts(sli, (*edges, begin, last), spans)
-    allowed = float(window(objective.period, last, counts, spans).total) * float(objective.budget)
+    allowed = _allowed(objective, window(objective.period, last, counts, spans))
     found = []
     for earlier, later in pairwise(edges):
         one = window(later - earlier, later, counts, spans)
@@ -150,6 +149,13 @@ def _worst(
         found.append(max((one for one in seen if one is not None), default=None))
         before = point
     return tuple(found)
+
+
+def _allowed(objective: Objective, whole: Window) -> float:
+    """How many events of a period may be bad; zero where nothing is known of it."""
+    if not whole.is_known(objective.min_events):
+        return 0.0
+    return float(whole.total) * float(objective.budget)
 
 
 def _left(begin: int, at: int, counts: Counts, spans: Sequence[Span], allowed: float) -> float:

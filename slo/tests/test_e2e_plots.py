@@ -28,7 +28,7 @@ def burning() -> Slo:
     """One that burned this morning, and had an hour excluded."""
     now = db_now()
     slo = making.slo()
-    month(slo, now, [Incident(300, 20, 0.05)], days=2)
+    month(slo, now, [Incident(300, 20, 0.05)], days=4)
     judged([slo], now)
     alert(slo, now - timedelta(minutes=290), 25)
     last = Standing.objects.get(slo=slo).minute
@@ -166,3 +166,47 @@ def test_address_of_a_part_that_is_none_harms_nothing(desks, part):
 
     expect(page.get_by_role("heading", name="Where the budget went")).to_be_visible()
     page.wait_for_load_state("networkidle")
+
+
+@needs_library
+def test_now_is_what_was_judged_last_and_follows_it(desks):
+    burning()
+    Standing.objects.update(burn_rates={"1h": 3.4, "6h": 0.7}, remaining_ratio=0.42)
+    page = desks.of(person("viewer")).open(ONE)
+    hour = page.locator("#burn [data-plot-key]").get_by_role("button", name="1 h")
+    expect(hour).to_contain_text("× 3.4")
+    expect(page.locator("#budget [data-plot-key]")).to_have_text("Now · 42 % left")
+
+    Standing.objects.update(burn_rates={"1h": None, "6h": 0.9}, remaining_ratio=None)
+    page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
+
+    expect(hour).to_contain_text("not known")
+    expect(page.locator("#budget [data-plot-key]")).to_have_text("Now · not known")
+
+
+@needs_library
+def test_budget_of_which_nothing_is_known_is_said_and_not_drawn(desks):
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(90, 80, 0.5)], days=1)
+    judged([slo], now)
+
+    page = desks.of(person("viewer")).open(ONE)
+
+    expect(page.locator("#burn canvas")).to_be_visible()
+    expect(page.locator("#budget [data-plot-unknown]")).to_contain_text("Not known")
+    expect(page.locator("#budget canvas")).to_have_count(0)
+    expect(page.locator("#budget [data-plot-unknown]")).to_be_visible()
+
+
+@pytest.mark.parametrize("least", [0.9, 0, -0.2, -1, -3, -3.2, -32.66, -800, -123456])
+def test_axis_of_a_budget_has_five_labels_at_most_and_room_for_the_least(desks, least):
+    page = desks.of(person("viewer")).open("/slos/")
+
+    levels = page.evaluate(
+        "least => import('/static/js/plots/scales.js').then((found) => found.levels(least))", least
+    )
+
+    assert 2 <= len(levels) <= 5
+    assert levels == sorted(levels)
+    assert levels[0] <= least

@@ -68,6 +68,21 @@ def test_nothing_counted_draws_nothing():
     assert plots.parts(slo, [last - 60, last], last) == []
 
 
+def test_period_of_which_nothing_is_known_draws_no_budget_and_tells_no_share():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(90, 80, 0.5)], days=1)
+    last = last_ended(now)
+
+    (seen,) = looking.look([slo], last)
+    (day,) = plots.parts(slo, [last - 1440, last], last)
+
+    assert seen.evaluation.remaining_ratio is None
+    assert plots.spent(slo, last) == plots.Spent((), ())
+    assert (day.spent, day.left) == (None, None)
+    assert day.bad > 0
+
+
 def test_budget_begins_whole_and_ends_with_what_is_left():
     now = db_now()
     slo = making.slo()

@@ -126,7 +126,7 @@ def test_budget_that_will_be_spent_says_when():
 
 def test_hours_and_days_stand_in_for_the_plots():
     now = db_now()
-    slo = making.slo()
+    slo = making.slo(window_days=1)
     last = last_ended(now)
     rows = [(last - 180, 0.0, 0.0), (last - 120, 1000.0, 1000.0), (last - 60, 1900.0, 2000.0)]
     making.counted(slo, [*rows, (last, 2900.0, 3000.0)])

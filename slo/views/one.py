@@ -77,6 +77,7 @@ def _now(slo: Slo, now: datetime) -> dict[str, Any]:
         "left": standing.remaining_ratio if standing else None,
         "last_hour": standing.burn_rates.get("1h") if standing else None,
         "last_six_hours": standing.burn_rates.get("6h") if standing else None,
+        "judged_now": _judged(standing),
         "condition": board.condition(standing),
         "judged_at": judged_at,
         "is_late": judged_at is not None and now - judged_at > late,
@@ -89,6 +90,12 @@ def _now(slo: Slo, now: datetime) -> dict[str, Any]:
         ),
         "promise": promises.of(slo.target, slo.window_days, wanted.rules(slo.rules)),
     }
+
+
+def _judged(standing: Standing | None) -> str:
+    """What the plots of the page call now."""
+    left = standing.remaining_ratio if standing else None
+    return json.dumps({"left": left, "rates": standing.burn_rates if standing else {}})
 
 
 def rules(slo: Slo, standing: Standing | None) -> list[Rule]:
