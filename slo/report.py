@@ -71,7 +71,9 @@ def _tone(told: Sequence[Told]) -> str:
     left = [one.remaining_ratio for _, one, _ in told if one.remaining_ratio is not None]
     if any(one <= 0 for one in left):
         return "bad"
-    return "warn" if any(one < LOW for one in left) else "good"
+    if any(one < LOW for one in left):
+        return "warn"
+    return "unknown" if len(left) < len(told) else "good"
 
 
 def _row(slo: Slo, spent: Spent, called: Mapping[str, int]) -> ReportRow:

@@ -126,9 +126,9 @@ def _in_words(weeks: list[Week]) -> str:
 
 
 def _tone(weeks: list[Week]) -> str:
-    if any(one.stream.alarmed_at is not None or one.vanished for one in weeks):
-        return "warn"
-    return "good"
+    """Good only if nobody has anything to read: what lies there waits for somebody."""
+    waits = (one.stream.alarmed_at is not None or one.stream.depth for one in weeks)
+    return "warn" if any(waits) or any(one.vanished for one in weeks) else "good"
 
 
 def _chart(failed: list[Failed]) -> Chart:

@@ -52,7 +52,7 @@ class ReportRow:
 class ReportSection:
     """A part of the weekly report. `total` counts all rows, of which `rows` may be the first.
 
-    `tone` is `bad`, `warn` or `good`: whether a reader has to act.
+    `tone` is `bad`, `warn`, `unknown` or `good`: whether a reader has to act, or can't tell.
     """
 
     slug: str

@@ -70,6 +70,11 @@ class Tally:
     known: int
     judged_at: datetime | None
 
+    @property
+    def met(self) -> int:
+        """Those that are known, do not fire, and have budget left."""
+        return self.known - self.firing - self.spent - self.unknown
+
     def is_late(self, now: datetime) -> bool:
         """Whether nothing has been judged for a while."""
         return self.judged_at is not None and now - self.judged_at > timedelta(minutes=LATE_MINUTES)

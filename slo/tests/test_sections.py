@@ -178,6 +178,14 @@ def test_budget_of_just_nothing_is_told_as_gone():
     assert told.summary.startswith("core-availability has no budget left.")
 
 
+def test_report_of_budgets_that_are_not_known_does_not_call_them_fine():
+    making.slo("silent")
+
+    told = report.budgets(MONDAY, SUNDAY, SUNDAY - HOUR)
+
+    assert (told.summary, told.tone) == ("Of 1 SLO nothing is known.", "unknown")
+
+
 def test_report_without_any_says_so():
     told = report.budgets(MONDAY, SUNDAY, SUNDAY)
 

@@ -64,7 +64,30 @@ def test_rows_come_the_worst_first():
     assert "2 firing" in text(html)
     assert "2 spent" in text(html)
     assert "1 of them pages." in text(html)
-    assert "8 objectives; nothing is known of 2." in text(html)
+    assert "2 not known" in text(html)
+    assert "8 objectives. What is not known never fires, and passes no gate." in text(html)
+
+
+def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
+    stands(making.slo("calm"), remaining=0.9)
+    stands(making.slo("blind"), "unknown", None)
+    making.slo("fresh")
+
+    html = shown()
+
+    headline = text(html.split("<h1", 1)[1].split("</h1>", 1)[0])
+    assert ("2 not known" in headline, "1 met" in headline) == (True, True)
+    assert "objective is met" not in html
+    assert "standing--calm" not in html
+
+
+def test_headline_is_calm_only_where_every_objective_is_known():
+    stands(making.slo("calm"), remaining=0.9)
+
+    html = shown()
+
+    assert "Every objective is met" in text(html)
+    assert "standing--calm" in html
 
 
 @pytest.mark.parametrize(

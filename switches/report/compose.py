@@ -16,7 +16,7 @@ from switches.report.weeks import Week
 log = structlog.get_logger(__name__)
 
 SCHEMA = 1
-WORST_FIRST = ("bad", "warn", "good")
+WORST_FIRST = ("bad", "warn", "unknown", "good")
 
 
 def zone() -> ZoneInfo:

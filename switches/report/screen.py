@@ -14,6 +14,7 @@ LONG_CELL = 30
 TONES = {
     "bad": ("overdue", "To settle"),
     "warn": ("warning", "To look at"),
+    "unknown": ("unknown", "Not known"),
     "good": ("released", "Fine"),
 }
 

@@ -27,6 +27,8 @@ MADE_UP_FOR = 4
 PATIENCE = timedelta(hours=1)
 LONGEST_COMMENT = 2000
 SAID_FIRST = 4
+GOOD = "good"
+HEADLINES = {"warn": "to look at", "unknown": "not all is known", GOOD: "all calm"}
 BEAT = "weekly report"
 
 
@@ -247,13 +249,13 @@ def _note_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditE
 def _facts(report: WeeklyReport) -> dict[str, Any]:
     """The digest: how bad it is in a few words, the worst in a few lines, the rest as counts."""
     ordered = worst_first(report.content)
-    acting = [section for section in ordered if section["tone"] != "good"]
+    acting = [section for section in ordered if section["tone"] != GOOD]
     bad = sum(section["tone"] == "bad" for section in ordered)
     counts = [f"{s['title']}: {s['total']:,}" for s in ordered if s["total"]]
     return {
         "week": report.week,
         "kind": "" if report.final else ", so far",
-        "headline": f"{bad} to settle" if bad else "to look at" if acting else "all calm",
+        "headline": f"{bad} to settle" if bad else HEADLINES[acting[0]["tone"] if acting else GOOD],
         **{
             f"line_{number}": f"{section['title']}: {section['summary']}"
             for number, section in enumerate(acting[:SAID_FIRST], 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 from switches.report.screen import Row, Section, shown_sections
 
-MARKS = {"bad": "!!", "warn": " !", "good": "  "}
+MARKS = {"bad": "!!", "warn": " !", "unknown": " ?", "good": "  "}
 
 
 def lines_of(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> Iterator[str]:

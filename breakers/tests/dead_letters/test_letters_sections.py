@@ -132,6 +132,12 @@ def test_report_draws_what_failed_most():
     assert "TimeoutError: kind 9 10" in chart.alt
 
 
+def test_letters_that_lie_there_are_to_be_looked_at_before_any_alarm():
+    stream(depth=4)
+
+    assert report.dead_letters(*WEEK, NOW).tone == "warn"
+
+
 def test_report_of_a_week_without_dead_letters_says_so():
     stream()
 

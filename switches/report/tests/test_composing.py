@@ -1,13 +1,15 @@
 """How a report is put together: what fails hides nothing else, and days go by the house's clock."""
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from django.db import connection
 
 from controlplane.core import sections
-from switches.report.compose import compose
+from switches.report.compose import compose, worst_first
+from switches.report.screen import shown_sections
 from switches.report.tests.house import DUE, MONDAY, NEXT_MONDAY, WEEK, at, engage, section
+from switches.report.text import lines_of
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -40,6 +42,20 @@ def test_a_section_that_is_no_plain_json_is_not_read(monkeypatch):
     monkeypatch.setattr(sections, "_report", [(1, strange)])
 
     assert written()["sections"][0]["unread"]
+
+
+def test_what_is_not_known_comes_before_what_is_fine_and_is_never_all_calm(monkeypatch):
+    def told(tone):
+        return lambda *_: sections.ReportSection(tone, tone, "", tone)
+
+    sources = [(1, told("good")), (2, told("unknown"))]
+    monkeypatch.setattr(sections, "_report", sources)
+
+    content = written()
+
+    assert [one["tone"] for one in worst_first(content)] == ["unknown", "good"]
+    assert [one.word for one in shown_sections(content)] == ["Fine", "Not known"]
+    assert " ? unknown: " in [*lines_of(content, UTC, "")]
 
 
 def test_days_go_by_the_clock_of_the_house(settings):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controlplane.core import sections
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import WeeklyReport
@@ -102,6 +103,20 @@ def test_the_running_week_can_be_read_and_not_signed(week):
     assert "So far" in html
     assert "All calm" in html
     assert f"{week.later(1)}/sign/" not in html
+
+
+def test_part_that_is_not_known_has_a_badge_that_says_so(week, monkeypatch):
+    blind = sections.ReportSection("blind", "Budgets", "Nothing is known of 1 SLO.", "unknown")
+    monkeypatch.setattr(sections, "_report", [(1, lambda *_: blind)])
+
+    html = page(browser_as("viewer").get(f"{HISTORY}{week.later(1)}/"))
+
+    tile = html.split('href="#blind"', 1)[1].split("</a>", 1)[0]
+    badge = html.split('id="blind-title"', 1)[1].split("</div>", 1)[0]
+    assert "Budgets: not known" in tile
+    assert "Not known" in badge
+    assert "state--quiet" in badge
+    assert "All calm" not in html
 
 
 def test_an_approver_signs_by_a_plain_form(kept, week):
