@@ -42,18 +42,6 @@ class Counts:
         return _share(self.failure + self.timeout, self.calls)
 
     @property
-    def timeout_share(self) -> float | None:
-        return _share(self.timeout, self.calls)
-
-    @property
-    def retry_share(self) -> float | None:
-        return _share(self.retry, self.calls)
-
-    @property
-    def fallback_share(self) -> float | None:
-        return _share(self.fallback, self.asked)
-
-    @property
     def amplification(self) -> float | None:
         """Tries for each wish; 1 is no retry."""
         return _share(self.calls, self.wishes)

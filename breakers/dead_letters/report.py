@@ -120,8 +120,12 @@ def _in_words(weeks: list[Week]) -> str:
     said = f"{_letters(arrived)} arrived in {_streams(sum(one.arrived > 0 for one in weeks))}"
     retried = sum(one.retried for one in weeks)
     dropped = sum(one.discarded + one.archived for one in weeks)
-    said += f"; {retried:,} retried, {dropped:,} discarded or archived, and {lying:,} lie there now"
     vanished = sum(one.vanished for one in weeks)
+    # Also what lay in a stream when it was looked at for the first time.
+    before = max(0, lying + retried + dropped + vanished - arrived)
+    if before:
+        said += f", beside {before:,} that lay there already"
+    said += f"; {retried:,} retried, {dropped:,} discarded or archived, and {lying:,} lie there now"
     return f"{said}. {_letters(vanished)} vanished, not through us." if vanished else f"{said}."
 
 

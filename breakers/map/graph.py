@@ -17,6 +17,10 @@ HOPS = 2
 AWAY = "away"
 GRAVITY = {name: place for place, name in enumerate(Criticality.values)}
 HEAT = {standing.OPEN: 0, standing.HALF_OPEN: 1, standing.CLOSED: 2, standing.UNKNOWN: 3}
+"""Of two that guard a service the lower one shows."""
+TROUBLED = 2
+LONGEST_LINE = 15
+"""Characters of a name beside its icon."""
 
 
 Beside = Mapping[str, Sequence[str]]
@@ -69,6 +73,17 @@ class Node:
 
     width = BOX_WIDTH
     height = BOX_HEIGHT
+
+    @property
+    def lines(self) -> tuple[str, str]:
+        """The name in two lines, the second one mostly empty: what is told apart only by the end of
+        a long name, such as `PostgreSQL (primary)`, must not look alike."""
+        if len(self.name) <= LONGEST_LINE:
+            return self.name, ""
+        head, _, tail = self.name[: LONGEST_LINE + 1].rpartition(" ")
+        if not head:
+            return _cut(self.name), ""
+        return head, _cut(tail + self.name[LONGEST_LINE + 1 :])
 
 
 @dataclass(frozen=True)
@@ -129,9 +144,14 @@ def picture(focus: str, now: datetime) -> Picture:
     )
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
+
+
 def worst_first(line: Line) -> tuple[int, int, str]:
+    # As on the board: what is not reported is no better than what is closed.
     return (
-        HEAT[line.standing.state],
+        min(HEAT[line.standing.state], TROUBLED),
         GRAVITY[line.dependency.criticality],
         line.dependency.name,
     )

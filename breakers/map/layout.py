@@ -17,7 +17,7 @@ Point = tuple[float, float]
 Spot = str | tuple[str, str, int]
 """A service, or the place where a line (caller, callee) passes a layer."""
 
-BOX_WIDTH, BOX_HEIGHT = 160, 48
+BOX_WIDTH, BOX_HEIGHT = 160, 58
 LAYER_GAP, ROW_GAP = 84, 22
 PASS_HEIGHT = 14
 MARGIN = 14

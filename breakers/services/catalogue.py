@@ -107,15 +107,6 @@ def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: date
     return SERVICES.put(slug, checked_service(slug, fields), actor=actor, now=now)
 
 
-def put_channel(*, name: str, fields: Mapping[str, Any], actor: Actor, now: datetime) -> Channel:
-    """Register a stream's consumer or a socket, or have it say exactly this from now on.
-
-    Raises :class:`Forbidden` or :class:`InvalidInput`.
-    """
-    require_admin(actor)
-    return CHANNELS.put(name, checked_channel(name, fields), actor=actor, now=now)
-
-
 def require_new(slug: str) -> None:
     """Raise :class:`Conflict` if the service is registered; nobody registers it meanwhile."""
     publication.lock()

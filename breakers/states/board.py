@@ -10,7 +10,7 @@ from django.db import connection
 from breakers.models import Dependency, Minute
 from breakers.models.registry import Criticality
 from breakers.states import standing
-from breakers.states.history import Spark, spark
+from breakers.states.history import Spark, spark, sums
 from breakers.states.standing import Standing
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 
@@ -49,7 +49,8 @@ _HOT = """
                     WHEN NOT seen.heard THEN 3
                     WHEN o.id IS NOT NULL THEN 4 ELSE 5 END AS heat,
                CASE d.criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
-                    WHEN 'medium' THEN 2 ELSE 3 END AS weight
+                    WHEN 'medium' THEN 2 ELSE 3 END AS weight,
+               EXISTS (SELECT {reporting} AND s.dependency_id = d.id) AS reported
         FROM breakers_dependency d
         LEFT JOIN seen ON seen.dependency_id = d.id
         LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
@@ -60,10 +61,12 @@ _HOT = """
                count(*) FILTER (WHERE overridden) AS overridden,
                count(*) FILTER (WHERE state = 'open' AND criticality IN ('critical', 'high'))
                    AS grave,
-               count(*) AS known
+               count(*) AS known,
+               count(*) FILTER (WHERE reported) AS reported,
+               count(*) FILTER (WHERE NOT reported AND criticality = 'critical') AS in_the_dark
         FROM judged
     )
-    SELECT counted.*, EXISTS (SELECT {reporting}), ARRAY(
+    SELECT counted.*, ARRAY(
         SELECT id FROM judged WHERE true {narrowed}
         ORDER BY heat, weight, caller, callee
         LIMIT %(most)s OFFSET %(start)s)
@@ -76,8 +79,8 @@ _NARROWED: Mapping[str, str] = {
     standing.OPEN: "AND state = 'open'",
     standing.HALF_OPEN: "AND state = 'half_open'",
     OVERRIDDEN: "AND overridden",
-    standing.CLOSED: f"AND state = 'calm' AND id IN (SELECT {_REPORTING})",
-    standing.UNKNOWN: f"AND state = 'calm' AND id NOT IN (SELECT {_REPORTING})",
+    standing.CLOSED: "AND state = 'calm' AND reported",
+    standing.UNKNOWN: "AND state = 'calm' AND NOT reported",
     "criticality": "AND criticality = %(criticality)s",
     "caller": "AND caller = %(caller)s",
     "q": "AND position(%(q)s IN caller || '->' || callee || ' ' || lower(owner)) > 0",
@@ -101,30 +104,42 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many dependencies stand how; `grave` are open ones that are critical or high, and
-    `is_heard` is whether any instance reports a breaker at all."""
+    """How many dependencies stand how; `grave` are open ones that are critical or high. An instance
+    reports `reported` of them; `in_the_dark` are critical ones of which none does."""
 
     open: int
     half_open: int
     overridden: int
     grave: int
     known: int
-    is_heard: bool
+    reported: int
+    in_the_dark: int
+
+    @property
+    def silent(self) -> int:
+        return self.known - self.reported
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether every breaker is known to be closed: silence is no good news."""
+        return not (self.open or self.half_open or self.silent)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A dependency as the board shows it, with its last hour."""
+    """A dependency as the board shows it, with its last hour: how many of all calls failed, from 0
+    to 1, or None without a call; and how that went."""
 
     standing: Standing
     spark: Spark
+    failure_share: float | None
 
 
 @dataclass(frozen=True)
 class Found:
     rows: Sequence[Row] = field(default_factory=list)
     more: bool = False
-    tally: Tally = field(default_factory=lambda: Tally(0, 0, 0, 0, 0, False))
+    tally: Tally = field(default_factory=lambda: Tally(0, 0, 0, 0, 0, 0, 0))
 
 
 def wanted(given: Any) -> Wanted:
@@ -145,8 +160,8 @@ def find(asked: Wanted, now: datetime) -> Found:
     tally, ids = _look(asked, now)
     known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     stand = standing.of([known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now)
-    sparks = _sparks([one.dependency.pk for one in stand], now)
-    rows = [Row(one, sparks[one.dependency.pk]) for one in stand]
+    hours = _hours([one.dependency.pk for one in stand], now)
+    rows = [Row(one, *hours[one.dependency.pk]) for one in stand]
     return Found(rows, len(ids) > PAGE_SIZE, tally)
 
 
@@ -181,9 +196,12 @@ def _look(asked: Wanted, now: datetime) -> tuple[Tally, list[int]]:
     return Tally(*counts), ids
 
 
-def _sparks(ids: Sequence[int], now: datetime) -> dict[int, Spark]:
+def _hours(ids: Sequence[int], now: datetime) -> dict[int, tuple[Spark, float | None]]:
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
     found: dict[int, list[Minute]] = {pk: [] for pk in ids}
     for minute in Minute.objects.filter(dependency__in=ids, minute__gte=first).order_by("minute"):
         found[minute.dependency_id].append(minute)
-    return {pk: spark(minutes, first, SPARK_MINUTES) for pk, minutes in found.items()}
+    return {
+        pk: (spark(minutes, first, SPARK_MINUTES), sums(minutes).failure_share)
+        for pk, minutes in found.items()
+    }

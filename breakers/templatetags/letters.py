@@ -145,11 +145,6 @@ def why_not(name: str) -> str:
 
 
 @register.filter
-def action_icon(action: str) -> str:
-    return ACTIONS.get(action, ("info", "", ""))[0]
-
-
-@register.filter
 def action_word(action: str) -> str:
     return ACTIONS.get(action, ("info", action, ""))[1]
 

@@ -48,7 +48,7 @@ def test_rows_come_the_worst_first_and_critical_before_low():
         "core->calm",
     ]
     assert "2 open" in text(html)
-    assert "1 of the open is critical or high" in text(html)
+    assert "1 of the open guards a critical or high dependency" in text(html)
 
 
 def test_state_by_stale_word_alone_is_marked():
@@ -155,3 +155,43 @@ def test_second_page_goes_on_where_the_first_ends():
     first, second = (switches_shown(page(browser.get(f"/breakers/?page={n}"))) for n in (1, 2))
 
     assert (len(first), second) == (50, ["core->s50"])
+
+
+def headline(html):
+    return text(html.split("<h1", 1)[1].split("</h1>", 1)[0])
+
+
+def test_what_nobody_reports_is_counted_beside_what_is_closed_and_is_not_calm():
+    now = db_now()
+    reports(dependency("core->calm", now, criticality="low"), now)
+    dependency("core->silent", now, criticality="critical")
+    dependency("core->quiet", now)
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "1 of 3 reports, closed" in headline(html)
+    assert "2 not reported" in headline(html)
+    assert "of 1 critical one nothing is known" in text(html)
+    assert "standing--calm" not in html
+
+
+def test_headline_is_calm_where_every_breaker_is_known_to_be_closed():
+    now = db_now()
+    reports(dependency("core->calm", now), now)
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "Every breaker is closed" in headline(html)
+    assert "standing--calm" in html
+
+
+def test_failures_of_the_last_hour_are_those_of_the_whole_hour():
+    now = db_now()
+    oracle = dependency("core->oracle", now)
+    reports(oracle, now, "open")
+    minute(oracle, now, 40, success=90)
+    minute(oracle, now, 3, failure=10)
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "10 % of the last hour failed" in text(html)

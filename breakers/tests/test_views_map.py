@@ -265,3 +265,26 @@ def test_infrastructure_says_in_words_how_a_worker_tries_again():
 
     assert "3 retries, exponential: after 2, 4, 8 s. On: Network error, 503." in shown
     assert "Never on: Missing column. Then: dead letter queue." in shown
+
+
+def test_long_names_take_two_lines_and_do_not_look_alike():
+    now = db_now()
+    for slug, name in (("pg-one", "PostgreSQL (primary)"), ("pg-two", "PostgreSQL (read replica)")):
+        Service.objects.create(slug=slug, name=name, changed_at=now)
+        dependency(f"core->{slug}", now)
+
+    said = text(page(browser_as("viewer").get("/breakers/map/")))
+
+    assert "PostgreSQL (primary)" in said
+    assert "PostgreSQL (read replica)" in said
+
+
+def test_table_puts_what_is_not_reported_where_the_board_puts_it():
+    now = db_now()
+    reports(dependency("core->minor", now, criticality="low"), now)
+    dependency("core->silent", now, criticality="critical")
+
+    html = page(browser_as("viewer").get("/breakers/map/"))
+    table = html.split('id="table-title"', 1)[1]
+
+    assert table.index("silent") < table.index("minor")

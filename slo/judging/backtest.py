@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slo.arithmetic import hysteresis
-from slo.arithmetic.clock import end_of, last_ended, length
+from slo.arithmetic.clock import last_ended, length
 from slo.arithmetic.evaluate import FIRING, UNKNOWN, Evaluation, evaluate
 from slo.arithmetic.hysteresis import Firing, Key, Standing
 from slo.arithmetic.objective import Objective, Rule
@@ -101,8 +101,3 @@ def _note(one: Fired, evaluation: Evaluation) -> None:
 
 def _firing(rule: Rule) -> Firing:
     return Firing(rule.key, "", "", "", rule.severity, "", "")
-
-
-def minute_end(at: datetime) -> datetime:
-    """The end of the last minute that had ended: where ticks a minute apart begin."""
-    return end_of(last_ended(at))

@@ -60,24 +60,6 @@ def _groups(stream: LetterStream, chosen: Chosen) -> list[int]:
     return list(groups.values_list("pk", flat=True))
 
 
-def ids_by_index(
-    stream: LetterStream,
-    chosen: Chosen,
-    *,
-    after: str = "",
-    newest_first: bool = False,
-    most: int = AT_ONCE,
-) -> list[str]:
-    """Ids of up to `most` entries that may be meant, behind the position `after` in the order
-    asked for. Whether one is, and is still there, only the entry tells."""
-    found = indexed(stream, chosen)
-    if after:
-        behind = "position__lt" if newest_first else "position__gt"
-        found = found.filter(**{behind: after})
-    ordered = found.order_by("-position" if newest_first else "position")
-    return [ids.entry_id(one) for one in ordered.values_list("position", flat=True)[:most]]
-
-
 def look(
     stream: LetterStream, chosen: Chosen, *, after: str, until: str, most: int = AT_ONCE
 ) -> Looked:

@@ -10,7 +10,6 @@ from django.db import connection
 
 from controlplane.core.instances.queries import HEARD_WITHIN, Head
 
-NEVER_SAID = -1
 _THERE = """
     SELECT id FROM core_instance
     WHERE heard_at >= %(there)s AND (id = ANY(%(names)s) OR service = ANY(%(services)s))

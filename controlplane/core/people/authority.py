@@ -39,10 +39,12 @@ def _present_role(actor: Actor) -> Role | None:
     """That of an active person whose session is there, or of the active owner of a token that was
     not revoked; else none."""
     if actor.type == "token":
-        tokens = Token.objects.filter(pk=actor.token_id, revoked_at=None, owner__is_active=True)
+        tokens = Token.objects.filter(
+            pk=actor.token_id or 0, revoked_at=None, owner__is_active=True
+        )
         found = tokens.values_list("owner__role", flat=True).first()
     else:
-        people = User.objects.filter(pk=actor.user_id, is_active=True)
+        people = User.objects.filter(pk=actor.user_id or 0, is_active=True)
         if actor.session:
             people = people.filter(Exists(BrowserSession.objects.filter(pk=actor.session)))
         found = people.values_list("role", flat=True).first()
