@@ -4,6 +4,7 @@
 const dialog = document.getElementById("dialog");
 const toasts = document.getElementById("toasts");
 const KEPT = "switchgear.undo"; // so that it survives a change of page
+const IF_NEWEST = "if_newest"; // what the key sends along, and a button does not
 const SHORT = 10_000;
 const LONG = 60_000;
 
@@ -41,25 +42,50 @@ document.addEventListener("switchgear:say", (event) => {
 document.addEventListener("click", (event) => {
   const shown = event.target.closest("[data-dismiss]")?.closest(".toast");
   if (!shown) return;
-  if (shown.hasAttribute("data-undo-toast")) forget();
+  if (shown.hasAttribute("data-undo-toast")) dismiss();
   leave(shown);
 });
 
 for (const element of toasts.children) leaveAfter(element, SHORT);
 
-/* --- undo: offered when the dialog that engaged is closed */
+/* --- undo: offered when the dialog that engaged is closed, or its page is left */
 
-let offered = null; // { name, path, release, ends }: ends by this machine's clock
+// { name, path, release, ends, until, dismissed }: `ends` by this machine's clock, `until` by the server's
+let offered = null;
 
 function forget() {
   offered = null;
   sessionStorage.removeItem(KEPT);
 }
 
+function keep(undo) {
+  offered = undo;
+  sessionStorage.setItem(KEPT, JSON.stringify(offered));
+}
+
+function dismiss() {
+  if (offered) keep({ ...offered, dismissed: true });
+}
+
+// The newest of what this person can take back is what is offered, wherever it was engaged.
+function adopt(form) {
+  const { name, left, release } = form.dataset;
+  const path = form.getAttribute("action");
+  const until = Number(form.dataset.ends);
+  if (offered && offered.until >= until) return false;
+  keep({ name, path, release, until, ends: Date.now() + Number(left) * 1_000 });
+  return true;
+}
+
+function isOnPage(undo) {
+  const forms = [...document.querySelectorAll("#main form[data-undo]")];
+  return forms.some((form) => form.getAttribute("action") === undo.path && form.checkVisibility());
+}
+
 function offer() {
   const template = document.getElementById("undo-template");
   for (const old of document.querySelectorAll("[data-undo-toast]")) old.remove();
-  if (!template || !offered || offered.ends - Date.now() < 1_000) return;
+  if (!template || !offered || offered.dismissed || offered.ends - Date.now() < 1_000) return;
   const element = template.content.cloneNode(true).firstElementChild;
   const form = element.querySelector("form");
   const left = element.querySelector("[data-left]");
@@ -67,6 +93,7 @@ function offer() {
   element.querySelector("[data-name]").textContent = ` engaging ${offered.name}`;
   form.action = offered.path;
   form.setAttribute("hx-post", offered.path);
+  form.dataset.ends = offered.until;
   element.querySelector("[data-release]").href = offered.release;
   toasts.append(element);
   window.htmx?.process(element);
@@ -76,6 +103,7 @@ function offer() {
 function tick(element, left, undo) {
   if (!element.isConnected) return;
   const seconds = Math.ceil((undo.ends - Date.now()) / 1_000);
+  element.hidden = isOnPage(undo);
   if (seconds <= 0) tooLate(element, undo);
   else {
     left.textContent = `${seconds} s`;
@@ -97,11 +125,7 @@ function tooLate(element, undo) {
 
 document.addEventListener("htmx:afterSwap", (event) => {
   const form = event.target.id === "dialog-body" && dialog.querySelector("form[data-undo]");
-  if (!form) return;
-  const { name, left, release } = form.dataset;
-  const path = form.getAttribute("action");
-  offered = { name, path, release, ends: Date.now() + Number(left) * 1_000 };
-  sessionStorage.setItem(KEPT, JSON.stringify(offered));
+  if (form) adopt(form);
 });
 
 dialog.addEventListener("close", offer);
@@ -109,22 +133,36 @@ dialog.addEventListener("close", offer);
 // Taken back, by whichever button: nothing is left to offer.
 document.addEventListener("htmx:afterRequest", (event) => {
   if (!offered || event.detail.pathInfo?.requestPath !== offered.path) return;
-  if (event.detail.xhr.status !== 204 && event.detail.xhr.status !== 409) return;
+  const refused = event.detail.xhr.status === 409 && !event.detail.requestConfig.parameters.has(IF_NEWEST);
+  if (event.detail.xhr.status !== 204 && !refused) return;
   forget();
   for (const element of document.querySelectorAll("[data-undo-toast]")) leave(element);
 });
 
 const kept = sessionStorage.getItem(KEPT);
-if (kept) {
-  offered = JSON.parse(kept);
-  offer();
-}
+if (kept) offered = JSON.parse(kept);
+for (const form of document.querySelectorAll("#main form[data-undo]")) adopt(form);
+offer();
 
-// The key z, wherever the way back is shown.
+// Engaged elsewhere meanwhile, and told by the page as it is now.
+document.getElementById("main")?.addEventListener("htmx:load", () => {
+  const newer = [...document.querySelectorAll("#main form[data-undo]")].filter(adopt);
+  if (newer.length) offer();
+});
+
+// The key z takes back the newest of all that is shown here. The server refuses it if something
+// newer was engaged elsewhere, or two at once: then only a button says which is meant.
 document.addEventListener("switchgear:undo", () => {
-  const shown = (place) => [...place.querySelectorAll("form[action$='/undo/'] button")].filter((one) => one.checkVisibility());
-  const [first, ...more] = dialog.open ? shown(dialog) : shown(toasts).length ? shown(toasts) : shown(document);
-  const message = more.length ? "More than one can be undone here: press the button of one." : "Nothing to undo: that goes for 30 seconds, for what you engaged yourself.";
-  if (first && !more.length) first.click();
-  else document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
+  const buttons = [...(dialog.open ? dialog : document).querySelectorAll("form[action$='/undo/'] button")];
+  const shown = buttons.filter((button) => button.checkVisibility() && !button.disabled);
+  const [newest] = shown.sort((one, other) => other.form.dataset.ends - one.form.dataset.ends);
+  if (!newest) {
+    const message = "Nothing to undo: that goes for 30 seconds, for what you engaged yourself.";
+    document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
+    return;
+  }
+  const asks = Object.assign(document.createElement("input"), { type: "hidden", name: IF_NEWEST, value: "1" });
+  newest.form.append(asks);
+  newest.click();
+  asks.remove();
 });

@@ -94,7 +94,13 @@ def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     switch_of(scope, key)
     try:
-        services.undo(scope=scope, key=key, actor=actor_of(request), now=db_now())
+        services.undo(
+            scope=scope,
+            key=key,
+            actor=actor_of(request),
+            now=db_now(),
+            if_newest="if_newest" in request.POST,
+        )
     except Conflict as conflict:
         return refused(request, f"{scope}:{key}", "Not undone", conflict)
     message = f"Undone: {scope}:{key} is released again: services are told to let traffic flow."

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
+from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
-from switches.tests.screens import REASON
+from switches.tests.screens import REASON, engaged
 
 pytestmark = pytest.mark.e2e
 AWAY = 20_000  # ms to another page, on a machine that has other things to do
@@ -128,3 +129,42 @@ def test_what_is_pointed_at_stays(desks):
     page.clock.fast_forward(10_000)
 
     expect(said).to_have_count(0)
+
+
+def test_z_takes_back_the_newest_also_when_it_was_engaged_on_a_page_of_its_own(desks):
+    kim = engaged("segment:finance", now=db_now() - timedelta(seconds=4))
+    page = desks.of(kim).open("/switches/segment/finance/")
+    page.goto(page.url.replace("/segment/finance/", "/engage/"))
+    expect(toast(page)).to_contain_text("segment:finance is engaged.")
+    page.get_by_label("Key", exact=True).fill("ledger")
+    page.get_by_label("Reason", exact=True).fill(REASON)
+    page.get_by_role("button", name="Engage segment:ledger").click()
+    expect(page).to_have_url(re.compile("/switches/segment/ledger/"), timeout=AWAY)
+    page.wait_for_load_state()
+
+    page.keyboard.press("z")
+
+    expect(page.locator("#toasts")).to_contain_text("Undone: segment:ledger")
+    assert Episode.objects.get(ended_at__isnull=False).switch_id == "segment:ledger"
+
+
+def test_z_for_an_older_one_says_what_was_engaged_after_it_and_undoes_nothing(desks):
+    kim = engaged("segment:finance", now=db_now() - timedelta(seconds=5))
+    page = desks.of(kim).open("/switches/segment/finance/")
+    engaged("segment:ledger", by=kim)  # in another window
+
+    page.keyboard.press("z")
+
+    expect(page.get_by_role("dialog")).to_contain_text("You engaged segment:ledger after")
+    assert not Episode.objects.filter(ended_at__isnull=False).exists()
+
+
+def test_page_with_its_own_undo_shows_no_second_one(desks):
+    kim = engaged("segment:finance")
+    page = desks.of(kim).open("/switches/segment/finance/")
+
+    expect(page.get_by_role("button", name=re.compile("^Undo"))).to_have_count(1)
+    page.get_by_role("link", name="Runbooks").click()
+
+    expect(page).to_have_url(re.compile("/runbooks/"), timeout=AWAY)
+    expect(toast(page)).to_contain_text("segment:finance is engaged.")

@@ -1,0 +1,65 @@
+"""The key that undoes: only the newest engagement, and nothing when two could be meant."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.clock import db_now
+from switches.models import Episode
+from switches.tests.screens import DIALOG, browser, browser_as, engaged, page, text
+
+pytestmark = pytest.mark.django_db
+
+
+def undo(client, key, **sent):
+    return client.post(f"/switches/feature/{key}/undo/", sent, headers=DIALOG)
+
+
+def undone():
+    return [one.switch_id for one in Episode.objects.filter(ended_how="undone")]
+
+
+def test_older_one_is_refused_by_the_key_and_taken_back_by_its_button():
+    now = db_now()
+    kim = engaged("feature:ontology", now=now - timedelta(seconds=15))
+    engaged("feature:nl2sql", now=now - timedelta(seconds=3))
+
+    by_key = undo(browser(kim), "ontology", if_newest="1")
+
+    assert by_key.status_code == 409
+    assert "You engaged feature:nl2sql after feature:ontology" in text(page(by_key))
+    assert undone() == []
+    assert undo(browser(kim), "ontology").status_code == 204
+    assert undone() == ["feature:ontology"]
+
+
+def test_newest_is_taken_back_by_the_key():
+    now = db_now()
+    kim = engaged("feature:ontology", now=now - timedelta(seconds=15))
+    engaged("feature:nl2sql", now=now - timedelta(seconds=3))
+
+    assert undo(browser(kim), "nl2sql", if_newest="1").status_code == 204
+    assert undone() == ["feature:nl2sql"]
+
+
+def test_two_engaged_at_once_are_told_apart_by_nobody():
+    now = db_now()
+    kim = engaged("feature:ontology", now=now - timedelta(seconds=6))
+    engaged("feature:nl2sql", now=now - timedelta(seconds=5))
+
+    response = undo(browser(kim), "nl2sql", if_newest="1")
+
+    assert response.status_code == 409
+    assert "at once. Nothing was undone" in text(page(response))
+    assert undone() == []
+
+
+def test_what_others_engage_later_is_in_nobodys_way():
+    now = db_now()
+    kim = engaged("feature:ontology", now=now - timedelta(seconds=15))
+    browser_as("operator").post(
+        "/switches/engage/",
+        {"scope": "feature", "key": "nl2sql", "reason": "Ledger drifts since 01:00, INC-1"},
+    )
+
+    assert undo(browser(kim), "ontology", if_newest="1").status_code == 204
