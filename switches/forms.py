@@ -11,12 +11,14 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.http import QueryDict
 from django.utils import timezone
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.changes import RuleForm
 from controlplane.core.errors import InvalidInput
 from controlplane.core.reasons import MAX_CHARACTERS
+from switches import keys
 from switches.expiry import DEFAULT_ON_EXPIRY
 from switches.models import OnExpiry, Scope
 
@@ -84,6 +86,9 @@ class EngageForm(_HowLongForm, _GlassForm):
     on_expiry = forms.ChoiceField(choices=[("", ""), *OnExpiry.choices], required=False)
     confirm = forms.CharField(max_length=200, required=False)
 
+    def __init__(self, data: QueryDict | None = None, **more: Any) -> None:
+        super().__init__(data and _split(data), **more)
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         if cleaned.get("scope") == Scope.GLOBAL:
@@ -112,6 +117,20 @@ class EngageForm(_HowLongForm, _GlassForm):
             "on_expiry": None if usual else policy or None,
             "break_glass": self.break_glass(),
         }
+
+
+def _split(data: QueryDict) -> QueryDict:
+    """A whole id in the field of the key names the scope, too. The old scope's own policy was no
+    wish, so the new one's takes its place."""
+    found = keys.split(data.get("key", ""))
+    if found is None:
+        return data
+    scope, key = found
+    result = data.copy()
+    if data.get("on_expiry") == DEFAULT_ON_EXPIRY.get(data.get("scope", "")):
+        result["on_expiry"] = DEFAULT_ON_EXPIRY[scope]
+    result["scope"], result["key"] = scope, key
+    return result
 
 
 class ExtendForm(_HowLongForm):

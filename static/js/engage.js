@@ -1,5 +1,6 @@
 // Forms that engage, extend and release: the columns of a reason counted as it is typed, the verb
-// with its target on the button, the scope's default policy until the person has chosen one.
+// with its target on the button, the scope's default policy until the person has chosen one, and
+// what was wrong with a field only until it is changed.
 
 // Hangul, kana, Han and full-width forms, then pictographs.
 const WIDE = new RegExp(
@@ -37,19 +38,55 @@ function name(form) {
   form.querySelector("[data-verb]").textContent = key ? `Engage ${scope.value}:${key}` : "Engage";
 }
 
+// What the server said of a field was about what stood there then; the plan says what is so now.
+function forgive(input) {
+  input.removeAttribute("aria-invalid");
+  for (const error of input.closest(".field")?.querySelectorAll(".field__error") ?? []) error.remove();
+}
+
 function followScope(form) {
   const scope = form.elements.scope;
   if (scope.value === "global") form.elements.on_expiry.value = "hold";
   else if (!form.dataset.chosen) form.elements.on_expiry.value = scope.selectedOptions[0].dataset.default;
 }
 
+// A whole id in the field of the key names its scope, too. The global switch only when it is there
+// to the end: its key has no field.
+const WHOLE = /^\s*(?:(global)\s*:\s*all\s*$|(segment|feature|experiment)\s*:\s*(.*)$)/is;
+
+function splitKey(form) {
+  const { scope, key } = form.elements;
+  const [, everything, own, rest] = WHOLE.exec(key.value) ?? [];
+  if (!everything && !own) return;
+  key.value = everything ? "" : rest.trim();
+  takeScope(form, everything?.toLowerCase() ?? own.toLowerCase());
+  if (everything) form.elements.confirm.focus();
+}
+
+function takeScope(form, scope) {
+  form.elements.scope.value = scope;
+  form.elements.scope.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+// The same key in another scope, with all that is typed already.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("form[data-engage] a[data-scope]");
+  if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  const form = link.closest("form");
+  takeScope(form, link.dataset.scope);
+  form.elements.key.focus();
+});
+
 document.addEventListener("input", (event) => {
   const field = event.target.closest("[data-reason]");
   if (field) count(field);
   const form = event.target.closest("form[data-engage]");
   if (!form) return;
+  forgive(event.target);
   if (event.target.name === "on_expiry") form.dataset.chosen = "true";
   if (event.target.name === "scope") followScope(form);
+  if (event.target.name === "key") splitKey(form);
   name(form);
 });
 

@@ -25,7 +25,7 @@ def identify(scope: str, key: str) -> str:
         raise InvalidInput({"scope": [f"Must be one of {', '.join(Scope.values)}, not {scope!r}."]})
     if not KEY.fullmatch(key):
         raise InvalidInput(
-            {"key": ["Must be 1 to 120 of the letters, digits and signs A-Z a-z 0-9 . _ -"]}
+            {"key": ["A key is 1 to 120 of A-Z, a-z, 0-9 and the signs . _ - without its scope."]}
         )
     if scope == Scope.GLOBAL and key != "all":
         raise InvalidInput({"key": ["The global switch is global:all; it has no other key."]})

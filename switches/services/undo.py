@@ -18,9 +18,7 @@ AT_ONCE = timedelta(seconds=2)
 """Two engaged within this time: nobody can tell which of them "the last" means."""
 
 
-def undo(
-    *, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool = False
-) -> Switch:
+def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool = False) -> Switch:
     """Take back one's own engage within 30 seconds, if nothing changed since.
 
     A safety rule refuses it only if it was kept by another switch that was released meanwhile:

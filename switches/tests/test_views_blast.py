@@ -3,6 +3,8 @@
 import pytest
 
 from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.people.models import User
 from switches.tests.screens import DIALOG, REASON, Tags, browser, browser_as, engaged, page, text
 from switches.tests.there import checks
 
@@ -115,3 +117,44 @@ def test_ids_stay_unique_with_the_dialog_over_the_page():
 
     ids = [tag["id"] for html in (under, over) for _, tag in Tags(html).found if "id" in tag]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.django_db
+class TestSameKeyInAnotherScope:
+    def preview(self, **fields):
+        asked = {"scope": "segment", "key": "nl2sql", "reason": REASON, "how_long": "24h"}
+        client = browser(User.objects.filter(username="kim").first() or person("operator", "kim"))
+        return page(client.post("/switches/engage/preview/", asked | fields, headers=DIALOG))
+
+    def test_is_offered_where_it_is_checked(self):
+        checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
+
+        html = self.preview()
+
+        assert Tags(html).having("div", id="blast-said", class_="note note--warn blast__nobody")
+        assert "Take feature:nl2sql instead" in text(html)
+        [link] = Tags(html).having("a", data_scope="feature")
+        assert link["href"].startswith("/switches/engage/?scope=feature&key=nl2sql&reason=OpenAI")
+
+    def test_is_offered_where_it_is_known_if_this_one_is_not(self):
+        engaged("experiment:nl2sql")
+
+        assert "Take experiment:nl2sql instead" in text(self.preview())
+        assert "instead" not in text(self.preview(scope="experiment"))
+
+    def test_is_not_offered_if_this_one_is_checked(self):
+        checks("core/a1", "feature:nl2sql", "segment:nl2sql", at=db_now(), per_second=27)
+
+        assert "instead" not in text(self.preview())
+
+    @pytest.mark.parametrize("path", ["/switches/segment/nl2sql/", ""])
+    def test_result_says_again_that_nobody_was_seen(self, path):
+        checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
+        client = browser_as("operator")
+        asked = {"scope": "segment", "key": "nl2sql", "reason": REASON, "how_long": "24h"}
+
+        done = client.post("/switches/engage/", asked, headers=DIALOG)
+        html = page(client.get(path) if path else done)
+
+        assert Tags(html).having("div", class_="note note--warn effect__unchecked")
+        assert "Engage feature:nl2sql instead" in text(html)

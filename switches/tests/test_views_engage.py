@@ -223,6 +223,39 @@ class TestGlobal:
         assert browser_as("operator").post(ENGAGE, filled(confirm="")).status_code == 302
 
 
+class TestWholeIdInTheKey:
+    @pytest.mark.parametrize("typed", ["feature:nl2sql", " Feature: nl2sql "])
+    def test_names_the_scope_too(self, typed):
+        browser_as("operator").post(ENGAGE, filled(key=typed))
+
+        episode = Episode.objects.get()
+        assert episode.switch_id == "feature:nl2sql"
+        assert episode.on_expiry == "ramp"  # the default of a feature: "hold" was the segment's
+
+    def test_fills_both_fields_when_something_else_is_wrong(self):
+        html = page(browser_as("operator").post(ENGAGE, filled(key="feature:nl2sql", reason="")))
+
+        assert Tags(html).value("key") == "nl2sql"
+        assert "Engage feature:nl2sql" in html
+
+    def test_in_the_address_too(self):
+        html = page(browser_as("operator").get(f"{ENGAGE}?key=feature:nl2sql"))
+
+        assert Tags(html).value("key") == "nl2sql"
+        assert "Engage feature:nl2sql" in html
+
+    def test_global_still_has_to_be_confirmed(self):
+        response = browser_as("operator").post(ENGAGE, filled(key="global:all"))
+
+        assert response.status_code == 422
+        assert "to stop everything" in page(response)
+
+    def test_what_is_no_scope_is_told(self):
+        html = page(browser_as("operator").post(ENGAGE, filled(key="team:nl2sql")))
+
+        assert "without its scope" in html
+
+
 class TestInTheDialog:
     def test_form_is_only_the_part(self):
         html = page(browser_as("operator").get(ENGAGE, headers=DIALOG))

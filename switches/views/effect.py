@@ -13,7 +13,8 @@ from controlplane.core.errors import InvalidInput
 from switches import board
 from switches.blast import blast
 from switches.effect import Effect, effect_of, fallen_silent
-from switches.models import Switch
+from switches.models import State, Switch
+from switches.namesakes import unchecked
 from switches.services.register import identify
 from switches.views import live
 
@@ -77,7 +78,14 @@ def progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str, Any]
         "silent_total": measured.silent_total,
         "silent_more": measured.silent_total - len(silent),
         "pace_seconds": _pace_seconds(measured, now),
+        **_nobody(switch, now),
     }
+
+
+def _nobody(switch: Switch, now: datetime) -> dict[str, Any]:
+    """Whether it is engaged and nobody was seen checking it, and what may be meant instead."""
+    found = unchecked(switch.pk, now, known=True) if switch.state == State.ENGAGED else None
+    return {"unchecked": found is not None, "namesakes": found}
 
 
 def cells(applied: int, instances: int) -> list[bool]:

@@ -21,12 +21,13 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.people import approvers
 from controlplane.core.reasons import MIN_COLUMNS
 from controlplane.core.rehearsal import rehearsal
-from switches import prepared, services
+from switches import keys, prepared, services
 from switches.blast import blast
 from switches.board import undo_until
 from switches.expiry import DEFAULT_ON_EXPIRY, LONGEST, UNTIL_APPROVED
 from switches.forms import EngageForm
 from switches.models import Ramp, Scope
+from switches.namesakes import unchecked
 from switches.ramps import live
 from switches.rules import guard
 from switches.rules.errors import SafetyRefused
@@ -121,7 +122,7 @@ def _hit(scope: str, key: str, now: datetime) -> dict[str, Any]:
     more: dict[str, Any] = {}
     for source in sections.preview_sources():
         more |= source(switch_id, now)
-    return {**more, "blast": blast(switch_id, now)}
+    return {**more, "blast": blast(switch_id, now), "namesakes": unchecked(switch_id, now)}
 
 
 def _ramp(scope: str, key: str) -> Ramp | None:
@@ -135,9 +136,10 @@ def _ramp(scope: str, key: str) -> Ramp | None:
 
 
 def _initial(request: PersonRequest) -> dict[str, str]:
-    scope = request.GET.get("scope", "")
+    typed = request.GET.get("key", "")
+    scope, key = keys.split(typed) or (request.GET.get("scope", ""), typed)
     scope = scope if scope in Scope.values else Scope.SEGMENT.value
-    key = "all" if scope == Scope.GLOBAL else request.GET.get("key", "")[:120]
+    key = "all" if scope == Scope.GLOBAL else key[:120]
     return {
         "scope": scope,
         "key": key,

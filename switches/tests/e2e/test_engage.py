@@ -11,6 +11,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.people.models import User
 from switches.models import Episode
 from switches.tests.screens import REASON, engaged, overdue
+from switches.tests.there import checks
 
 pytestmark = pytest.mark.e2e
 PASSWORD = "correct-horse-9"
@@ -223,3 +224,41 @@ def test_overdue_is_acknowledged_from_its_page(desks):
 
     expect(page.locator("#toasts")).to_contain_text("does not escalate for 24 hours")
     expect(page.get_by_role("region", name="Now")).to_contain_text("a-operator")
+
+
+def test_key_of_another_scope_is_put_right_with_one_press(desks):
+    checks("core/a1", "feature:nl2sql", at=db_now(), per_second=27)
+    page = desks.of(person("operator")).open("/")
+    page.keyboard.press("e")
+    page.get_by_label("Key", exact=True).fill("nl2sql")
+    page.get_by_label("Reason", exact=True).fill(REASON)
+
+    page.get_by_role("link", name="Take feature:nl2sql instead").click()
+
+    expect(page.get_by_text("Every service is told to stop feature:nl2sql")).to_be_visible()
+    expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)
+    expect(page.get_by_role("radio", name="Ramp")).to_be_checked()
+    page.get_by_role("button", name="Engage feature:nl2sql").click()
+    expect(page.get_by_role("button", name="Done")).to_be_visible()
+    expect(page.get_by_role("dialog")).not_to_contain_text("Nobody was seen")
+
+
+def test_whole_id_in_the_key_is_split_and_a_complaint_leaves_with_what_it_was_about(desks):
+    page = desks.of(person("operator")).open("/")
+    page.keyboard.press("e")
+    key = page.get_by_label("Key", exact=True)
+    page.get_by_label("Reason", exact=True).fill(REASON)
+    key.fill("team:nl2sql")
+    page.get_by_role("button", name="Engage segment:team:nl2sql").click()
+    expect(page.locator("#key-says")).to_contain_text("without its scope")
+
+    key.fill("")
+    key.press_sequentially("feature:nl2sql")
+
+    expect(key).to_have_value("nl2sql")
+    expect(page.get_by_label("Scope", exact=True)).to_have_value("feature")
+    expect(page.locator("#key-says")).to_be_empty()
+    expect(page.get_by_role("button", name="Engage feature:nl2sql")).to_be_visible()
+    key.fill("global:all")
+    expect(page.get_by_label(re.compile("to confirm"))).to_be_focused()
+    expect(page.get_by_text("Every service is told to stop all traffic")).to_be_visible()
