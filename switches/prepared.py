@@ -4,17 +4,20 @@ A prepared reason still says something: what was seen, and since when. Only what
 claimed; whoever presses it chooses which of them is true.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
 from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
+from controlplane.core.instances import rates
 from switches.blast import WITHIN
 from switches.models import Episode, Scope, Switch
 from switches.services.register import find
@@ -28,9 +31,11 @@ SEEN = (
     "Load or spending runs away, seen at {at}",
     "Data exposure or abuse suspected at {at}",
 )
+BEFORE = "stopped before"
+CHECKED_MOST = 20
 CHECKED = """
-    SELECT entry.key FROM core_instance, jsonb_each(checks) AS entry
-    WHERE entry.value ->> 'seen' >= %s GROUP BY entry.key ORDER BY count(*) DESC, entry.key LIMIT 20
+    SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
+    WHERE entry.value ->> 'seen' >= %s
 """
 
 
@@ -58,15 +63,18 @@ def at_hand(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
 
 
 def likely(now: datetime) -> Sequence[Likely]:
-    """Those stopped lately, the last first, then those that most instances check. Never the global
-    switch: that one is asked for by name."""
-    stopped = Episode.objects.filter(engaged_at__gte=now - RECENTLY).exclude(
-        switch__scope=Scope.GLOBAL
+    """Those checked now, the busiest first, then those stopped lately, the last first; what was
+    undone was a mistake. Never the global switch: that one is asked for by name."""
+    stopped = (
+        Episode.objects.filter(engaged_at__gte=now - RECENTLY)
+        .exclude(switch__scope=Scope.GLOBAL)
+        .exclude(ended_how=Episode.End.UNDONE)
     )
     latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
-    why = {one["switch_id"]: "stopped before" for one in latest[: 3 * SHOWN]}
-    for switch_id in _checked(now):
-        why.setdefault(switch_id, "checked now")
+    before = [one["switch_id"] for one in latest[: 3 * SHOWN]]
+    why = dict.fromkeys(_checked(now), "checked now")
+    for switch_id in before:
+        why[switch_id] = f"{why[switch_id]}, {BEFORE}" if switch_id in why else BEFORE
     known = Switch.objects.with_open_episode().in_bulk(list(why))
     found = [
         Likely(known.get(one) or _unknown(one), reason)
@@ -89,7 +97,12 @@ def reasons(switch_id: str, now: datetime) -> Sequence[str]:
 def _checked(now: datetime) -> Sequence[str]:
     with connection.cursor() as cursor:
         cursor.execute(CHECKED, [timestamp(now - WITHIN)])
-        return [row[0] for row in cursor.fetchall()]
+        rows = cursor.fetchall()
+    per_second: dict[str, float] = defaultdict(float)
+    for switch_id, entry in rows:
+        per_second[switch_id] += rates.per_second(orjson.loads(entry), now)
+    busiest = sorted(per_second, key=lambda one: (-per_second[one], one))
+    return busiest[:CHECKED_MOST]
 
 
 def _unknown(switch_id: str) -> Switch:

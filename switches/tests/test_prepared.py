@@ -3,8 +3,9 @@
 import pytest
 
 from controlplane.core.clock import db_now
+from controlplane.core.people.services import actor_for
 from controlplane.core.reasons import problems_with
-from switches import prepared
+from switches import prepared, services
 from switches.tests.screens import browser_as, engaged, page, released
 from switches.tests.there import checks
 
@@ -16,8 +17,12 @@ def test_prepared_reason_is_good_enough_for_the_rule(reason):
     assert problems_with(reason.format(at="02:10 UTC")) == []
 
 
-def test_released_ones_stopped_lately_come_before_those_checked():
+def test_busiest_come_first_then_released_ones_stopped_lately():
     checks("core/a1", "feature:mail", at=db_now(), per_second=3)
+    checks("core/a2", "feature:mail", at=db_now(), per_second=3)
+    checks("core/b1", "feature:nl2sql", at=db_now(), per_second=27)
+    engaged("feature:mail")
+    released("feature:mail")
     engaged("segment:finance")
     released("segment:finance")
     engaged("segment:still")
@@ -26,7 +31,18 @@ def test_released_ones_stopped_lately_come_before_those_checked():
 
     found = [(one.switch.pk, one.why) for one in prepared.likely(db_now())]
 
-    assert found == [("segment:finance", "stopped before"), ("feature:mail", "checked now")]
+    assert found == [
+        ("feature:nl2sql", "checked now"),
+        ("feature:mail", "checked now, stopped before"),
+        ("segment:finance", "stopped before"),
+    ]
+
+
+def test_what_was_undone_is_not_likely():
+    kim = engaged("segment:nl2sql")
+    services.undo(scope="segment", key="nl2sql", actor=actor_for(kim), now=db_now())
+
+    assert prepared.likely(db_now()) == []
 
 
 def test_earlier_reason_is_offered_again_once():
