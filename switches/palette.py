@@ -20,6 +20,8 @@ VERBS = {
     **dict.fromkeys(("release", "resume"), "release"),
     "extend": "extend",
 }
+ENDING = "abort"
+UNDO = "undo"
 SCOPED = re.compile(rf"(?P<scope>{'|'.join(Scope.values)}):(?P<key>\S+)")
 VERBATIM = 200.0  # a switch that is named whole stands above everything
 
@@ -34,6 +36,26 @@ commands(
         in_dialog=True,
         scope="operate",
         words="stop kill halt block",
+    ),
+    Command(
+        "Undo what you engaged",
+        "undo",
+        keys="z",
+        kind=ACTION,
+        runs="undo",
+        scope="operate",
+        words="take back mistake revert",
+        says="within 30 seconds; no question is asked",
+    ),
+    Command(
+        "Abort the ramp of this page",
+        "engaged",
+        keys="a",
+        kind=ACTION,
+        runs="abort",
+        scope="operate",
+        words="ramp stop engage again",
+        says="where the page shows one; no question is asked",
     ),
 )
 commands(
@@ -143,6 +165,35 @@ def _change(verb: str, switch: Switch, weight: float) -> Entry:
     icon = "released" if verb == "release" else "extend"
     title = f"{verb.capitalize()} {switch.pk}…"
     return Entry(ACTION, title, icon, path, "opens the form", in_dialog=True, weight=weight)
+
+
+@things(12)
+def under_way(asked: Asked) -> Sequence[Entry]:
+    """`release`, `extend`, `undo`, `abort` alone: the switches that are engaged or ramping."""
+    verb = asked.text.casefold()
+    verb = VERBS.get(verb, verb)
+    if verb not in {"release", "extend", UNDO, ENDING} or not asked.user.may_operate:
+        return []
+    found = Switch.objects.with_open_episode().filter(episodes__ended_at__isnull=True).distinct()
+    entries = []
+    for switch in found.order_by("-episodes__engaged_at")[: 2 * FEW]:
+        shown = row(switch, asked.user, asked.now)
+        fits = {UNDO: shown.undo_until is not None, ENDING: shown.condition == "ramping"}
+        if fits.get(verb, True):
+            path = reverse("switch_page", args=[switch.scope, switch.key])
+            title, keys = f"{verb.capitalize()} {switch.pk}", {UNDO: ("z",), ENDING: ("a",)}
+            entries.append(
+                Entry(
+                    "Switch",
+                    title,
+                    shown.condition,
+                    path,
+                    "opens its page",
+                    keys=keys.get(verb, ()),
+                    weight=VERBATIM - len(entries) / 100,
+                )
+            )
+    return entries[:FEW]
 
 
 @things(30)

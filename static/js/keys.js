@@ -36,7 +36,7 @@ const KEYS = {
   a: () => {
     const forms = [...document.querySelectorAll("form[data-abort]")];
     if (forms.length === 1) forms[0].requestSubmit();
-    else if (forms.length) tell("say", { message: `${forms.length} ramps are under way here: press the button of one.` });
+    else tell("say", { message: forms.length ? `${forms.length} ramps are under way here: press the button of one.` : "This page shows no ramp to abort." });
   },
 };
 
@@ -84,4 +84,5 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-shortcuts]")) shortcuts.showModal();
 });
+document.addEventListener("switchgear:abort", KEYS.a);
 document.addEventListener("switchgear:shortcuts", () => shortcuts?.showModal());

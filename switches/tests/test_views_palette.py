@@ -13,6 +13,7 @@ from controlplane.core.palette import sources
 from controlplane.core.palette.sources import ACTION
 from controlplane.core.people.models import User
 from switches.models import Switch
+from switches.tests.ramping import ramping
 from switches.tests.screens import browser, browser_as, engaged, page, released
 
 pytestmark = pytest.mark.django_db
@@ -140,3 +141,26 @@ def test_commands_say_their_keys_where_they_are_offered():
     engage = next(one for one in sources.every_command() if one.kind == ACTION and one.keys == "e")
 
     assert re.search(rf"{engage.title}.*?<kbd>e</kbd>", html)
+
+
+def test_verb_alone_leads_to_what_is_engaged_or_ramps():
+    kim = engaged("segment:finance")
+    ramp = ramping("feature:nl2sql")
+    client = browser(kim)
+
+    def offered(text):
+        return titles(page(client.get("/find/part/", {"q": text})))
+
+    assert {"Release segment:finance", f"Release {ramp.switch_id}"} <= set(offered("release"))
+    assert "Extend segment:finance" in offered("extend")
+    assert "Undo segment:finance" in offered("undo")
+    assert f"Abort {ramp.switch_id}" in offered("abort")
+    assert "Abort segment:finance" not in offered("abort")
+    assert "Undo what you engaged" in offered("undo")
+    assert "Release segment:finance" not in found("viewer", "release")
+
+
+def test_keys_that_take_back_are_taught():
+    html = page(browser_as("operator").get("/"))
+
+    assert {"z", "a"} <= set(re.findall(r'data-keys="([^"]+)"', html))
