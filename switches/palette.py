@@ -175,7 +175,7 @@ def under_way(asked: Asked) -> Sequence[Entry]:
     if verb not in {"release", "extend", UNDO, ENDING} or not asked.user.may_operate:
         return []
     found = Switch.objects.with_open_episode().filter(episodes__ended_at__isnull=True).distinct()
-    entries = []
+    entries: list[Entry] = []
     for switch in found.order_by("-episodes__engaged_at")[: 2 * FEW]:
         shown = row(switch, asked.user, asked.now)
         fits = {UNDO: shown.undo_until is not None, ENDING: shown.condition == "ramping"}

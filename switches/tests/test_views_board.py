@@ -13,6 +13,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode
+from switches.tests.ramping import ramping
 from switches.tests.screens import (
     PART,
     REASON,
@@ -21,7 +22,9 @@ from switches.tests.screens import (
     engaged,
     overdue,
     page,
+    released,
     switches_shown,
+    text,
 )
 
 pytestmark = pytest.mark.django_db
@@ -282,3 +285,27 @@ def test_signed_out_person_comes_back_to_where_they_were_going():
 
 def test_nobody_keeps_a_copy_of_what_was_seen():
     assert "no-store" in browser_as("viewer").get("/")["Cache-Control"]
+
+
+@pytest.mark.parametrize(
+    ("known", "said"), [(1, "The 1 known switch is released."), (2, "All 2 known switches")]
+)
+def test_known_switches_are_counted_in_words_that_fit(known, said):
+    for number in range(known):
+        engaged(f"segment:s{number}")
+        released(f"segment:s{number}")
+
+    assert said in text(page(browser_as("viewer").get("/")))
+
+
+def test_ramp_says_that_the_global_switch_blocks_its_share():
+    ramp = ramping()
+    client = browser_as("viewer")
+    assert "blocked by global:all" not in text(page(client.get("/")))
+
+    engaged("global:all")
+
+    assert "blocked by global:all" in text(page(client.get("/")))
+    shown = text(page(client.get(f"/ramps/{ramp.pk}/")))
+    assert "global:all blocks all traffic, so this ramp proves nothing" in shown
+    assert "flows now" not in shown
