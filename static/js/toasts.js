@@ -8,6 +8,18 @@ const IF_NEWEST = "if_newest"; // what the key sends along, and a button does no
 const SHORT = 10_000;
 const LONG = 60_000;
 
+/* --- room: what stands at the edge takes its own, so that it lies on nothing to be pressed */
+
+function makeRoom() {
+  const heights = (shown) => shown.reduce((sum, one) => sum + one.getBoundingClientRect().height, 0);
+  const inDialog = heights([...dialog.querySelectorAll(":scope > .toast")]);
+  dialog.style.setProperty("--toasts", `${inDialog ? inDialog + 24 : 0}px`);
+  document.documentElement.style.setProperty("--toasts", `${heights([toasts])}px`);
+}
+
+new ResizeObserver(makeRoom).observe(toasts);
+new MutationObserver(makeRoom).observe(dialog, { childList: true });
+
 /* --- showing and leaving */
 
 function leave(element) {
@@ -89,7 +101,7 @@ function offer() {
   const element = template.content.cloneNode(true).firstElementChild;
   const form = element.querySelector("form");
   const left = element.querySelector("[data-left]");
-  element.querySelector("[data-text]").textContent = `${offered.name} is engaged.`;
+  name(element, offered.name, " is engaged.");
   element.querySelector("[data-name]").textContent = ` engaging ${offered.name}`;
   form.action = offered.path;
   form.setAttribute("hx-post", offered.path);
@@ -98,6 +110,13 @@ function offer() {
   toasts.append(element);
   window.htmx?.process(element);
   tick(element, left, offered);
+}
+
+function name(element, switchId, said) {
+  const key = element.querySelector("[data-switch-id]");
+  key.textContent = switchId;
+  key.title = switchId;
+  element.querySelector("[data-said]").textContent = said;
 }
 
 function tick(element, left, undo) {
@@ -117,7 +136,7 @@ function tooLate(element, undo) {
   const release = element.querySelector("[data-release]");
   form.hidden = true;
   release.hidden = false;
-  element.querySelector("[data-text]").textContent = `${undo.name} stays engaged. To let traffic flow again:`;
+  name(element, undo.name, " stays engaged. To let traffic flow again:");
   if (focused) release.focus();
   sessionStorage.removeItem(KEPT);
   leaveAfter(element, SHORT);

@@ -168,3 +168,20 @@ def test_page_with_its_own_undo_shows_no_second_one(desks):
 
     expect(page).to_have_url(re.compile("/runbooks/"), timeout=AWAY)
     expect(toast(page)).to_contain_text("segment:finance is engaged.")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_toast_covers_no_button_of_the_next_form_and_names_it_in_one_line(desks, size):
+    kim = engaged("segment:" + "x" * 110)
+    desk = desks.of(kim)
+    page = desk.open(f"/switches/segment/{'x' * 110}/")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(f"{desk.url}/switches/engage/")
+    expect(toast(page)).to_be_visible()
+
+    bar = page.locator("#toasts").bounding_box()
+    button = page.locator("main .form-foot .button--stop").bounding_box()
+
+    assert bar["height"] < 120
+    assert button["y"] + button["height"] <= bar["y"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
