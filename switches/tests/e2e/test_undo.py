@@ -182,6 +182,9 @@ def test_toast_covers_no_button_of_the_next_form_and_names_it_in_one_line(desks,
     bar = page.locator("#toasts").bounding_box()
     button = page.locator("main .form-foot .button--stop").bounding_box()
 
-    assert bar["height"] < 120
+    assert bar["height"] < 140
+    undo = toast(page).get_by_role("button", name=re.compile("^Undo")).bounding_box()
+    assert undo["x"] >= 0
+    assert undo["x"] + undo["width"] <= size[0]
     assert button["y"] + button["height"] <= bar["y"]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
