@@ -13,7 +13,7 @@ from django.db import connection
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.instances.queries import Caller, callers
-from switches.evaluate import GLOBAL_ID
+from switches.evaluate import GLOBAL_ID, KEY_FIELDS
 from switches.models import Episode
 from switches.rules import guard
 from switches.rules.guard import Refusal
@@ -21,6 +21,7 @@ from switches.rules.guard import Refusal
 WITHIN = timedelta(hours=1)
 CALLERS_NAMED = 200
 OVERLAPPING_NAMED = 50
+SCOPE_ORDER = ("global", *KEY_FIELDS.values())
 TOKEN = "token:"  # noqa: S105 - a caller that gave no name of its own goes by its token's.
 CHECKED_BY = """
     SELECT DISTINCT entry.key FROM core_instance, jsonb_each(checks) AS entry
@@ -97,6 +98,16 @@ def blast(switch_id: str, now: datetime) -> Blast:
         last_seen=max((caller.last_seen for caller in found), default=None),
         overlapping=_overlapping(switch_id, now),
     )
+
+
+def wider(switch_id: str, now: datetime) -> list[Overlap]:
+    """Engaged switches that are asked before this one and stop the same traffic, or part of it."""
+    rank = SCOPE_ORDER.index(switch_id.partition(":")[0])
+    return [
+        one
+        for one in _overlapping(switch_id, now)
+        if SCOPE_ORDER.index(one.id.partition(":")[0]) < rank and one.state == "engaged"
+    ]
 
 
 def refused(switch_id: str) -> tuple[tuple[str, Refusal], ...]:

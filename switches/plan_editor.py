@@ -81,6 +81,20 @@ class Editor:
         return sum(len(step.gates) for step in self.steps)
 
     @property
+    def unwatched(self) -> list[int]:
+        """The numbers of the steps without a gate that can take the ramp back by itself."""
+        return [
+            number
+            for number, step in enumerate(self.steps, 1)
+            if not any(gate.type in plans.TAKES_BACK for gate in step.gates)
+        ]
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a gate of any step can take the ramp back by itself."""
+        return len(self.unwatched) < len(self.steps)
+
+    @property
     def fields(self) -> list[tuple[str, str]]:
         """Every field with its text, for a form that sends it along unseen."""
         return [

@@ -16,7 +16,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.people import approvers
-from switches import plan_editor, services
+from switches import blast, plan_editor, services
 from switches.forms import ReleaseForm
 from switches.models import Switch
 from switches.plan_editor import Editor
@@ -119,7 +119,7 @@ def _edited(
     else:
         editor = plan_editor.changed(editor, button, request.POST)
     if request.htmx and not in_dialog(request):
-        context = {"switch": switch, "plan": editor, "is_open": True, **_gates()}
+        context = {"switch": switch, "plan": editor, "is_open": True, "oob": True, **_gates()}
         return render(request, EDITOR, context)
     return _show(request, switch, form, editor, now, more={"is_open": True})
 
@@ -168,6 +168,7 @@ def _show(
         "approvers": approvers.names(but=request.user.pk) if at_once_asks else [],
         "refusals": _in_the_way(request, switch, rules, at_once_asks=at_once_asks),
         "rules": rules,
+        "wider": blast.wider(switch.pk, now) if episode else [],
         **_gates(),
         **(more or {}),
     }

@@ -1,0 +1,72 @@
+"""What a release says of who watches its ramp, and of wider switches that leave it no proof."""
+
+import pytest
+
+from controlplane.core.clock import db_now
+from switches.tests.screens import Tags, browser_as, engaged, page, text
+from switches.tests.there import checks
+
+pytestmark = pytest.mark.django_db
+FEATURE = "/switches/feature/mail/release/"
+PART = {"HX-Request": "true", "HX-Target": "plan-editor"}
+PROMISE = "what goes wrong is stopped again, at once"
+
+
+def fields(html):
+    return {
+        str(tag["name"]): str(tag.get("value") or "")
+        for tag in Tags(html).having("input")
+        if str(tag.get("name", "")).startswith("step-")
+    }
+
+
+def test_plan_without_gates_says_that_nothing_stops_it_and_promises_nothing():
+    engaged("feature:mail")
+
+    html = page(browser_as("operator").get(FEATURE))
+
+    assert "No gate watches this ramp: nothing stops it by itself." in text(html)
+    assert "note--warn" in html[html.index('id="plan-watched"') :][:60]
+    assert PROMISE not in html
+
+
+@pytest.mark.parametrize(
+    ("gates", "said"),
+    [
+        (["manual"], "No gate watches this ramp"),
+        (["slo"], "Nothing watches steps 2, 3."),
+        (["slo", "breaker", "external"], "A gate watches each step: what goes wrong is stopped"),
+    ],
+)
+def test_plan_with_gates_says_what_they_watch(gates, said):
+    engaged("feature:mail")
+    client = browser_as("operator")
+    sent = fields(page(client.get(FEATURE)))
+    for index, type_ in enumerate(gates):
+        more = {"do": f"add-gate-{index}", f"step-{index}-new": type_}
+        html = page(client.post(FEATURE, {**sent, **more}, headers=PART))
+        sent = fields(html)
+
+    assert said in text(html)
+    assert 'hx-swap-oob="true"' in html
+
+
+def test_everything_stopped_makes_the_ramp_prove_nothing():
+    engaged("feature:mail")
+    engaged("global:all")
+
+    html = text(page(browser_as("operator").get(FEATURE)))
+
+    assert "global:all is engaged and stops all traffic: nothing flows through this ramp" in html
+
+
+def test_segment_checked_by_the_same_is_named_and_another_feature_is_not():
+    for switch in ("feature:mail", "feature:chat", "segment:finance", "segment:other"):
+        engaged(switch)
+    checks("core/a1", "feature:mail", "feature:chat", "segment:finance", at=db_now())
+
+    html = text(page(browser_as("operator").get(FEATURE)))
+
+    assert "segment:finance is engaged and stops the same traffic, or part of it" in html
+    assert "feature:chat is engaged" not in html
+    assert "segment:other is engaged" not in html
