@@ -1,5 +1,6 @@
 """Releases that wait for a second person: asked for, approved, or come to nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -104,12 +105,19 @@ def end(pending: Ramp, switch: Switch, why: str, actor: Actor, now: datetime) ->
     )
 
 
+def _in_words(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
+    how = {"immediate": "all of it at once", "ramp": "in steps"}
+    diffs = [approval.diff for approval in approvals]
+    return [{"state": diff.get("state"), "how": how.get(diff.get("mode", ""))} for diff in diffs]
+
+
 @approvals.carries_out(
     Approval.Kind.RELEASE,
     lock_first=publication.lock,
     check_reason=reasons.unreadable,
     ended=_came_to_nothing,
     reaches_far=lambda approval: approval.target == GLOBAL_ID,
+    in_words=_in_words,
 )
 def _release_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()

@@ -1,6 +1,10 @@
 """Keeping a switch engaged with no expiry: asked for by one person, approved by another."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
 
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
@@ -29,11 +33,22 @@ def ask(switch: Switch, episode: Episode, reason: str, actor: Actor, now: dateti
     )
 
 
+def _in_words(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
+    numbers = [approval.diff.get("episode") for approval in approvals]
+    ends = dict(Episode.objects.filter(pk__in=numbers).values_list("pk", "expires_at"))
+    return [{"expires": [_told(ends.get(number)), "never"]} for number in numbers]
+
+
+def _told(at: datetime | None) -> str:
+    return f"{timezone.localtime(at):%-d %b %Y %H:%M %Z}" if at else "at its end"
+
+
 @approvals.carries_out(
     Approval.Kind.PERMANENT,
     lock_first=publication.lock,
     check_reason=reasons.problems_with,
     reaches_far=lambda approval: approval.target == GLOBAL_ID,
+    in_words=_in_words,
 )
 def _make_permanent(approval: Approval, actor: Actor, now: datetime) -> None:
     head = publication.lock()

@@ -33,7 +33,9 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 
 def _listed(value: Any) -> Any:
-    """Names one after the other; anything else as it is."""
+    """Names one after the other, yes and no; anything else as it is."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         return ", ".join(value)
     return value

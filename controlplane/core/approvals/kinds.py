@@ -1,8 +1,9 @@
 """What apps register for each kind of request: what it does, its lock, and its rule for reasons."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
@@ -10,6 +11,9 @@ from controlplane.core.approvals.models import Approval
 CarryOut = Callable[[Approval, Actor, datetime], None]
 CheckReason = Callable[[str], Sequence[str]]
 """What is wrong with a reason, in sentences."""
+
+InWords = Callable[[Sequence[Approval]], Sequence[Mapping[str, Any]]]
+"""The `diff` of each as people would say it, in the same order."""
 
 
 def _nothing() -> None:
@@ -24,6 +28,10 @@ def _reaches_little(_approval: Approval) -> bool:
     return False
 
 
+def _as_kept(approvals: Sequence[Approval]) -> Sequence[Mapping[str, Any]]:
+    return [{name: one.diff[name] for name in one.diff if name != "episode"} for one in approvals]
+
+
 def _any_reason(_reason: str) -> Sequence[str]:
     return ()
 
@@ -33,7 +41,7 @@ class Registered:
     """What there is for a kind; `carry_out` is None for one that no app here knows.
 
     `prolongs`: whether the time of a request begins again when it is edited. `reaches_far`: whether
-    who approves it has to show again who they are.
+    who approves it has to show again who they are. `in_words`: what its page shows as changed.
     """
 
     carry_out: CarryOut | None = None
@@ -42,6 +50,7 @@ class Registered:
     ended: CarryOut = _nothing_ends
     prolongs: bool = True
     reaches_far: Callable[[Approval], bool] = _reaches_little
+    in_words: InWords = _as_kept
 
 
 _registered: dict[str, Registered] = {}
@@ -55,6 +64,7 @@ def carries_out(
     ended: CarryOut = _nothing_ends,
     prolongs: bool = True,
     reaches_far: Callable[[Approval], bool] = _reaches_little,
+    in_words: InWords = _as_kept,
 ) -> Callable[[CarryOut], CarryOut]:
     """Register the function that does what an approval of this kind allows.
 
@@ -63,11 +73,12 @@ def carries_out(
     called when it comes to nothing: denied, lapsed or withdrawn, and not asked for anew. Without
     `prolongs` an edited request waits no longer than the one it replaces: something waits for it.
     `reaches_far` says of which requests an approver has to show again who they are.
+    `in_words` gives what its page shows as changed.
     """
 
     def register(function: CarryOut) -> CarryOut:
         _registered[kind] = Registered(
-            function, lock_first, check_reason, ended, prolongs, reaches_far
+            function, lock_first, check_reason, ended, prolongs, reaches_far, in_words
         )
         return function
 

@@ -1,6 +1,7 @@
 """The approvals page: what waits for a second person, and what was decided."""
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -9,7 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.core.approvals import notes, reviews, services
+from controlplane.core.approvals import kinds, notes, reviews, services
 from controlplane.core.approvals.differences import shown
 from controlplane.core.approvals.models import Approval
 from controlplane.core.browser import PersonRequest, done, show, signed_in
@@ -20,6 +21,7 @@ from controlplane.core.http.authentication import actor_of
 
 PENDING_SHOWN = 100
 DECIDED_SHOWN = 25
+WHY_NOT = "Say why you deny it: whoever asked has to know what to do next. Nothing was decided."
 STATE_LOOKS = {
     "approved": ("released", "check", "Approved"),
     "denied": ("quiet", "close", "Denied"),
@@ -70,6 +72,13 @@ def approve(request: PersonRequest, approval_id: int) -> HttpResponse:
 @signed_in
 @require_POST
 def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
+    """Whoever asked has to be told why not; who withdraws their own request owes nobody that."""
+    approval = services.find(approval_id)
+    review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
+    waits = approval.state == Approval.State.PENDING and not review
+    others = request.user.may_approve and approval.requester_id != request.user.pk
+    if waits and others and not _comment(request):
+        return _refused(request, "Not denied", DomainError(WHY_NOT), 422)
     return _decide(request, approval_id, services.deny)
 
 
@@ -101,10 +110,12 @@ def edit(request: PersonRequest, approval_id: int) -> HttpResponse:
 def _decide(
     request: PersonRequest, approval_id: int, decide: Callable[..., Approval]
 ) -> HttpResponse:
-    comment = request.POST.get("comment", "").replace("\x00", "").strip()[:2000]
     try:
         approval = decide(
-            approval_id=approval_id, comment=comment, actor=actor_of(request), now=db_now()
+            approval_id=approval_id,
+            comment=_comment(request),
+            actor=actor_of(request),
+            now=db_now(),
         )
     except Conflict as conflict:
         return _refused(request, "Not decided", conflict)
@@ -113,20 +124,34 @@ def _decide(
     return done(request, f"{approval.summary}: {word}.", notes.PAGE)
 
 
-def _refused(request: PersonRequest, heading: str, error: DomainError) -> HttpResponse:
+def _comment(request: PersonRequest) -> str:
+    return request.POST.get("comment", "").replace("\x00", "").strip()[:2000]
+
+
+def _refused(
+    request: PersonRequest, heading: str, error: DomainError, status: int | None = None
+) -> HttpResponse:
     context = {"heading": heading, "detail": error.detail, "back": "approvals_page"}
-    return show(request, "core/notice.html", context, status=error.status)
+    return show(request, "core/notice.html", context, status=status or error.status)
 
 
-def _cards(approvals: Any) -> list[dict[str, Any]]:
+def _cards(approvals: Iterable[Approval]) -> list[dict[str, Any]]:
+    by_kind: dict[str, list[Approval]] = defaultdict(list)
+    for approval in (found := list(approvals)):
+        by_kind[approval.kind].append(approval)
+    changes = {
+        one.pk: shown(kind, said)
+        for kind, them in by_kind.items()
+        for one, said in zip(them, kinds.kind(kind).in_words(them), strict=True)
+    }
     return [
         {
             "approval": approval,
-            "changes": shown(approval.kind, approval.diff),
+            "changes": changes[approval.pk],
             "about": notes.about(approval),
             "replaced": approval.replaces_id,
         }
-        for approval in approvals
+        for approval in found
     ]
 
 

@@ -1,5 +1,6 @@
 """The approvals page: a second person decides, in the browser."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from controlplane.core.http.tests.callers import as_role, person, signed_in
 from controlplane.core.people.services import actor_for
 
 pytestmark = pytest.mark.django_db
+REASON = "OpenAI 5xx on completions since 02:10"
 
 
 @pytest.fixture
@@ -82,6 +84,46 @@ def test_second_person_denies_and_nothing_changes(waiting):
 
     assert Approval.objects.get().state == "denied"
     assert not AuditEntry.objects.filter(action="ramp.started").exists()
+
+
+@pytest.mark.parametrize("comment", ["", " \x00 "])
+def test_denial_without_a_comment_decides_nothing(waiting, comment):
+    client = as_role("admin").client
+
+    response = client.post(f"/approvals/{waiting}/deny/", {"comment": comment})
+
+    assert response.status_code == 422
+    assert "Say why you deny it" in text(response)
+    assert Approval.objects.get().state == "pending"
+
+
+def test_approve_comes_first_and_denying_takes_a_step_of_its_own(waiting):
+    html = text(as_role("admin").client.get("/approvals/"))
+
+    approving, denying = (
+        html.index(f"/approvals/{waiting}/approve/"),
+        html.index('class="approval__deny"'),
+    )
+    assert approving < denying < html.index(f"/approvals/{waiting}/deny/")
+    assert "formaction" not in html
+
+
+def test_request_is_told_in_words_of_people(waiting, kim):
+    signed_in(kim).post("/switches/segment/finance/engage", {"reason": REASON, "expires_in": "1h"})
+    body = {"expires_in": "permanent", "reason": REASON}
+    signed_in(kim).post("/switches/segment/finance/extend", body)
+    client = as_role("admin").client
+
+    html = text(client.get("/approvals/"))
+
+    assert re.search(
+        r"<del>[0-9]+ [A-Z][a-z]+ [0-9]{4} [0-9:]+ UTC</del><br><ins>never</ins>", html
+    )
+    assert '<td dir="auto">in steps</td>' in html
+    for word in (">episode<", ">permanent<", ">true<", "user:kim"):
+        assert word not in html
+    client.post(f"/approvals/{waiting}/approve/")
+    assert "user:" not in text(client.get("/approvals/"))
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])

@@ -19,6 +19,7 @@ SWITCH = "switches/<str:scope>/<str:key>/{}/"
 SAID = {
     LETTER.format("edit"): {"field-0": "18"},
     "deliveries/retry/": {"destination": "slack"},
+    "approvals/<int:approval_id>/deny/": {"comment": "Not yet, errors go on"},
     "deliveries/<int:delivery_id>/discard/": {"reason": REASON},
     "tokens/new/": {"scopes": ["slo:read"]},
     "breakers/<slug:caller>/<slug:callee>/override/": {"mode": "forced_open"},
