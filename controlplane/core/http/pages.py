@@ -5,7 +5,9 @@ a middleware that could not reach the database.
 """
 
 import sys
+from typing import Any
 
+from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template import loader
@@ -15,6 +17,8 @@ from controlplane.core import problem
 from controlplane.core.errors import Broken, ConfirmFirst, DomainError, Forbidden, NotFound
 from controlplane.core.http import problems
 from controlplane.core.http.requests import is_api, request_id_of
+from controlplane.core.people import holders
+from controlplane.core.people.roles import Power
 
 
 def answer(request: HttpRequest, error: DomainError) -> HttpResponse:
@@ -25,15 +29,43 @@ def answer(request: HttpRequest, error: DomainError) -> HttpResponse:
 
 
 def page(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """`<status>.html` if there is one, else `error.html`; neither may need the database."""
-    template = loader.select_template([f"{error.status}.html", "error.html"])
-    # Without the context processors, which look up the session and what is engaged.
-    context = {"error": error, "request": request, "request_id": request_id_of(request)}
-    response = HttpResponse(
-        template.render(context), status=error.status, headers=problem.headers(error)
-    )
+    """`<status>.html` if there is one, else `error.html`; neither may need the database.
+
+    Whoever is signed in keeps the frame of every page, with its alarms, as far as that is known.
+    """
+    html = _framed(request, error) or _alone(request, error)
+    response = HttpResponse(html, status=error.status, headers=problem.headers(error))
     add_never_cache_headers(response)
     return problems.quietly(response)
+
+
+def _framed(request: HttpRequest, error: DomainError) -> str:
+    """The page in its frame; empty if nobody is known to be signed in, or it can't be asked."""
+    if error.status >= Broken.status or getattr(request, "htmx", False):
+        return ""
+    try:
+        user = getattr(request, "user", None)
+        if user is None or not user.is_authenticated:
+            return ""
+        context = {**_said(request, error), "layout": "base.html"}
+        if isinstance(error, Forbidden):
+            context |= {"admins": holders.of(Power.ADMINISTER), "able": holders.able(error.extra)}
+        return _template(error).render(context, request)
+    except (DatabaseError, InterfaceError):
+        return ""
+
+
+def _alone(request: HttpRequest, error: DomainError) -> str:
+    """Without the context processors, which look up the session and what is engaged."""
+    return _template(error).render({**_said(request, error), "layout": "bare.html"})
+
+
+def _template(error: DomainError) -> Any:
+    return loader.select_template([f"{error.status}.html", "error.html"])
+
+
+def _said(request: HttpRequest, error: DomainError) -> dict[str, Any]:
+    return {"error": error, "request": request, "request_id": request_id_of(request)}
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

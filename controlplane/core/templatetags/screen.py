@@ -6,6 +6,7 @@ Every moment is shown in the person's own zone and carries UTC in its tooltip an
 """
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -24,6 +25,13 @@ register = template.Library()
 
 SOON = timedelta(hours=1)
 ACTOR_ICONS = {"user": "person", "token": "token", "slack": "slack", "system": "system"}
+
+
+@register.filter
+def any_of(names: Sequence[str]) -> str:
+    """`anna`, `anna or olga`, `anna, kim or olga`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 @register.simple_tag
