@@ -245,6 +245,15 @@ new ResizeObserver(() => {
   document.documentElement.style.setProperty("--bars", `${bars.offsetHeight}px`);
 }).observe(bars);
 
+/* --- where one is, in a list of pages that is longer than there is room */
+
+const pages = document.getElementById("nav");
+const here = pages?.querySelector("[aria-current='page']");
+if (here) {
+  pages.scrollLeft = here.offsetLeft - (pages.clientWidth - here.offsetWidth) / 2;
+  pages.scrollTop = here.offsetTop - (pages.clientHeight - here.offsetHeight) / 2;
+}
+
 /* --- menu, theme, filters, copying */
 
 document.addEventListener("click", (event) => {
