@@ -50,14 +50,14 @@ def _framed(request: HttpRequest, error: DomainError) -> str:
         context = {**_said(request, error), "layout": "base.html"}
         if isinstance(error, Forbidden):
             context |= {"admins": holders.of(Power.ADMINISTER), "able": holders.able(error.extra)}
-        return _template(error).render(context, request)
+        return str(_template(error).render(context, request))
     except (DatabaseError, InterfaceError):
         return ""
 
 
 def _alone(request: HttpRequest, error: DomainError) -> str:
     """Without the context processors, which look up the session and what is engaged."""
-    return _template(error).render({**_said(request, error), "layout": "bare.html"})
+    return str(_template(error).render({**_said(request, error), "layout": "bare.html"}))
 
 
 def _template(error: DomainError) -> Any:
