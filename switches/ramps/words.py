@@ -1,8 +1,12 @@
 """Gates and steps in words, for screens, messages and the audit trail. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+ABORTED = "Aborted on the console"
+"""The reason of whoever gave none: one press aborts."""
+ABORTED_BY = re.compile(r"Aborted by [a-z]+:(\S+): (.*)", re.DOTALL)
 MOST_DETAILS = 4
 LONGEST_DETAIL = 60
 
@@ -34,6 +38,15 @@ def seen(found: Mapping[str, Any]) -> str:
 def plan(steps: Sequence[Mapping[str, Any]]) -> str:
     """`5 %, 25 %, 100 %`."""
     return ", ".join(percent(step["percent"]) for step in steps)
+
+
+def aborted(outcome: str) -> str:
+    """`Aborted by kim: INC-12`, or `Aborted by kim on the console.`; anything else as it is."""
+    found = ABORTED_BY.fullmatch(outcome)
+    if found is None:
+        return outcome
+    name, why = found.groups()
+    return f"Aborted by {name} on the console." if why == ABORTED else f"Aborted by {name}: {why}"
 
 
 def _details(evidence: Any) -> list[str]:

@@ -54,6 +54,18 @@ NOT_FIGURES = frozenset(
 )
 
 
+@register.filter
+def is_by_somebody(outcome: str) -> bool:
+    """Whether it says itself that the ramp was aborted, and by whom."""
+    return words.ABORTED_BY.match(outcome) is not None
+
+
+@register.filter
+def for_people(outcome: str) -> str:
+    """`Aborted by kim: INC-12`, as people are named elsewhere; any other outcome as it is."""
+    return words.aborted(outcome)
+
+
 @register.simple_tag
 def ramp_state(name: str) -> SafeString:
     return _told(RAMP_STATES, name)

@@ -113,7 +113,9 @@ class TestTimeline:
         client = browser_as("viewer")
         html, part = page(client.get(FINANCE)), page(client.get(of(ramp, "part/")))
 
-        assert "Aborted on the console" in html
+        assert "Aborted by a-operator on the console." in html
+        assert "user:a-operator" not in text(part)
+        assert "Aborted. Aborted" not in text(part)
         assert "engaged again" in text(part)
         panel = next(one for one in Tags(part).having("section") if one["id"] == f"ramp-{ramp.pk}")
         assert panel["hx-trigger"] == "refresh from:body"

@@ -26,7 +26,6 @@ from switches.views.asking import ask_again
 
 SHOWN = 50
 LIVE_SHOWN = 200
-ABORTED = "Aborted on the console"
 
 Service = Callable[..., Ramp]
 
@@ -98,7 +97,7 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
     """At once and without a question: what it does is to stop, and that never waits."""
     ramp = _ramp(ramp_id)
     was_pending = ramp.job.state == Job.State.PENDING
-    reason = request.POST.get("reason", "").replace("\x00", "").strip() or ABORTED
+    reason = request.POST.get("reason", "").replace("\x00", "").strip() or words.ABORTED
     try:
         aborted = control.abort(
             ramp_id=ramp_id, reason=reason, actor=actor_of(request), now=db_now()

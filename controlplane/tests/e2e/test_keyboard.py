@@ -92,7 +92,7 @@ def test_ramp_is_approved_and_aborted(keys):
     expect(dialog).to_be_hidden()
 
     hands.press(page.get_by_role("button", name=re.compile("Abort")).first)
-    expect(page.locator(".ramp")).to_contain_text("Aborted on the console")
+    expect(page.locator(".ramp")).to_contain_text("on the console.")
     assert Episode.objects.get(switch_id="segment:finance").allow_percent == 0
 
 

@@ -11,7 +11,7 @@ LAPTOP = {"viewport": {"width": 1280, "height": 800}}
 LOW = {"viewport": {"width": 1280, "height": 560}}
 
 
-@pytest.mark.parametrize("path", ["/audit/", "/slos/", "/deliveries/"])
+@pytest.mark.parametrize("path", ["/runbooks/", "/audit/", "/deliveries/"])
 def test_phone_shows_the_present_page_in_its_strip(desks, path):
     page = desks.of(person("admin"), **PHONE).open(path)
 

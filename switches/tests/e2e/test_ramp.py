@@ -47,7 +47,7 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
     page.keyboard.press("a")
     expect(page.locator(".toast").last).to_contain_text("0 % flows: segment:finance is engaged")
     expect(page.locator(".switch-head .state")).to_have_text("Engaged")
-    expect(panel).to_contain_text("Aborted on the console")
+    expect(panel).to_contain_text("on the console.")
     assert Episode.objects.get().allow_percent == 0
 
 
