@@ -1,6 +1,7 @@
 """What went on around an alert, from the audit trail and the alert's own time: all of it that may
 have had to do with it, in the whole installation."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,6 +16,12 @@ AFTER = timedelta(minutes=15)
 SCOPE = "audit:read"
 """It quotes the audit trail, so who may not read that may not read this."""
 MOST = 200
+MOST_READ = 2000
+AT_ONCE = timedelta(minutes=1)
+ALIKE = 3
+NAMED = 3
+"""Of more than so many rows that are alike and came at once, as when files are loaded, there is one
+event, which names the first of what they are about."""
 CONCERNING = (
     *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
     *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
@@ -53,9 +60,10 @@ def of(alert: Alert, now: datetime) -> Chronicle:
     rows = AuditEntry.objects.filter(at__gte=since, at__lte=until, action__regex=_CONCERNING)
     # Whoever acknowledged it is told of in its own time.
     others = rows.exclude(target=telling.subject(alert)).order_by("pk")
-    found = list(others[: MOST + 1])
-    events = [*own, *(_audited(row) for row in found[:MOST])]
-    return Chronicle(tuple(sorted(events, key=lambda one: one.at)), len(found) > MOST)
+    read = list(others[: MOST_READ + 1])
+    found = _folded(read[:MOST_READ])
+    events = sorted([*own, *found[:MOST]], key=lambda one: one.at)
+    return Chronicle(tuple(events), len(found) > MOST or len(read) > MOST_READ)
 
 
 def stopped(alert: Alert, now: datetime) -> list[Episode]:
@@ -64,6 +72,32 @@ def stopped(alert: Alert, now: datetime) -> list[Episode]:
     rows = Episode.objects.filter(engaged_at__lte=until)
     meanwhile = rows.filter(ended_at__isnull=True) | rows.filter(ended_at__gte=alert.opened_at)
     return list(meanwhile.order_by("engaged_at", "pk")[:MOST])
+
+
+def _folded(rows: Iterable[AuditEntry]) -> list[Event]:
+    """An event for each, but one for all that one actor did alike within a minute, if many."""
+    heaps: list[list[AuditEntry]] = []
+    latest: dict[tuple[str, str, str], list[AuditEntry]] = {}
+    for row in rows:
+        alike = (row.actor_type, row.actor_name, row.action)
+        heap = latest.get(alike)
+        if heap is None or row.at - heap[0].at > AT_ONCE:
+            heap = latest[alike] = []
+            heaps.append(heap)
+        heap.append(row)
+    return [event for heap in heaps for event in _events(heap)]
+
+
+def _events(heap: Sequence[AuditEntry]) -> list[Event]:
+    if len(heap) <= ALIKE:
+        return [_audited(row) for row in heap]
+    first = heap[0]
+    kind, _, happened = first.action.partition(".")
+    names = ", ".join(row.target for row in heap[:NAMED])
+    said = f"{kind} {happened}".replace("_", " ") + f", {len(heap)} times"
+    why = first.reason if len({row.reason for row in heap}) == 1 else ""
+    who = f"{first.actor_type}:{first.actor_name}"
+    return [Event(first.at, f"{said}: {names} and {len(heap) - NAMED} more", who, why)]
 
 
 def _audited(row: AuditEntry) -> Event:

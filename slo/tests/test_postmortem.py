@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.escalation.models import Escalation
@@ -118,6 +119,37 @@ def test_timeline_has_alert_calls_acknowledgement_and_audit_trail_in_order(now):
     assert "I am on it" in said[3]
     assert "session" not in text
     assert "long before" not in text
+
+
+def test_files_that_were_loaded_are_one_row_of_the_timeline(now):
+    one = alert(now)
+    for number in range(40):
+        at = now - timedelta(minutes=50) + timedelta(milliseconds=number)
+        for kind in ("service", "dependency"):
+            target = f"{kind}:s{number}"
+            audit.record(
+                actor=system("provision"), action=f"{kind}.registered", target=target, now=at
+            )
+    at = now - timedelta(minutes=45)
+    audit.record(actor=system("provision"), action="service.registered", target="service:z", now=at)
+
+    text = postmortem.draft(one, now)
+
+    rows = [row for row in text.splitlines() if "registered" in row]
+    assert len(rows) == 3
+    assert "service registered, 40 times: service:s0, service:s1, service:s2 and 37 more" in text
+    assert "service:z: service registered" in text
+
+
+def test_few_rows_that_are_alike_stay_apart(now):
+    one = alert(now)
+    for number in range(chronicle.ALIKE):
+        at = now - timedelta(minutes=20) + timedelta(seconds=number)
+        audit.record(actor=OPERATOR, action="switch.engaged", target=f"feature:f{number}", now=at)
+
+    text = postmortem.draft(one, now)
+
+    assert all(f"feature:f{number}: switch engaged" in text for number in range(chronicle.ALIKE))
 
 
 def test_timeline_that_is_too_long_is_cut_and_says_so(now, monkeypatch):
