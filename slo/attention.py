@@ -33,7 +33,7 @@ def alerts(now: datetime) -> Sequence[Waiting]:
         Waiting(
             kind="slo_alert",
             severity=one.severity,
-            title=one.said,
+            title=one.said.replace("->", " → "),
             detail=_advice(one),
             path=reverse("alert_page", args=[one.pk]),
             since=min(one.opened_at, now),

@@ -6,7 +6,7 @@ from datetime import datetime
 from controlplane.core import measures
 from controlplane.core.canonical import timestamp
 from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
-from switches.models import Episode, Trip
+from switches.models import Episode, State, Trip
 from switches.services import changes
 
 KNOWING = ("user", "slack", "token")
@@ -37,6 +37,7 @@ def engaged(asked: Asked, now: datetime) -> Iterator[Reading]:
                 "engaged_at": timestamp(episode.engaged_at),
                 "reason": episode.reason,
                 "allow_percent": float(episode.allow_percent),
+                "stands": _stands(episode),
             },
             acknowledged_by=_known_to(episode, by_trip=episode.pk in tripped),
             thread=changes.subject(episode),
@@ -55,8 +56,14 @@ def overdue(now: datetime) -> Collection[str]:
 
 
 def _said(episode: Episode) -> str:
-    how = f"lets {episode.allow_percent:g} % through" if episode.allow_percent else "is engaged"
-    return f"The kill switch {episode.switch_id} {how}, engaged by {_by(episode)}"
+    """What stays true while it ramps: an alert keeps the words that it opened with."""
+    return f"The switch {episode.switch_id} was engaged by {episode.engaged_by_name}"
+
+
+def _stands(episode: Episode) -> str:
+    if episode.state == State.RAMPING:
+        return f"ramping, {episode.allow_percent:g} % flows"
+    return "engaged"
 
 
 def _by(episode: Episode) -> str:

@@ -118,6 +118,12 @@ def measured(value: float | None, alert: Alert) -> str:
 
 
 @register.filter
+def named(text: str) -> str:
+    """What an alert is about or says, with `core → oracle` for the id `core->oracle`."""
+    return text.replace("->", " → ")
+
+
+@register.filter
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -105,7 +105,7 @@ def test_page_tells_what_was_done_by_itself_and_how_that_was_decided():
 def test_acknowledging_falls_silent_and_is_shown_with_what_one_does():
     one = fires()
     browser = browser_as("operator")
-    assert "I know of it" in page(browser.get(f"/alerts/{one.pk}/"))
+    assert "Acknowledge" in page(browser.get(f"/alerts/{one.pk}/"))
 
     answer = browser.post(f"/alerts/{one.pk}/acknowledge/", {"reason": WHAT_I_DO}, headers=DIALOG)
 
@@ -201,7 +201,33 @@ def test_threshold_alert_shows_its_figure_and_its_limit():
     assert "Now0.05" in said
     assert "limit 0.01" in said
     assert "calls250" in said
+    assert "core → oracle" in said
+    assert "core->oracle" not in said
     assert "Done by itself" not in said
+
+
+def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
+    now = db_now()
+    begun = {
+        "value": 1, "limit": 0, "comparison": ">", "samples": 1, "stands": "engaged",
+        "engaged_by": "system:slo:oracle-answers", "engaged_at": "2026-11-24T08:25:24.137867Z",
+        "allow_percent": 0.0,
+    }  # fmt: skip
+    one = Alert.objects.create(
+        kind="threshold", rule="switch_engaged", subject="experiment:rag-v2", severity="critical",
+        said="The switch experiment:rag-v2 was engaged by slo:oracle-answers", opened_at=now,
+        firing_at=now, path="/switches/experiment/rag-v2/", evidence=begun,
+        latest={**begun, "stands": "ramping, 5 % flows", "allow_percent": 5.0},
+    )  # fmt: skip
+
+    html = shown(f"/alerts/{one.pk}/")
+
+    said = text(html)
+    assert "Nowramping, 5 % flows" in said
+    assert "24 Nov 2026 08:25:24 UTC" in said
+    assert "let through0 %" in said
+    for machine in ("08:25:24.137867", "limit 0", "of 1", "system:slo:oracle-answers", "stands"):
+        assert machine not in said
 
 
 def test_postmortem_is_shown_and_can_be_taken_along():

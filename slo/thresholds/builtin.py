@@ -49,7 +49,7 @@ RULES: tuple[dict[str, Any], ...] = (
     },
     {
         "name": "switch_engaged",
-        "title": "A kill switch is engaged",
+        "title": "A switch is engaged",
         "metric": "switch_engaged",
         "statistic": "now",
         "window": "",

@@ -1,6 +1,6 @@
 """The pages of alerts: all of them, and one with what was counted, who knows and what was done."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -8,8 +8,10 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET, require_http_methods
 
+from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.changes import change, posted
@@ -32,6 +34,7 @@ STATES = (OPEN, RESOLVED, ALL)
 KNOWN_LAST = ExpressionWrapper(Q(acknowledged_at__isnull=False), output_field=BooleanField())
 PAGE_SIZE = 50
 LONGEST = 200
+WORDS = {"allow": "let through"}
 
 
 @signed_in
@@ -170,17 +173,32 @@ def _windows(alert: Alert) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(alert: Alert) -> list[tuple[str, Any]]:
-    """What a threshold rule looked at, but for what has a place of its own."""
+def _figures(alert: Alert) -> list[dict[str, Any]]:
+    """What a threshold rule looked at, but for what has a place of its own; by its name a figure is
+    a moment (`…_at`), somebody (`…_by`), a share or a length of time."""
     if alert.kind == Alert.Kind.BURN:
         return []
-    own = {"value", "limit", "comparison", "samples"}
+    own = {"value", "limit", "comparison", "samples", "stands"}
     plain = (str, int, float)
     return [
-        (name.replace("_", " "), value)
+        _figure(name, value)
         for name, value in alert.evidence.items()
         if name not in own and isinstance(value, plain)
     ]
+
+
+def _figure(name: str, value: Any) -> dict[str, Any]:
+    begin, _, unit = name.rpartition("_")
+    words = WORDS.get(begin) or begin.replace("_", " ")
+    if unit == "at" and isinstance(value, str) and (at := parse_datetime(value)):
+        return {"name": words, "at": at}
+    if unit == "by":
+        return {"name": f"{words} by", "who": str(value)}
+    if unit == "percent" and isinstance(value, int | float):
+        return {"name": words, "value": f"{value:g} %"}
+    if unit == "seconds" and isinstance(value, int | float):
+        return {"name": words, "value": durations.readable(timedelta(seconds=value))}
+    return {"name": name.replace("_", " "), "value": value}
 
 
 def _budget(alert: Alert) -> dict[str, float | None]:
