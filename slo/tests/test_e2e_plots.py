@@ -210,3 +210,35 @@ def test_axis_of_a_budget_has_five_labels_at_most_and_room_for_the_least(desks, 
     assert 2 <= len(levels) <= 5
     assert levels == sorted(levels)
     assert levels[0] <= least
+
+
+FITTED = """([times, values]) =>
+    import('/static/js/plots/scales.js').then((one) => one.fitted(times, [{ values }]))"""
+HOURS = [hour * 3600 for hour in range(25)]
+
+
+@pytest.mark.parametrize(
+    ("known", "seen"),
+    [
+        (range(25), None),
+        (range(20, 25), [(20 - 0.4) * 3600, 24 * 3600]),
+        ([24], [24 * 3600 - 1800, 24 * 3600]),
+        ([], None),
+    ],
+)
+def test_plot_begins_shortly_before_anything_is_known(desks, known, seen):
+    page = desks.of(person("viewer")).open("/slos/")
+    values = [0.5 if hour in known else None for hour in range(25)]
+
+    assert page.evaluate(FITTED, [HOURS, values]) == seen
+
+
+def test_plots_tell_times_in_utc_where_somebody_has_chosen_so(desks):
+    page = desks.of(person("viewer")).open("/slos/")
+    at = "import('/static/js/plots/words.js').then((one) => one.moment(1764000000))"
+    page.evaluate("document.documentElement.dataset.zone = 'Asia/Seoul'")
+    assert page.evaluate(at) == "25 Nov, 01:00"
+
+    page.evaluate("document.documentElement.dataset.times = 'utc'")
+
+    assert page.evaluate(at) == "24 Nov, 16:00"

@@ -42,6 +42,18 @@ def test_firing_one_says_which_rule_how_fast_and_what_is_left():
     assert "Why nothing is known" not in said
 
 
+def test_window_that_is_covered_and_not_known_says_why():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, days=2)
+    judged([slo], now)
+    Standing.objects.update(burn_rates={"1h": 0.2, "5m": None}, coverage={"1h": 1, "5m": 1})
+
+    said = text(shown())
+
+    assert "In the last 5 min no event was counted." in said
+
+
 def test_never_judged_says_so():
     making.slo()
 

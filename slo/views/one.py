@@ -128,9 +128,16 @@ def _burning(slo: Slo, sli: Sli | None, standing: Standing | None) -> list[dict[
             "window": name,
             "rate": standing.burn_rates.get(name) if standing else None,
             "coverage": standing.coverage.get(name) if standing else None,
+            "why": _why_blind(slo, standing, name),
         }
         for name in explaining.windows(slo, standing)
     ]
+
+
+def _why_blind(slo: Slo, standing: Standing | None, name: str) -> str:
+    if standing is None or standing.burn_rates.get(name) is not None:
+        return ""
+    return explaining.why_blind(name, standing.coverage, slo.min_events)
 
 
 def _plots(request: PersonRequest, slo: Slo, now: datetime) -> dict[str, Any]:

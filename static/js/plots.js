@@ -22,11 +22,11 @@ setInterval(() => {
   for (const plot of plots) if (!plot.zoomed && plot.isOld()) plot.refresh(null, true);
 }, REFRESH_MS);
 
-// Colours are those of the theme, which a canvas does not follow by itself.
+// Colours are those of the theme and times of a zone, which a canvas does not follow by itself.
 function redraw() {
   for (const plot of plots) if (plot.data) plot.draw();
 }
-new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme", "data-times"] });
 for (const media of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(media).addEventListener("change", redraw);
 
 // What was judged since: nobody else tells a plot of it.

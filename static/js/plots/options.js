@@ -14,7 +14,7 @@ export function options(plot) {
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
   const burns = plot.kind === "burn";
   const axis = { stroke: ink, font, grid, ticks: { show: false } };
-  const zoomed = plot.kind === "budget" ? plot.zoomed : null;
+  const seen = plot.seen();
   return {
     ...plot.size(),
     ms: 1e-3,
@@ -29,7 +29,7 @@ export function options(plot) {
     select: { show: true, left: 0, top: 0, width: 0, height: 0 },
     padding: [14, 12, 0, 4],
     scales: {
-      x: { time: true, ...(zoomed ? { min: zoomed[0], max: zoomed[1] } : {}) },
+      x: { time: true, ...(seen ? { min: seen[0], max: seen[1] } : {}) },
       y: burns ? { distr: 4, asinh: 1, range: () => [0, plot.top()] } : { range: () => [bottom(plot.least()), 1] },
     },
     axes: [

@@ -3,6 +3,7 @@
 import { judged } from "./judged.js";
 import { button, place } from "./key.js";
 import { DASHES, options, STYLES } from "./options.js";
+import { fitted } from "./scales.js";
 import { left, moment, rate, readable } from "./words.js";
 
 export const REFRESH_MS = 60000;
@@ -121,6 +122,12 @@ export class Plot {
     const low = this.area.classList.contains("plot__area--low");
     const width = Math.max(240, this.area.clientWidth);
     return { width, height: Math.round(Math.min(low ? 220 : 300, Math.max(190, width * 0.5))) };
+  }
+
+  // From when to when, where that is not all there is.
+  seen() {
+    if (this.kind === "budget") return this.zoomed;
+    return this.zoomed ? null : fitted(this.data.times, this.data.lines);
   }
 
   shown() {

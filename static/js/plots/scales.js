@@ -2,16 +2,21 @@
 
 import { clock } from "./words.js";
 
-const RATES = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
+const RATES = [
+  [0, 1, 2, 5, 10, 20, 50, 100],
+  [0, 1, 5, 20, 100, 500, 2000, 10000],
+  [0, 1, 10, 100, 1000, 10000],
+];
 const STEPS = [0.25, 0.5, 1, 2, 5];
 const MOST_RATES = 6;
 const MOST_LEVELS = 5;
 const A_DAY = 86400;
+const AHEAD = 0.1; // of what is known, before it
+const LEAST_SECONDS = 1800;
 
 // Of burn rates, on a scale that is nearly logarithmic.
 export function rates(top) {
-  const within = RATES.filter((one) => one <= top);
-  return within.length <= MOST_RATES ? within : within.filter((one) => one === 0 || Number.isInteger(Math.log10(one)));
+  return RATES.map((all) => all.filter((one) => one <= top)).find((within) => within.length <= MOST_RATES);
 }
 
 function stepOf(least) {
@@ -34,6 +39,15 @@ export function levels(least) {
   const found = [];
   for (let place = Math.round(bottom(least) / step); place * step <= 1 + 1e-9; place++) found.push(place * step);
   return found;
+}
+
+// What is known, lest it be a sliver of a span that began long before anything was counted; null where
+// that is all of it.
+export function fitted(times, lines) {
+  const first = times[times.findIndex((_, place) => lines.some((line) => line.values[place] != null))];
+  const last = times[times.length - 1];
+  const begin = Math.min(first - (last - first) * AHEAD, last - LEAST_SECONDS);
+  return begin > times[0] ? [begin, last] : null;
 }
 
 export function moments(splits) {

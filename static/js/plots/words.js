@@ -1,10 +1,11 @@
 // What plots say in words: moments, rates and shares.
 
-const zone = document.documentElement.dataset.zone || "UTC";
+// In UTC if somebody has chosen so, else in the person's zone.
+const zone = () => (document.documentElement.dataset.times === "utc" && "UTC") || document.documentElement.dataset.zone || "UTC";
 export const UNKNOWN = "not known";
 
 export function clock(seconds, options) {
-  return new Date(seconds * 1000).toLocaleString("en-GB", { timeZone: zone, hourCycle: "h23", ...options });
+  return new Date(seconds * 1000).toLocaleString("en-GB", { timeZone: zone(), hourCycle: "h23", ...options });
 }
 
 export const moment = (seconds) => clock(seconds, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
@@ -28,5 +29,5 @@ export const left = (value) => (value == null ? UNKNOWN : `${share(value)} left`
 
 export const readable = (name) => name.replace(/([0-9])([a-z])/, "$1 $2").replace(/ m$/, " min");
 
-// In the person's zone, as a library takes it that knows of none.
-export const wall = (seconds) => window.uPlot.tzDate(new Date(seconds * 1000), zone);
+// As a library takes it that knows of no zones.
+export const wall = (seconds) => window.uPlot.tzDate(new Date(seconds * 1000), zone());

@@ -144,6 +144,7 @@ def test_nobody_can_be_told_says_so_and_promises_no_moment(now, settings):
     assert "Nobody can be told." in climbing
     assert 'href="/targets/">Set up targets' in climbing
     assert "within seconds" not in html
+    assert "time left:" not in html
     assert "data-until" not in html
 
 
