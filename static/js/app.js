@@ -24,7 +24,12 @@ function open(link, path, from) {
     history.replaceState(null, "", location.href);
     history.pushState({ dialog: true }, "", MARK + path);
   } else history.replaceState(history.state, "", MARK + path);
-  window.htmx.ajax("GET", path, { target: "#dialog-body", source: link });
+  load(path, { target: "#dialog-body", source: link });
+}
+
+// A failure is told where htmx reports it.
+function load(path, context) {
+  window.htmx.ajax("GET", path, context).catch(() => {});
 }
 
 // Only what a link of this page would open: an address made up elsewhere opens nothing else.
@@ -70,7 +75,7 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("switchgear:open", (event) => {
   const { path, from } = event.detail;
-  if (window.htmx && dialog.showModal) open(document.body, path, from);
+  if (window.htmx && dialog.showModal) open(document.body, path, from ?? opener);
   else location.assign(path);
 });
 
@@ -121,7 +126,7 @@ document.addEventListener("switchgear:done", (event) => {
   // A page that keeps nothing current by itself is fetched as a whole, and stays where it is.
   if (document.querySelector("#main :is(#live, [data-effect])") || !window.htmx) return;
   const here = location.pathname + location.search;
-  window.htmx.ajax("GET", here, { target: "#main", select: "#main", swap: "merge" });
+  load(here, { target: "#main", select: "#main", swap: "merge" });
 });
 
 // Whether somebody has set this field to something else than the page came with.
@@ -231,9 +236,14 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
       signedOut();
       return;
     }
-    if (event.target.closest?.("#live, #alarm, #plan, #search, [data-effect]")) return;
+    // A button inside a part that polls is a person's, not a poll.
+    const asked = event.detail.target === inside;
+    if (!asked && event.target.closest?.("#live, #alarm, #plan, #search, [data-effect]")) return;
     const status = event.detail.xhr?.status;
-    if (status === 403) say("You may not do that, or this page is too old: reload it.");
+    const { verb, path } = event.detail.requestConfig ?? {};
+    if (asked && (!status || status >= 500) && (verb === "get" || dialog.open)) {
+      document.dispatchEvent(new CustomEvent("switchgear:unanswered", { detail: { verb, path } }));
+    } else if (status === 403) say("You may not do that, or this page is too old: reload it.");
     else say("The console did not answer. Nothing is known to have changed; look before you try again.");
   });
 }

@@ -254,7 +254,7 @@ function hold(event) {
   if (!wanted || !isStale()) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  const message = `What is shown is not current since ${time(asOf)}, so this waits: look again when it is. Engaging works all the time.`;
+  const message = `What is shown is not current since ${time(asOf)}, so this waits: look again when it is. Engaging does not: press it, and it opens or says how to stop something without this page.`;
   document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
   refresh();
 }
