@@ -248,12 +248,17 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
   });
 }
 
-/* --- what stays on top has no fixed height: the side begins below it */
+/* --- what stays on top has no fixed height: the side begins below it, and on a small screen only
+   where one is and that everything is stopped stay there */
 
 const bars = document.querySelector("[data-bars]");
-new ResizeObserver(() => {
-  document.documentElement.style.setProperty("--bars", `${bars.offsetHeight}px`);
-}).observe(bars);
+const measure = new ResizeObserver(() => {
+  const heights = [...bars.querySelectorAll(".environment, .alarm--all > .alarm__word")].map((one) => one.offsetHeight);
+  const whole = bars.offsetHeight || heights.reduce((sum, one) => sum + one, 0);
+  document.documentElement.style.setProperty("--bars", `${whole}px`);
+  document.documentElement.style.setProperty("--environment", `${heights[0] ?? 0}px`);
+});
+for (const one of [bars, bars.querySelector(".environment"), document.body]) measure.observe(one);
 
 /* --- where one is, in a list of pages that is longer than there is room */
 
