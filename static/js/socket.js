@@ -153,7 +153,9 @@ function show() {
   const since = down && deafSince ? Math.min(down, deafSince) : down || deafSince;
   notice.hidden = !since;
   if (!since) return;
-  const at = new Date(since).toLocaleTimeString("en-GB", { hour12: false, timeZone: zone });
+  const utc = document.documentElement.dataset.times === "utc";
+  const local = new Date(since).toLocaleTimeString("en-GB", { hour12: false, timeZone: utc ? "UTC" : zone });
+  const at = utc ? `${local} UTC` : local;
   const text = `Live updates paused since ${at}; this page asks by itself.`;
   const words = notice.lastElementChild;
   if (words.textContent !== text) words.textContent = text;

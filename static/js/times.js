@@ -2,7 +2,8 @@
 // are told in UTC instead, and back. The server gives both texts.
 
 const CHOSEN = "switchgear.times";
-const button = document.querySelector("[data-times]");
+const BUTTON = "button[data-times]"; // the page itself says with it what is shown
+const zone = document.documentElement.dataset.zone;
 
 function isUtc() {
   return document.documentElement.dataset.times === "utc";
@@ -32,10 +33,16 @@ function show(utc) {
   watcher.disconnect();
   put(document);
   if (utc) watcher.observe(document.body, { subtree: true, childList: true, characterData: true });
-  if (button) {
-    button.setAttribute("aria-pressed", String(utc));
-    button.hidden = false;
-  }
+  foot();
+}
+
+// Below every page: which zone is shown, and how to turn to the other.
+function foot() {
+  const button = document.querySelector(BUTTON);
+  if (!button) return;
+  document.querySelector("[data-times-zone]").textContent = isUtc() ? "UTC" : zone;
+  button.textContent = isUtc() ? `Tell them in ${zone}` : "Tell them in UTC";
+  button.hidden = false;
 }
 
 function toggle() {
@@ -43,14 +50,14 @@ function toggle() {
   if (utc) localStorage.setItem(CHOSEN, "utc");
   else localStorage.removeItem(CHOSEN);
   show(utc);
-  const zone = document.documentElement.dataset.zone;
   const message = utc ? "Times are told in UTC. u turns back." : `Times are told in ${zone}.`;
   document.dispatchEvent(new CustomEvent("switchgear:say", { detail: { message } }));
 }
 
 // Where the zone is UTC there is nothing to choose.
-if (document.documentElement.dataset.zone !== "UTC") {
+if (zone !== "UTC") {
   document.addEventListener("switchgear:times", toggle);
-  button?.addEventListener("click", toggle);
+  document.addEventListener("click", (event) => event.target.closest(BUTTON) && toggle());
+  document.addEventListener("htmx:afterSettle", foot);
   show(localStorage.getItem(CHOSEN) === "utc");
 }

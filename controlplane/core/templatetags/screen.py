@@ -74,12 +74,25 @@ def at_second(at: datetime) -> str:
     return _told(at, "%H:%M:%S" if today else "%-d %b %H:%M:%S")
 
 
-def _told(at: datetime, form: str) -> SafeString:
+@register.filter
+def at_minute(at: datetime) -> str:
+    """`11:11` in the person's zone; the day before it unless that is today."""
+    today = timezone.localtime(at).date() == timezone.localtime(timezone.now()).date()
+    return _told(at, "%H:%M" if today else "%-d %b %H:%M")
+
+
+@register.filter
+def on_axis(at: datetime) -> str:
+    """`11:11` on an axis that ends now, where there is no room for the day."""
+    return _told(at, "%H:%M", utc="%H:%M")
+
+
+def _told(at: datetime, form: str, utc: str = "") -> SafeString:
     """In the person's zone; the script shows `data-utc` instead to whoever wants all in UTC.
 
-    The day always stands there in UTC: it may be another one.
+    The day stands there in UTC, unless `utc` says otherwise: it may be another one.
     """
-    utc = form if form.startswith("%-d") else f"%-d %b {form}"
+    utc = utc or (form if form.startswith("%-d") else f"%-d %b {form}")
     return format_html(
         '<time datetime="{}" title="{}" data-utc="{}">{}</time>',
         timestamp(at),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane.core.templatetags.screen import age, moment, time_left, told_twice
+from controlplane.core.templatetags.screen import age, at_minute, moment, on_axis, time_left, told_twice
 
 NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 
@@ -55,3 +55,16 @@ def test_utc_is_told_once():
 
 def test_no_moment_is_no_text():
     assert moment(None) == ""
+
+
+def test_minute_says_its_day_unless_that_is_today_and_always_in_utc():
+    with timezone.override("Asia/Seoul"):
+        now = timezone.now()
+        assert f">{timezone.localtime(now):%H:%M}<" in at_minute(now)
+        assert f'data-utc="{now.astimezone(UTC):%-d %b %H:%M} UTC"' in at_minute(now)
+        assert ">21 Nov 11:11<" in at_minute(NOW.replace(year=2024))
+
+
+def test_moment_on_an_axis_is_as_short_in_utc():
+    with timezone.override("Asia/Seoul"):
+        assert 'data-utc="02:11 UTC">11:11<' in on_axis(NOW)

@@ -1,0 +1,23 @@
+"""Whatever is a moment on the page of an SLO can be told in UTC, too."""
+
+import re
+
+import pytest
+
+from controlplane.core.clock import db_now
+from slo.tests import making
+from slo.tests.month import Incident, judged, month
+from switches.tests.screens import browser_as, page
+
+pytestmark = pytest.mark.django_db
+
+
+def test_up_to_when_it_was_judged_is_told_in_utc_too():
+    now = db_now()
+    slo = making.slo()
+    month(slo, now, [Incident(30, 31, 0.05)], days=2)
+    judged([slo], now)
+
+    html = page(browser_as("viewer").get("/slos/core-availability/"))
+
+    assert re.search(r'Judged up to</p><p class="now__figure"><time [^>]*data-utc="', html)
