@@ -22,14 +22,22 @@ function tell(name, detail = {}) {
   document.dispatchEvent(new CustomEvent(`switchgear:${name}`, { detail }));
 }
 
+// The switch whose page is open; one that is engaged already can only be extended.
+function engage() {
+  const link = document.querySelector("#engage, #do-engage");
+  const keep = document.querySelector("#do-extend, #do-reconfirm");
+  if (link) link.click();
+  else if (keep) {
+    tell("say", { message: "It is engaged already: this keeps it engaged for longer. To engage another, go to the switchboard first." });
+    keep.click();
+  } else if (document.body.dataset.mayOperate !== undefined) tell("open", { path: paths.get("e"), from: document.activeElement });
+  else tell("say", { message: "Engaging takes the role of an operator, which you don't have. Ask somebody who has it." });
+}
+
 const KEYS = {
   "/": () => document.querySelector("[data-search]")?.focus(),
   "?": () => shortcuts?.showModal(),
-  e: () => {
-    const link = document.querySelector("#engage, #do-engage");
-    if (link) link.click();
-    else if (document.body.dataset.mayOperate !== undefined) tell("open", { path: paths.get("e"), from: document.activeElement });
-  },
+  e: engage,
   f: () => document.getElementById("do-override")?.click(),
   u: () => tell("times"),
   z: () => tell("undo"),

@@ -1,0 +1,28 @@
+"""What the key `e` does where nothing can be engaged by it."""
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+from switches.tests.screens import engaged
+
+pytestmark = pytest.mark.e2e
+
+
+def test_e_of_a_viewer_says_why_nothing_opens(desks):
+    page = desks.of(person("viewer")).open("/")
+
+    page.keyboard.press("e")
+
+    expect(page.locator("#toasts")).to_contain_text("Engaging takes the role of an operator")
+
+
+def test_e_on_the_page_of_an_engaged_switch_extends_that(desks):
+    engaged("feature:nl2sql")
+    page = desks.of(person("operator")).open("/switches/feature/nl2sql/")
+
+    page.keyboard.press("e")
+
+    dialog = page.get_by_role("dialog", name="Extend feature:nl2sql")
+    expect(dialog).to_be_visible()
+    expect(page.locator(".toast")).to_contain_text("It is engaged already")
