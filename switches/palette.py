@@ -23,6 +23,7 @@ VERBS = {
 ENDING = "abort"
 UNDO = "undo"
 SCOPED = re.compile(rf"(?P<scope>{'|'.join(Scope.values)}):(?P<key>\S+)")
+EVERYTHING = {"everything", "all", "global", "all traffic"}  # how people call global:all
 VERBATIM = 200.0  # a switch that is named whole stands above everything
 
 commands(
@@ -84,7 +85,8 @@ def switches(asked: Asked) -> Sequence[Entry]:
     first, _, rest = asked.text.partition(" ")
     verb = VERBS.get(first.casefold(), "") if asked.user.may_operate else ""
     wanted = rest.strip() if verb else asked.text
-    entries = [*_verbatim(asked, verb, wanted)]
+    called = "global:all" if wanted.casefold() in EVERYTHING else wanted
+    entries = [*_verbatim(asked, verb, called)]
     for switch in _like(wanted):
         entries += _of(asked, verb, switch, wanted)
     seen: dict[tuple[str, str], Entry] = {}

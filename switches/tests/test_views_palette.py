@@ -103,6 +103,14 @@ def test_key_that_no_switch_has_is_offered_in_each_scope():
     ]
 
 
+@pytest.mark.parametrize("text", ["kill everything", "stop all", "engage Global", "everything"])
+def test_everything_is_what_the_global_switch_stops(text):
+    offered = found("operator", text)
+
+    assert "Engage global:all…" in offered[:2]
+    assert not [one for one in offered if one.startswith("Engage") and "global:all" not in one]
+
+
 @pytest.mark.parametrize(
     "text", ["%", "_", "\\", "engage global:x", "force", "'\"<b>", "\x00", "é" * 500]
 )
