@@ -219,8 +219,21 @@ document.addEventListener("htmx:afterRequest", (event) => {
   else if (event.detail.successful) mended(part);
   else if (!event.detail.successful && event.detail.xhr?.status !== 200) lost(part);
 });
+// Whoever is signed out is asked for less often: the next answer would be the same.
+const SIGNED_OUT = 15_000; // ms
+let signedOutAt = -Infinity;
+
+function isBackground(event) {
+  return event.detail.requestConfig.headers["Switchgear-Background"] === "1";
+}
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.xhr?.status === 401) signedOutAt = performance.now();
+  else if (event.detail.successful) signedOutAt = -Infinity;
+});
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (!event.target.closest?.("[data-effect]")) searching = event.target.id === "search";
+  if (isBackground(event) && performance.now() - signedOutAt < SIGNED_OUT) event.preventDefault();
+  else if (!event.target.closest?.("[data-effect]")) searching = event.target.id === "search";
   // Nobody looks at it, and it is asked for again as soon as somebody does.
   else if (document.hidden) event.preventDefault();
 });
@@ -269,10 +282,12 @@ function refresh() {
 
 document.addEventListener("visibilitychange", () => {
   showAge();
+  signedOutAt = -Infinity; // the sign-in may have been in another tab
   refresh();
 });
 let focusedAt = 0;
 window.addEventListener("focus", () => {
+  signedOutAt = -Infinity;
   if (Date.now() - focusedAt > 2_000) refresh();
   focusedAt = Date.now();
 });

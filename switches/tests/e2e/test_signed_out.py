@@ -1,0 +1,27 @@
+"""Whoever was signed out elsewhere is told so beside what they type, and asked for less often."""
+
+import pytest
+from playwright.sync_api import expect
+
+from controlplane.core.http.tests.callers import person
+
+pytestmark = pytest.mark.e2e
+
+
+def test_signed_out_page_says_so_above_nothing_and_hardly_asks(desks):
+    desk = desks.of(person("operator"), viewport={"width": 1280, "height": 600})
+    page = desk.open("/")
+    page.keyboard.press("e")
+    page.get_by_label("Reason", exact=True).fill("errors")
+    desk.context.clear_cookies()
+
+    said = page.locator("dialog .toast", has_text="You are signed out")
+    expect(said).to_be_visible()
+    button = page.get_by_role("dialog").locator("form[data-engage] .button--stop")
+    told, pressed = said.bounding_box(), button.bounding_box()
+    assert pressed["y"] + pressed["height"] <= told["y"]
+    asked = []
+    page.on("request", lambda one: asked.append(one.url))
+    page.wait_for_timeout(5_000)
+
+    assert len(asked) <= 2, asked
