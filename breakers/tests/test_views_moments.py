@@ -27,5 +27,6 @@ def test_hours_of_the_day_are_told_in_utc_too():
     html = page(browser_as("viewer").get(PATH))
 
     hours = re.search(r'class="strip__hours[^>]*>(.*?)</p>', html, re.DOTALL)
-    assert hours and re.search(r'data-utc="\d\d:\d\d UTC"', hours[1])
+    assert hours
+    assert re.search(r'data-utc="\d\d:\d\d UTC"', hours[1])
     assert not re.search(r"<span>\d", hours[1])

@@ -5,7 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from controlplane.core.templatetags.screen import age, at_minute, moment, on_axis, time_left, told_twice
+from controlplane.core.templatetags.screen import (
+    age,
+    at_minute,
+    moment,
+    on_axis,
+    time_left,
+    told_twice,
+)
 
 NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 
