@@ -63,7 +63,7 @@ class World(Parts):
         switch = self.switches[id]
         if switch.is_released or (plan and switch.live and not switch.pending):
             raise Refused("conflict")
-        at_once = plan is None or plan[0].percent == 100
+        at_once = plan is None or not any(share.dwell or share.gates for share in plan[:-1])
         if switch.scope == "global" or (at_once and switch.scope == "segment"):
             return self._ask_to_release(switch, who, plan)
         if at_once and not who.approves:
