@@ -93,9 +93,10 @@ GATES: Mapping[str, Mapping[str, tuple[Check, Any]]] = {
     "samples": {"slo": (_text, _REQUIRED), "min_events": _EVENTS},
     "external": {"gate": (_gate_name, _REQUIRED)},
 }
+"""The fields of each type of gate, with what they are by default."""
+
 TAKES_BACK = frozenset({"slo", "breaker", "external"})
 """Gates that find by themselves that something goes wrong; the others only wait."""
-"""The fields of each type of gate, with what they are by default."""
 
 _STEP: Mapping[str, tuple[Check, Any]] = {
     "percent": (_percent, _REQUIRED),
