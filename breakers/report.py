@@ -9,6 +9,8 @@ from django.db.models import Q
 from breakers import telling
 from breakers.models import Override
 from breakers.services import endings
+from breakers.states import board
+from breakers.states.board import Tally
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import readable
 from controlplane.core.instances.openings import TRIPPED
@@ -56,7 +58,8 @@ _TRIPS = f"""
 
 
 def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Which breakers opened in the week, how often, and for how long at most."""
+    """Which breakers opened in the week, how often, and for how long at most. What is not reported
+    while this is written may have opened as well."""
     given: dict[str, Any] = {
         "start": start,
         "end": min(end, now),
@@ -67,11 +70,13 @@ def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
         cursor.execute(_TRIPS, given)
         rows = cursor.fetchall()
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
+    tally = board.find(board.Wanted(), now).tally
+    unsure = tally.in_the_dark or (not tally.reported and tally.known)
     return ReportSection(
         slug="breakers",
         title="Breakers",
-        summary=_trips_in_words(int(trips), total, *longest),
-        tone="warn" if is_grave else "good",
+        summary=f"{_trips_in_words(int(trips), total, *longest)}{_silent_in_words(tally)}",
+        tone="warn" if is_grave else "unknown" if unsure else "good",
         columns=(
             "dependency",
             "criticality",
@@ -136,6 +141,14 @@ def _trips_in_words(
         f"Breakers of {several} opened {times}; the longest, of {longest_of}, "
         f"for {readable(max(longest, timedelta()))}."
     )
+
+
+def _silent_in_words(tally: Tally) -> str:
+    if not tally.silent:
+        return ""
+    were = "was" if tally.silent == 1 else "were"
+    grave = f", {tally.in_the_dark:,} of them critical" if tally.in_the_dark else ""
+    return f" {tally.silent:,} of {tally.known:,} {were} not reported at the time{grave}."
 
 
 def _override_row(one: Override, lasted: timedelta) -> ReportRow:

@@ -173,6 +173,7 @@ def test_the_report_counts_trips_and_how_long_the_longest_was_open():
 
     assert section.summary == (
         "Breakers of 1 dependency opened 3 times; the longest, of core->oracle, for 4 min."
+        " 1 of 1 was not reported at the time, 1 of them critical."
     )
     (row,) = section.rows
     assert row.cells["trips"] == 3
@@ -216,6 +217,20 @@ def test_the_longest_and_the_gravest_count_beyond_the_rows_that_are_shown():
     assert (len(section.rows), section.total, section.tone) == (50, 51, "warn")
     assert section.summary == (
         "Breakers of 51 dependencies opened 101 times; the longest, of zebra->last, for 1 h."
+        " 51 of 51 were not reported at the time, 1 of them critical."
+    )
+
+
+def test_a_week_in_which_nobody_reports_a_critical_one_is_not_called_fine():
+    dependency("core->synapse", criticality="critical")
+    dependency("core->oracle")
+    reports()
+
+    section = report.breakers(START, END, NOW)
+
+    assert section.tone == "unknown"
+    assert section.summary == (
+        "No breaker opened. 1 of 2 was not reported at the time, 1 of them critical."
     )
 
 
