@@ -121,10 +121,10 @@ def _in_words(weeks: list[Week]) -> str:
     retried = sum(one.retried for one in weeks)
     dropped = sum(one.discarded + one.archived for one in weeks)
     vanished = sum(one.vanished for one in weeks)
-    # Also what lay in a stream when it was looked at for the first time.
+    # From an earlier week, or what a stream was found by: that is not counted as arrived.
     before = max(0, lying + retried + dropped + vanished - arrived)
     if before:
-        said += f", beside {before:,} that lay there already"
+        said += f", beside {before:,} that lay there at the first look"
     said += f"; {retried:,} retried, {dropped:,} discarded or archived, and {lying:,} lie there now"
     return f"{said}. {_letters(vanished)} vanished, not through us." if vanished else f"{said}."
 

@@ -50,7 +50,8 @@ _HOT = """
                     WHEN o.id IS NOT NULL THEN 4 ELSE 5 END AS heat,
                CASE d.criticality WHEN 'critical' THEN 0 WHEN 'high' THEN 1
                     WHEN 'medium' THEN 2 ELSE 3 END AS weight,
-               EXISTS (SELECT {reporting} AND s.dependency_id = d.id) AS reported
+               EXISTS (SELECT {reporting} AND s.dependency_id = d.id
+                       AND i.reported_at >= %(fresh)s) AS reported
         FROM breakers_dependency d
         LEFT JOIN seen ON seen.dependency_id = d.id
         LEFT JOIN breakers_override o ON o.dependency_id = d.id AND o.ended_at IS NULL
@@ -79,8 +80,8 @@ _NARROWED: Mapping[str, str] = {
     standing.OPEN: "AND state = 'open'",
     standing.HALF_OPEN: "AND state = 'half_open'",
     OVERRIDDEN: "AND overridden",
-    standing.CLOSED: "AND state = 'calm' AND reported",
-    standing.UNKNOWN: "AND state = 'calm' AND NOT reported",
+    standing.CLOSED: f"AND state = 'calm' AND id IN (SELECT {_REPORTING})",
+    standing.UNKNOWN: f"AND state = 'calm' AND id NOT IN (SELECT {_REPORTING})",
     "criticality": "AND criticality = %(criticality)s",
     "caller": "AND caller = %(caller)s",
     "q": "AND position(%(q)s IN caller || '->' || callee || ' ' || lower(owner)) > 0",
@@ -104,8 +105,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many dependencies stand how; `grave` are open ones that are critical or high. An instance
-    reports `reported` of them; `in_the_dark` are critical ones of which none does."""
+    """How many dependencies stand how; `grave` are open ones that are critical or high. Of
+    `reported` an instance was heard lately; `in_the_dark` are critical ones of which none was."""
 
     open: int
     half_open: int

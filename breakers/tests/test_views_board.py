@@ -175,6 +175,17 @@ def test_what_nobody_reports_is_counted_beside_what_is_closed_and_is_not_calm():
     assert "standing--calm" not in html
 
 
+def test_what_was_last_heard_of_a_while_ago_is_no_good_news():
+    now = db_now()
+    stale = dependency("core->oracle", now, criticality="critical")
+    reports(stale, now - timedelta(seconds=90))
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "1 not reported" in headline(html)
+    assert "standing--calm" not in html
+
+
 def test_headline_is_calm_where_every_breaker_is_known_to_be_closed():
     now = db_now()
     reports(dependency("core->calm", now), now)

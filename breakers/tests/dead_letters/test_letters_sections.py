@@ -111,8 +111,9 @@ def test_report_counts_what_came_and_what_left_in_the_week():
     }  # fmt: skip
     assert said.tone == "warn"
     assert said.summary == (
-        "7 dead letters arrived in 1 stream, beside 9 that lay there already; 2 retried, 3"
-        " discarded or archived, and 7 lie there now. 4 dead letters vanished, not through us."
+        "7 dead letters arrived in 1 stream, beside 9 that lay there at the first look; 2"
+        " retried, 3 discarded or archived, and 7 lie there now. 4 dead letters vanished, not"
+        " through us."
     )
 
 
