@@ -15,6 +15,7 @@ let heardAt = Date.now(); // by this machine's clock
 // what scripts show and hide by themselves.
 const KEPT = new Set(["open", "value", "checked", "selected"]);
 const SHOWN_BY_SCRIPT = "[data-gone], [data-copy], [data-shortcuts]";
+const FILLED_BY_SCRIPT = "[data-saved]";
 const TICKING = "[data-until], [data-since]";
 
 function mergeAttributes(from, to) {
@@ -61,7 +62,7 @@ function merge(from, to) {
     if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
     return;
   }
-  if (from.isEqualNode(to)) return;
+  if (from.isEqualNode(to) || from.matches(FILLED_BY_SCRIPT)) return;
   const ticking = from.matches(TICKING) && from.dataset.until === to.dataset.until;
   mergeAttributes(from, to);
   if (!ticking) mergeChildren(from, to);

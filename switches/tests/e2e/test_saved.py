@@ -31,6 +31,25 @@ def test_view_is_saved_under_a_name_and_forgotten(desks):
     expect(page.get_by_role("link", name="features")).to_have_count(0)
 
 
+@pytest.mark.parametrize("path", ["/?scope=feature", "/breakers/?q=core", "/slos/?q=core"])
+def test_saving_a_view_stands_below_its_filters_and_outlives_a_refresh(desks, path):
+    engaged("feature:mail")
+    page = desks.of(person("viewer")).open(path)
+    page.get_by_text("Save this view").click()
+    page.get_by_label("Name of this view").fill("mine")
+
+    with page.expect_response(lambda one: "switchgear-background" in one.request.headers):
+        page.evaluate("document.body.dispatchEvent(new Event('refresh'))")
+    page.wait_for_timeout(300)
+
+    expect(page.get_by_label("Name of this view")).to_have_value("mine")
+    expect(page.get_by_label("Name of this view")).to_be_focused()
+    page.keyboard.press("Enter")
+    saved = page.get_by_role("link", name="mine")
+    expect(saved).to_be_focused()
+    assert saved.bounding_box()["y"] > page.locator("h1").bounding_box()["y"]
+
+
 def test_open_dialog_is_in_the_address_and_back_closes_it(desks):
     engaged("segment:finance")
     page = desks.of(person("operator")).open("/?scope=segment")
