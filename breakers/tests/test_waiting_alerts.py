@@ -31,7 +31,7 @@ def test_an_alert_of_an_open_breaker_that_waits_nowhere_else_waits():
 
     (found,) = alerts.alerts(NOW)
 
-    assert found.title == "The breaker of core->oracle is open in 1 of 1 instances"
+    assert found.title == "The breaker of core → oracle is open in 1 of 1 instances"
 
 
 def test_an_outage_that_lasts_waits():

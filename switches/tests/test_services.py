@@ -16,6 +16,7 @@ from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.people import services as people
 from controlplane.core.people.models import User
 from controlplane.core.rehearsal import rehearsal
+from controlplane.core.tokens import services as tokens
 from switches import services
 from switches.models import Episode, Publication, Switch
 
@@ -221,7 +222,14 @@ class TestRelease:
 
     def test_a_token_never_approves_and_its_owner_can_not_approve_for_it(self):
         ada = person("ada", "approver")
-        token = Actor("token", "deploy", ada.user_id, 1, ada.role, ada.scopes)
+        made, _ = tokens.create(
+            name="deploy",
+            owner=User.objects.get(pk=ada.user_id),
+            scopes=["switches:write"],
+            actor=ada,
+            now=db_now(),
+        )
+        token = Actor("token", "deploy", ada.user_id, made.pk, ada.role, ada.scopes)
         engage(person("olga"), "global", "all")
         asked = release(token, "global", "all")
 

@@ -106,7 +106,7 @@ class TestPage:
             released()
             engaged("segment:finance")
 
-        assert queries() == few <= 26
+        assert queries() == few <= 27
 
     def test_page_is_current_until_something_changes(self):
         engaged()

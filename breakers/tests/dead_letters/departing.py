@@ -16,7 +16,7 @@ REASON = "INC-4411 fixed in 2.14.1"
 
 
 def actor(name: str = "kim", role: Role = Role.OPERATOR) -> Actor:
-    return Actor(type="user", name=name, user_id=1, role=role, scopes=SCOPES_OF[role])
+    return Actor(type="user", name=name, role=role, scopes=SCOPES_OF[role])
 
 
 KIM, LEE = actor("kim"), actor("lee")

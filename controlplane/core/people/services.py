@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
+from django.utils.crypto import constant_time_compare
 
 from controlplane.core import wake
 from controlplane.core.actors import Actor
@@ -143,7 +144,8 @@ def set_password(
     Raises :class:`Conflict` if theirs is another than that of `user` by now: who proved who they
     are by the old one, or chose the new one without knowing, is too late.
     """
-    if User.objects.select_for_update().get(pk=user.pk).password != user.password:
+    kept = User.objects.select_for_update().get(pk=user.pk)
+    if not constant_time_compare(kept.password, user.password):
         raise Conflict("Somebody else changed this password just now; nothing was changed.")
     user.set_password(password)
     user.save(update_fields=["password"])

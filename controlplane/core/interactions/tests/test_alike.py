@@ -42,7 +42,7 @@ def over_the_api(user, verb, pk, slack):
 
 
 def on_the_page(user, verb, pk, slack):
-    signed_in(user).client.post(f"/approvals/{pk}/{verb}/")
+    signed_in(user).client.post(f"/approvals/{pk}/{verb}/", {"comment": "not while it pages"})
 
 
 def in_slack(user, verb, pk, slack):
