@@ -196,13 +196,17 @@ def test_headline_is_calm_where_every_breaker_is_known_to_be_closed():
     assert "standing--calm" in html
 
 
-def test_failures_of_the_last_hour_are_those_of_the_whole_hour():
+def test_failures_are_those_of_now_and_else_of_the_whole_last_hour():
     now = db_now()
     oracle = dependency("core->oracle", now)
-    reports(oracle, now, "open")
+    reports(oracle, now, "open", failure_rate=None)
     minute(oracle, now, 40, success=90)
     minute(oracle, now, 3, failure=10)
+    viewer = browser_as("viewer")
 
-    html = page(browser_as("viewer").get("/breakers/"))
+    said = text(page(viewer.get("/breakers/")))
+    reports(oracle, now, "open", failure_rate=0.63)
+    later = text(page(viewer.get("/breakers/")))
 
-    assert "10 % of the last hour failed" in text(html)
+    assert "10 % 1 h" in said
+    assert "63 % now" in later
