@@ -70,7 +70,7 @@ def breakers(start: datetime, end: datetime, now: datetime) -> ReportSection:
         cursor.execute(_TRIPS, given)
         rows = cursor.fetchall()
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
-    tally = board.find(board.Wanted(), now).tally
+    tally = board.tally(now)
     unsure = tally.in_the_dark or (not tally.reported and tally.known)
     return ReportSection(
         slug="breakers",

@@ -28,7 +28,7 @@ def deepest(now: datetime) -> Sequence[Line]:
 
 def breakers(now: datetime) -> Sequence[Line]:
     """Breakers that are not closed: letters may come from the calls that they stop."""
-    tally = board.find(board.Wanted(), now).tally
+    tally = board.tally(now)
     if not tally.open and not tally.half_open:
         return []
     said = f"{tally.open:,} breakers open, {tally.half_open:,} half-open"

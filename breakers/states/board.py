@@ -158,12 +158,17 @@ def wanted(given: Any) -> Wanted:
 
 def find(asked: Wanted, now: datetime) -> Found:
     """One page of the board, and how many stand how in all; five queries whatever the number."""
-    tally, ids = _look(asked, now)
+    counts, ids = _look(asked, now)
     known = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     stand = standing.of([known[pk] for pk in ids[:PAGE_SIZE] if pk in known], now)
     hours = _hours([one.dependency.pk for one in stand], now)
     rows = [Row(one, *hours[one.dependency.pk]) for one in stand]
-    return Found(rows, len(ids) > PAGE_SIZE, tally)
+    return Found(rows, len(ids) > PAGE_SIZE, counts)
+
+
+def tally(now: datetime) -> Tally:
+    """How many stand how in all, by one query."""
+    return _look(Wanted(), now)[0]
 
 
 def callers() -> list[str]:
