@@ -9,9 +9,10 @@ from controlplane.core.people.roles import POWERS_OF, SCOPES_OF, Role
 MOST = 5
 
 
-def of(power: str) -> list[str]:
-    """User names of active people who have the power, at most five."""
-    return _names(role for role, powers in POWERS_OF.items() if power in powers)
+def of(power: str, *, but: int = 0, most: int = MOST) -> list[str]:
+    """User names of active people who have the power, except user `but`, at most `most`."""
+    roles = (role for role, powers in POWERS_OF.items() if power in powers)
+    return _names(roles, but, most)
 
 
 def able(refused: Mapping[str, Any]) -> list[str]:
@@ -23,6 +24,6 @@ def able(refused: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _names(roles: Iterable[Role]) -> list[str]:
-    people = User.objects.filter(role__in=list(roles), is_active=True).order_by("username")
-    return list(people.values_list("username", flat=True)[:MOST])
+def _names(roles: Iterable[Role], but: int = 0, most: int = MOST) -> list[str]:
+    people = User.objects.filter(role__in=list(roles), is_active=True).exclude(pk=but)
+    return list(people.order_by("username").values_list("username", flat=True)[:most])
