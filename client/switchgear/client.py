@@ -17,7 +17,7 @@ from switchgear.following.configuring import Configurers
 from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk
 from switchgear.following.follower import Follower
-from switchgear.guards import Guard, KeyOf, Keys, Unknown
+from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters, Tier
@@ -155,16 +155,20 @@ class Switchgear:
         experiments: Keys = (),
         targeting_key: KeyOf = None,
         unknown: Unknown = "allow",
+        on_engage: OnEngage = "finish",
     ) -> Guard:
-        """A decorator and a context manager: what it guards runs only while it is allowed, else
-        :class:`SwitchEngaged` is raised."""
+        """Return a decorator and context manager: what it guards begins only while it is allowed,
+        else :class:`SwitchEngaged` is raised; see :class:`Guard`. `on_engage`: `"finish"` lets
+        what runs end, `"cancel"` cancels coroutines."""
         return Guard(
-            self.check,
+            self._memory,
             segment=segment,
             feature=feature,
             experiments=experiments,
             targeting_key=targeting_key,
             unknown=unknown,
+            on_engage=on_engage,
+            owner=self,
         )
 
     def policy(self, name: str, **arguments: Unpack[PolicyArguments]) -> Policy:

@@ -1,14 +1,24 @@
-"""What runs only while it is allowed: decorators and context managers."""
+"""Guards: decorators and context managers that run code only while its switches allow it."""
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
+from switchgear.cancellation import (
+    CancelSource,
+    Scope,
+    TaskCancellation,
+    current_scope,
+    enter,
+    leave,
+)
 from switchgear.deciding.evaluate import Decision
-from switchgear.finding import finder
+from switchgear.deciding.memory import Memory, View
+from switchgear.finding import Finder, finder
 from switchgear.refusals import Refused
-from switchgear.wrapping import by_kind, is_coroutine_function, wrapped
+from switchgear.stepping import stepwise
+from switchgear.wrapping import by_kind, is_async_generator_function, is_coroutine_function
 
 Keys = str | Iterable[str] | None | Callable[..., str | Iterable[str] | None]
 """A key, several, none, or what finds them in the arguments of a call."""
@@ -18,11 +28,13 @@ KeyOf = str | None | Callable[..., object]
 
 Unknown = Literal["allow", "block"]
 
+OnEngage = Literal["finish", "cancel"]
+"""What becomes of a call that runs when its switch is engaged."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
-
-_NOTHING = nullcontext()
+NAMES = ("segment", "feature", "experiments", "targeting_key")
 
 
 class SwitchEngaged(Refused):
@@ -55,42 +67,126 @@ class SwitchEngaged(Refused):
         return f"stopped by {self.switch or 'a guard'}: {self.reason}"
 
 
+class GuardedKeys:
+    """The switches of one call: a :class:`CancelSource` that is asked before the call begins, and
+    again before anything inside it begins.
+
+    The first question is counted, later ones are not. Without a targeting key chance decided at the
+    first: a switch that ramps refuses nothing later, one that is engaged does.
+    """
+
+    __slots__ = ("_asked", "_blocks_unknown", "_cell", "_memory", "_others", "_view", "guard")
+
+    def __init__(
+        self,
+        guard: "Guard",
+        memory: Memory,
+        asked: tuple[Any, Any, Any, Any],
+        blocks_unknown: bool,
+        others: Sequence[CancelSource],
+    ) -> None:
+        self.guard = guard
+        self._memory = memory
+        self._asked = asked
+        self._blocks_unknown = blocks_unknown
+        self._others = others
+        self._view: View | None = None
+        """The view in which every call with these keys passes, counted in `_cell`."""
+        self._cell: Any = None
+
+    def ask(self) -> Decision:
+        """Decide and count one call. Raise :class:`SwitchEngaged`."""
+        cell = self._cell
+        if self._memory.view is self._view and cell.is_kept:
+            cell.tick()
+            decision: Decision = cell.decision
+            return decision
+        view = self._memory.view
+        decision = self._memory.decide(*self._asked)
+        if (refusal := self._refused(decision)) is not None:
+            raise refusal
+        self._remember(view, decision)
+        return decision
+
+    def refusal(self) -> Refused | None:
+        if self._memory.view is not self._view:
+            refusal = self._refused(self._memory.decide_again(*self._asked))
+            if refusal is not None:
+                return refusal
+        for other in self._others:
+            if (found := other.refusal()) is not None:
+                return found
+        return None
+
+    def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
+        ends = [self._memory.subscribe(callback)]
+        ends += [other.subscribe(callback) for other in self._others]
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        return end
+
+    def _refused(self, decision: Decision) -> SwitchEngaged | None:
+        if not decision.allowed:
+            return SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
+        if self._blocks_unknown and not decision.known:
+            return SwitchEngaged(None, NOTHING_KNOWN, decision.version, known=False)
+        return None
+
+    def _remember(self, view: View, decision: Decision) -> None:
+        """Keep where an answer that stays the same until the next change is counted."""
+        cell = view.kept_cell(self._asked[:3])
+        if cell is not None and cell.decision is decision:
+            self._cell, self._view = cell, view
+
+
 class Guard:
-    """Lets a call go on only while it is allowed, and raises :class:`SwitchEngaged` else.
+    """Lets a call begin only while its switches allow it, and raises :class:`SwitchEngaged` else.
 
     As a decorator it suits functions, coroutine functions, generators and asynchronous generators,
     methods and class methods, and leaves their kind and signature as they are. It asks when the
     body is about to run: a coroutine's when it is awaited, a generator's at its first step. As a
     context manager (`with` or `async with`) it asks on entering, and gives the decision.
 
-    What finds a key is given those arguments of the call that its own parameters name, `self` among
-    them, or all of them if it names others; in a context manager none. What it raises is raised
-    into the call. One guard may be used many times, by many threads. Raises :class:`TypeError` and
-    :class:`ValueError` for what can't be meant.
+    Everything that waits inside, in a bulkhead's queue or a retry's back-off, is woken and refused
+    when the switch is engaged, and each try and fallback target asks again. What runs already goes
+    on to its end; with `on_engage="cancel"` coroutines are cancelled, generators end at their next
+    step, and plain functions can ask :func:`~switchgear.cancellation.cancel_token`.
+
+    Functions that find keys are given those arguments of the call that their own parameters name,
+    `self` among them, or all of them if they name others; in a context manager none. What they
+    raise is raised into the call. One guard may be used many times, by many threads. `others` are
+    further sources that refuse calls once they have begun, such as a forced breaker; `owner` lives
+    as long as the guard. Raises :class:`TypeError` and :class:`ValueError` for what can't be meant.
     """
 
     def __init__(
         self,
-        check: Callable[..., Decision],
+        memory: Memory,
         *,
         segment: Keys = None,
         feature: Keys = None,
         experiments: Keys = (),
         targeting_key: KeyOf = None,
         unknown: Unknown = "allow",
+        on_engage: OnEngage = "finish",
+        others: Sequence[CancelSource] = (),
+        owner: object = None,
     ) -> None:
         if unknown not in ("allow", "block"):
             raise ValueError(f'unknown must be "allow" or "block", not {unknown!r:.100}')
-        self._check = check
+        if on_engage not in ("finish", "cancel"):
+            raise ValueError(f'on_engage must be "finish" or "cancel", not {on_engage!r:.100}')
+        self.on_engage: OnEngage = on_engage
+        self._memory = memory
+        self._owner = owner  # A client that nobody holds follows its console no more.
         self._blocks_unknown = unknown == "block"
-        asked: dict[str, Any] = {
-            "segment": segment,
-            "feature": feature,
-            "experiments": experiments,
-            "targeting_key": targeting_key,
-        }
-        self._found = {name: each for name, each in asked.items() if callable(each)}
-        self._fixed = {name: _fixed(each) for name, each in asked.items() if not callable(each)}
+        self._others = tuple(others)
+        values = (segment, feature, experiments, targeting_key)
+        self._given: dict[str, Any] = dict(zip(NAMES, values, strict=True))
+        self._found = {name: each for name, each in self._given.items() if callable(each)}
         for name, find in self._found.items():
             if isinstance(find, type) and isinstance(find, Iterable):
                 raise TypeError(
@@ -98,81 +194,217 @@ class Guard:
                 )
             if is_coroutine_function(find):
                 raise TypeError(f"{name} can't be found by a coroutine function")
+        self._fixed = {
+            name: _fixed(each) for name, each in self._given.items() if name not in self._found
+        }
+        self._keys = None if self._found else self._keys_of({})
+        """Those of every call, if they do not depend on its arguments."""
+
+    def with_others(self, *others: CancelSource) -> "Guard":
+        """Return the same guard, whose calls are refused by `others`, too, once they have begun."""
+        return Guard(
+            self._memory,
+            **self._given,
+            unknown="block" if self._blocks_unknown else "allow",
+            on_engage=self.on_engage,
+            others=(*self._others, *others),
+            owner=self._owner,
+        )
 
     def __call__(self, function: F) -> F:
-        """`function`, guarded."""
-        if not self._found:
-            return by_kind(
-                function,
-                plain=self._plain,
-                coroutine=self._coroutine,
-                stream=lambda _args, _kwargs: self,
-                what="a guard",
-            )
-        finders = {name: finder(find, function) for name, find in self._found.items()}
-
-        def around(
-            args: tuple[Any, ...], kwargs: Mapping[str, Any]
-        ) -> AbstractContextManager[object]:
-            self._ask({name: find(args, kwargs) for name, find in finders.items()})
-            return _NOTHING
-
-        return wrapped(function, around)
-
-    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self._enter()
-            return function(*args, **kwargs)
-
-        return call
-
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            self._enter()
-            return await function(*args, **kwargs)
-
-        return call
+        """Return `function`, guarded."""
+        find = self._finder(function)
+        return by_kind(
+            function,
+            plain=partial(self._plain, find),
+            coroutine=partial(self._coroutine, find),
+            generator=partial(self._generator, find),
+            stream=None,
+            what="a guard",
+        )
 
     @property
     def finds(self) -> bool:
-        """Whether it looks at the arguments of a call."""
+        """True if the keys depend on the arguments of a call."""
         return bool(self._found)
 
+    def refusal_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], Refused | None]":
+        """Return what asks again for a call of `function` with these `(args, kwargs)`."""
+        find = self._finder(function)
+        return lambda args, kwargs: find(args, kwargs).refusal()
+
     def __enter__(self) -> Decision:
-        return self._enter()
+        keys = self._keys_here()
+        decision = keys.ask()
+        enter(keys)
+        return decision
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        scope = self._innermost()
+        if scope is not None:
+            leave(scope)
 
     async def __aenter__(self) -> Decision:
-        return self._enter()
+        decision = self.__enter__()
+        scope = self._innermost()
+        if self.on_engage == "cancel" and scope is not None:
+            scope.cancellation = TaskCancellation(scope.source)
+        return decision
 
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        scope = self._innermost()
+        if scope is None:
+            return
+        leave(scope)
+        if scope.cancellation is not None:
+            scope.cancellation.end(error)
 
-    def _enter(self) -> Decision:
-        if self._found:
-            return self._ask({name: find() for name, find in self._found.items()})
-        decision = self._check(**self._fixed)
-        return decision if decision.allowed and decision.known else self._judged(decision)
+    def _plain(
+        self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        fixed = self._keys
+        scope_of_all = None if fixed is None else Scope(fixed)
 
-    def _ask(self, found: Mapping[str, Any]) -> Decision:
-        return self._judged(self._check(**self._fixed, **found))
+        def call(*args: Any, **kwargs: Any) -> Any:
+            keys = find(args, kwargs) if fixed is None else fixed
+            keys.ask()
+            outer = current_scope.get()
+            is_alone = outer is None and scope_of_all is not None
+            current_scope.set(scope_of_all if is_alone else Scope(keys, outer))
+            try:
+                return function(*args, **kwargs)
+            finally:
+                current_scope.set(outer)
 
-    def _judged(self, decision: Decision) -> Decision:
-        if not decision.allowed:
-            raise SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
-        if self._blocks_unknown and not decision.known:
-            raise SwitchEngaged(None, NOTHING_KNOWN, decision.version, known=False)
-        return decision
+        return call
+
+    def _coroutine(
+        self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        fixed = self._keys
+        scope_of_all = None if fixed is None else Scope(fixed)
+        cancels = self.on_engage == "cancel"
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            keys = find(args, kwargs) if fixed is None else fixed
+            keys.ask()
+            outer = current_scope.get()
+            is_alone = outer is None and scope_of_all is not None
+            current_scope.set(scope_of_all if is_alone else Scope(keys, outer))
+            try:
+                if cancels:
+                    return await _cancellable(keys, function, args, kwargs)
+                return await function(*args, **kwargs)
+            finally:
+                current_scope.set(outer)
+
+        return call
+
+    def _generator(
+        self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        cancels, is_async = self.on_engage == "cancel", is_async_generator_function(function)
+        return stepwise(
+            function,
+            lambda args, kwargs: _GuardedSteps(find(args, kwargs), cancels, is_async),
+            is_async=is_async,
+        )
+
+    def _finder(self, function: Callable[..., Any]) -> "Callable[[Any, Any], GuardedKeys]":
+        fixed = self._keys
+        if fixed is not None:
+            return lambda _args, _kwargs: fixed
+        finders: dict[str, Finder] = {
+            name: finder(find, function) for name, find in self._found.items()
+        }
+
+        def found(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> GuardedKeys:
+            return self._keys_of({name: find(args, kwargs) for name, find in finders.items()})
+
+        return found
+
+    def _keys_here(self) -> GuardedKeys:
+        """Those of a block, which has no arguments."""
+        return self._keys or self._keys_of({name: find() for name, find in self._found.items()})
+
+    def _keys_of(self, found: Mapping[str, Any]) -> GuardedKeys:
+        asked = {**self._fixed, **found}
+        segment, feature, experiments, targeting_key = (asked[name] for name in NAMES)
+        return GuardedKeys(
+            self,
+            self._memory,
+            (segment, feature, experiments, targeting_key),
+            self._blocks_unknown,
+            self._others,
+        )
+
+    def _innermost(self) -> Scope | None:
+        """The innermost block of this guard that is entered in this context."""
+        scope = current_scope.get()
+        while scope is not None:
+            if not scope.is_over and getattr(scope.source, "guard", None) is self:
+                return scope
+            scope = scope.outer
+        return None
+
+
+class _GuardedSteps:
+    """Around each step of one generator: asks at the first, and holds its keys within each. With
+    `cancels` every step asks, and one that awaits is cancelled."""
+
+    def __init__(self, keys: GuardedKeys, cancels: bool, is_async: bool) -> None:
+        self._keys = keys
+        self._cancels, self._is_async = cancels, is_async
+        self._has_begun = False
+        self._scope: Scope | None = None
+
+    def __enter__(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._keys.ask()
+        elif self._cancels and (refusal := self._keys.refusal()) is not None:
+            raise refusal
+        scope = self._scope = enter(self._keys)
+        if self._cancels and self._is_async:
+            scope.cancellation = TaskCancellation(self._keys)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._scope is None:
+            return
+        leave(self._scope)
+        if self._scope.cancellation is not None:
+            self._scope.cancellation.end(error)
+
+
+async def _cancellable(
+    keys: GuardedKeys,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    cancellation = TaskCancellation(keys)
+    try:
+        value = await function(*args, **kwargs)
+    except BaseException as error:
+        cancellation.end(error)
+        raise
+    cancellation.end(None)
+    return value
 
 
 def _fixed(keys: str | Iterable[str] | None) -> str | tuple[str, ...] | None:

@@ -4,24 +4,24 @@ What holds for a context, as a limit of time does, must not be left there betwee
 the context of whoever takes them, and of all that is done in there.
 """
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 Around = AbstractContextManager[object]
+Steps = Callable[[tuple[Any, ...], Mapping[str, Any]], Around]
+"""Gives, for the arguments of a call, the context manager to enter around each of its steps."""
 
 
-def stepwise(
-    function: Callable[..., Any], steps: Callable[[], Around], *, is_async: bool
-) -> Callable[..., Any]:
+def stepwise(function: Callable[..., Any], steps: Steps, *, is_async: bool) -> Callable[..., Any]:
     """A generator function, whose steps are those of the generators that `function` gives. For each
-    of these `steps` gives once what is entered and left around every step."""
+    of these `steps` gives once, for its arguments, what is entered and left around every step."""
     return _async_steps(function, steps) if is_async else _steps(function, steps)
 
 
-def _steps(function: Callable[..., Any], steps: Callable[[], Around]) -> Callable[..., Any]:
+def _steps(function: Callable[..., Any], steps: Steps) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        inner, step = function(*args, **kwargs), steps()
+        inner, step = function(*args, **kwargs), steps(args, kwargs)
         act, given = inner.send, None
         try:
             while True:
@@ -42,9 +42,9 @@ def _steps(function: Callable[..., Any], steps: Callable[[], Around]) -> Callabl
     return call
 
 
-def _async_steps(function: Callable[..., Any], steps: Callable[[], Around]) -> Callable[..., Any]:
+def _async_steps(function: Callable[..., Any], steps: Steps) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        inner, step = function(*args, **kwargs), steps()
+        inner, step = function(*args, **kwargs), steps(args, kwargs)
         act, given = inner.asend, None
         try:
             while True:

@@ -55,6 +55,13 @@ class View:
         lapses = [entry.lapses_at for entry in self.entries.values()]
         return sum(at is None or at > now for at in lapses)
 
+    def kept_cell(self, key: Key) -> Cell | None:
+        """The cell that is kept for these keys, if any."""
+        try:
+            return self.cells.get(key)
+        except Exception:  # A key may be of any type, whose methods raise what they like.
+            return None
+
     @cached_property
     def flows(self) -> Decision:
         """What most calls are told."""
@@ -80,6 +87,7 @@ class Memory:
         """Epochs never to return to, oldest first; the latest 1,000."""
         self.watchers: list[Watcher] = []
         self._draw = draw
+        self._subscribers: dict[object, Callable[[], object]] = {}
         # One that its holder may take again: a signal's handler may ask, too.
         self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
@@ -164,6 +172,33 @@ class Memory:
             self.counts.add(cell.question, decision)
         return decision
 
+    def decide_again(
+        self, segment: object, feature: object, experiments: object, targeting_key: object
+    ) -> Decision:
+        """Answer again for a call that was allowed, without counting it. Never raises.
+
+        Without a targeting key a switch that ramps does not block: chance has decided already.
+        """
+        view = self.view
+        if type(experiments) is list:
+            experiments = tuple(experiments)
+        cell = view.kept_cell((segment, feature, experiments))
+        if cell is not None and cell.decision is not None:
+            return cell.decision
+        asked = question(segment, feature, experiments) if cell is None else cell.question
+        key = None if targeting_key is None else self._text(targeting_key)
+        blocking = evaluate(
+            asked.switch_ids, view.entries, key, now=self.clock.now(), draw=_always_allow
+        )
+        return self._decision(view, asked, blocking)
+
+    def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
+        """Call `callback` after each change of the view, in the thread that makes it: it must
+        neither block nor raise. Return a function that ends that. For calls that wait."""
+        key = object()
+        self._subscribers[key] = callback
+        return lambda: self._subscribers.pop(key, None)
+
     def counted(self) -> dict[str, tuple[int, int]]:
         """Calls allowed and blocked since the process began, by switch id."""
         with self._lock:
@@ -177,6 +212,7 @@ class Memory:
         self.counts = Counts()
         self._retired.clear()
         self._evicted.clear()
+        self._subscribers = {}  # Their threads and event loops are the parent's.
         self.view = View(self.view.snapshot, self.view.entries)
         self.cells = self.view.cells
 
@@ -189,6 +225,8 @@ class Memory:
         self.cells = self.view.cells
         for watcher in self.watchers:
             watcher(before, self.view)
+        for callback in list(self._subscribers.values()):
+            callback()
 
     def _retire(self, cells: dict[Key, Cell]) -> None:
         """Kept for a while: a thread that waits for its turn may be about to count in it."""
@@ -237,6 +275,7 @@ class Memory:
         if len(view.order) > MOST_CELLS:
             evicted = view.cells.pop(view.order.popleft(), None)
             if evicted is not None:
+                evicted.is_kept = False  # Guards that remember it ask anew.
                 self._evicted.append(evicted)
         # Somebody may just be counting a call in one that was evicted: it is looked at later.
         if len(self._evicted) > MOST_EVICTED:
@@ -293,6 +332,11 @@ def _is_lasting(part: object) -> bool:
     if isinstance(part, tuple | frozenset):
         return len(part) <= MOST_IDS
     return isinstance(part, str)
+
+
+def _always_allow() -> int:
+    """In the place of chance, for a share of any size."""
+    return -1
 
 
 def _forced(switch_id: str, reason: str) -> Entry:

@@ -103,9 +103,10 @@ class Deadline:
 
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         is_async = is_async_generator_function(function)
+        cuts = is_async and self._cuts
         return stepwise(
             function,
-            lambda: Steps(self, self.seconds, self._clock, _leave, cuts=is_async and self._cuts),
+            lambda args, kwargs: Steps(self, self.seconds, self._clock, _leave, cuts=cuts),
             is_async=is_async,
         )
 

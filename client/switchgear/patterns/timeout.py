@@ -98,7 +98,7 @@ class Timeout:
         is_async = is_async_generator_function(function)
         return stepwise(
             function,
-            lambda: Steps(self, self.seconds, self._clock, self._leave, cuts=is_async),
+            lambda args, kwargs: Steps(self, self.seconds, self._clock, self._leave, cuts=is_async),
             is_async=is_async,
         )
 

@@ -42,7 +42,8 @@ class Streaming:
                 self._warn(layers)
             return current[1](*args, **kwargs)
 
-        return stepwise(begun, nullcontext, is_async=is_async_generator_function(function))
+        is_async = is_async_generator_function(function)
+        return stepwise(begun, lambda args, kwargs: nullcontext(), is_async=is_async)
 
     def _unfit(self) -> list[str]:
         retry, fallback = self._arguments.get("retry"), self._arguments.get("fallback")

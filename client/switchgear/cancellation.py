@@ -1,0 +1,235 @@
+"""Cancellation of calls that have not begun.
+
+A guarded call carries its cancel sources (its switch, the forced breaker of its dependency) in a
+context variable. Whatever waits inside it, in the queue of a bulkhead or the back-off of a retry,
+is woken by the change itself and raises the refusal instead of going on.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
+from typing import Protocol
+
+from switchgear.refusals import Refused
+
+Callback = Callable[[], object]
+
+
+class CancelSource(Protocol):
+    """Refuses calls that have not begun: a guarded switch, or a forced breaker."""
+
+    def refusal(self) -> Refused | None:
+        """Return the refusal of a call that has not begun, None if it may begin. Never blocks."""
+        ...
+
+    def subscribe(self, callback: Callback) -> Callback:
+        """Call `callback` after each change that may refuse calls, in the thread that makes it: it
+        must neither block nor raise. Return a function that ends that."""
+        ...
+
+
+Sources = Sequence[CancelSource]
+
+
+class Scope:
+    """A source that holds for everything called in a context, and the scope around it."""
+
+    __slots__ = ("cancellation", "is_over", "outer", "source")
+
+    def __init__(self, source: CancelSource, outer: "Scope | None" = None) -> None:
+        self.source = source
+        self.outer = outer
+        self.is_over = False
+        """Left: a task that outlives the block is no longer bound by it."""
+        self.cancellation: TaskCancellation | None = None
+
+
+current_scope: ContextVar[Scope | None] = ContextVar("switchgear_cancel_scope", default=None)
+
+is_waiting_skipped = False
+"""True in tests that must not wait: see `switchgear.testing.no_wait`."""
+
+
+class CancelToken:
+    """Tells a running call whether it would still be allowed to begin; see :func:`cancel_token`."""
+
+    def __init__(self, scope: Scope | None) -> None:
+        self._sources = list(_sources_of(scope))
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True once a switch that guards this call is engaged."""
+        return any(source.refusal() is not None for source in self._sources)
+
+    def raise_if_cancelled(self) -> None:
+        """Raise the refusal, `SwitchEngaged` for a switch, if there is one."""
+        for source in self._sources:
+            if (refusal := source.refusal()) is not None:
+                raise refusal
+
+    def wait(self, seconds: float) -> bool:
+        """Block for at most `seconds`; return True at once when the call is cancelled."""
+        bell = threading.Event()
+        with _subscribed(self._sources, bell.set):
+            return self.is_cancelled or (bell.wait(seconds) and self.is_cancelled)
+
+
+def cancel_token() -> CancelToken:
+    """Return the token of the guarded calls that are running here, for long plain functions that
+    can stop half-way. Without a guard around it is never cancelled."""
+    return CancelToken(current_scope.get())
+
+
+class TaskCancellation:
+    """Cancels the running task once `source` refuses its call, until :meth:`end`."""
+
+    def __init__(self, source: CancelSource) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("only a call in a task of asyncio can be cancelled")
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._source = source
+        self._refusal: Refused | None = None
+        self._is_over = False
+        self._unsubscribe = source.subscribe(self._changed)
+        self._changed()  # What came between the first question and here.
+
+    def end(self, error: BaseException | None) -> None:
+        """Stop. Raise the refusal if `error` is the cancellation by this, and no other one."""
+        self._is_over = True
+        self._unsubscribe()
+        if self._refusal is None:
+            return
+        is_alone = self._task.uncancel() <= self._cancelling
+        if is_alone and isinstance(error, asyncio.CancelledError):
+            raise self._refusal from error
+
+    def _changed(self) -> None:
+        refusal = None if self._is_over else self._source.refusal()
+        if refusal is not None:
+            with suppress(RuntimeError):  # The event loop is closed.
+                self._task.get_loop().call_soon_threadsafe(self._cancel, refusal)
+
+    def _cancel(self, refusal: Refused) -> None:
+        if not self._is_over and self._refusal is None:
+            self._refusal = refusal
+            self._task.cancel()
+
+
+def enter(source: CancelSource) -> Scope:
+    """Let `source` hold for this context, until :func:`leave`."""
+    scope = Scope(source, current_scope.get())
+    current_scope.set(scope)
+    return scope
+
+
+def leave(scope: Scope) -> None:
+    """End `scope`. In another context than it was entered in, it is only marked as over."""
+    scope.is_over = True
+    if current_scope.get() is scope:
+        current_scope.set(scope.outer)
+
+
+def find_refusal(sources: Sources = ()) -> Refused | None:
+    """Ask `sources` and those of this context again: return the first refusal, if any."""
+    for source in sources:
+        if (refusal := source.refusal()) is not None:
+            return refusal
+    scope = current_scope.get()
+    while scope is not None:
+        if not scope.is_over and (refusal := scope.source.refusal()) is not None:
+            return refusal
+        scope = scope.outer
+    return None
+
+
+def check(sources: Sources = (), cause: BaseException | None = None) -> None:
+    """Ask `sources` and those of this context again: raise the first refusal, from `cause`."""
+    refusal = find_refusal(sources)
+    if refusal is not None:
+        raise refusal from cause
+
+
+@contextmanager
+def watching(sources: Sources, wake: Callback) -> Iterator[None]:
+    """Call `wake` when one of `sources`, or of this context, refuses calls; from any thread.
+
+    A change that came before this block is not told: call :func:`find_refusal` inside it first.
+    """
+    with _subscribed([*sources, *_sources_of(current_scope.get())], wake):
+        yield
+
+
+def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = None) -> None:
+    """Block for `seconds`. Raise the refusal, from `cause`, as soon as there is one."""
+    if not is_waiting_skipped and seconds > 0:
+        if not sources and current_scope.get() is None:
+            time.sleep(seconds)
+            return
+        bell = threading.Event()
+        with watching(sources, bell.set):
+            if find_refusal(sources) is None:
+                bell.wait(seconds)
+    check(sources, cause)
+
+
+async def async_sleep(
+    seconds: float, sources: Sources = (), cause: BaseException | None = None
+) -> None:
+    """Wait for `seconds` in a coroutine. Raise the refusal, from `cause`, as soon as there is
+    one."""
+    if is_waiting_skipped or seconds <= 0:
+        await asyncio.sleep(0)
+    elif not sources and current_scope.get() is None:
+        await asyncio.sleep(seconds)
+        return
+    else:
+        loop = asyncio.get_running_loop()
+        rung = loop.create_future()
+        timer = loop.call_later(seconds, ring, rung)
+        try:
+            with watching(sources, waker(rung)):
+                if find_refusal(sources) is None:
+                    await rung
+        finally:
+            timer.cancel()
+    check(sources, cause)
+
+
+def ring(rung: "asyncio.Future[None]") -> None:
+    """Complete `rung`, in the thread of its event loop, unless it is done."""
+    if not rung.done():
+        rung.set_result(None)
+
+
+def waker(rung: "asyncio.Future[None]") -> Callback:
+    """Return a function that completes `rung` from any thread."""
+    return partial(rung.get_loop().call_soon_threadsafe, ring, rung)
+
+
+def _sources_of(scope: Scope | None) -> Iterator[CancelSource]:
+    while scope is not None:
+        if not scope.is_over:
+            yield scope.source
+        scope = scope.outer
+
+
+@contextmanager
+def _subscribed(sources: Sources, wake: Callback) -> Iterator[None]:
+    ends = [source.subscribe(partial(_wake_if_refused, source, wake)) for source in sources]
+    try:
+        yield
+    finally:
+        for end in ends:
+            end()
+
+
+def _wake_if_refused(source: CancelSource, wake: Callback) -> None:
+    if source.refusal() is not None:
+        with suppress(RuntimeError):  # The event loop is closed: nothing waits there any more.
+            wake()
