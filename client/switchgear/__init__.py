@@ -12,6 +12,7 @@ Nothing here raises into a service because the console is slow, wrong or gone. D
 streams are in :mod:`switchgear.dlq`, what tests need in :mod:`switchgear.testing`.
 """
 
+from switchgear.cancellation import CancelToken, cancel_token
 from switchgear.client import Switchgear
 from switchgear.deciding.evaluate import Decision
 from switchgear.following.announcer import Change
@@ -39,6 +40,7 @@ __all__ = [
     "Bulkhead",
     "BulkheadFull",
     "BulkheadParameters",
+    "CancelToken",
     "Change",
     "CircuitOpen",
     "Deadline",
@@ -53,5 +55,6 @@ __all__ = [
     "SwitchEngaged",
     "Switchgear",
     "Timeout",
+    "cancel_token",
     "from_env",
 ]

@@ -4,7 +4,6 @@ Only the outermost retry tries again, see `attempts`; all of one dependency shar
 retry is counted; and an error that is given up says how often it was tried.
 """
 
-import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,6 +11,7 @@ from inspect import isawaitable
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
+from switchgear import cancellation
 from switchgear.patterns import attempts
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.limits import Clock
@@ -80,8 +80,9 @@ class Retry:
     cancellation and a catastrophic failure are never tried again. `truncate` makes the arguments
     of what was too long shorter, once. `budget` and `counters` are those of the dependency; without
     a budget, one of its own by the parameters. The last error is raised as it is, with a note. No
-    wait begins that is longer than what a deadline leaves. `sleep` is called instead of waiting,
-    and awaited in coroutines if it gives something to await.
+    wait begins that is longer than what a deadline leaves; when a switch around it is engaged, or
+    one of `sources` refuses, the wait ends and no other attempt is made. `sleep` is called instead
+    of waiting, and awaited in coroutines if it gives something to await.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Retry:
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
         self.name = name
+        self.sources: cancellation.Sources = ()
         self.parameters = parameters or RetryParameters()
         self.retry_on, self.never = retry_on, never
         self.retry_result = retry_result
@@ -129,15 +131,24 @@ class Retry:
             return None
         return Round(self)
 
-    def wait(self, seconds: float) -> None:
-        """Until the next attempt."""
-        (self._sleep or time.sleep)(seconds)
+    def wait(self, seconds: float, cause: BaseException | None = None) -> None:
+        """Block until the next attempt. Raise the refusal, from `cause`, as soon as a switch or a
+        forced breaker refuses it."""
+        if self._sleep is None:
+            cancellation.sleep(seconds, self.sources, cause)
+        else:
+            self._sleep(seconds)
+            cancellation.check(self.sources, cause)
 
-    async def await_(self, seconds: float) -> None:
-        """Until the next attempt, in a coroutine."""
-        waiting = (self._sleep or asyncio.sleep)(seconds)
+    async def await_(self, seconds: float, cause: BaseException | None = None) -> None:
+        """Wait until the next attempt in a coroutine, likewise."""
+        if self._sleep is None:
+            await cancellation.async_sleep(seconds, self.sources, cause)
+            return
+        waiting = self._sleep(seconds)
         if isawaitable(waiting):
             await waiting
+        cancellation.check(self.sources, cause)
 
     def __call__(self, function: F) -> F:
         """`function`, tried again. A generator can't be: :class:`TypeError`."""
@@ -151,6 +162,7 @@ class Retry:
             if round_ is None:
                 return function(*args, **kwargs)
             attempts.begin(round_)
+            cause = None
             try:
                 while True:
                     try:
@@ -161,6 +173,7 @@ class Retry:
                         wait = round_.after_error(error)
                         if wait is None:
                             raise
+                        cause = error
                     else:
                         if self.retry_result is None:
                             return result
@@ -169,8 +182,9 @@ class Retry:
                             return result
                     if round_.truncates:
                         args, kwargs = self._truncated(args, kwargs)
-                    self.wait(wait)
+                    self.wait(wait, cause)
             finally:
+                cause = None  # It refers to this frame.
                 attempts.end(round_)
 
         return call
@@ -181,6 +195,7 @@ class Retry:
             if round_ is None:
                 return await function(*args, **kwargs)
             attempts.begin(round_)
+            cause = None
             try:
                 while True:
                     try:
@@ -189,6 +204,7 @@ class Retry:
                         wait = round_.after_error(error)
                         if wait is None:
                             raise
+                        cause = error
                     else:
                         if self.retry_result is None:
                             return result
@@ -197,8 +213,9 @@ class Retry:
                             return result
                     if round_.truncates:
                         args, kwargs = self._truncated(args, kwargs)
-                    await self.await_(wait)
+                    await self.await_(wait, cause)
             finally:
+                cause = None
                 attempts.end(round_)
 
         return call

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, cast
 
-from switchgear.guards import KeyOf, Keys, Unknown
+from switchgear.guards import KeyOf, Keys, OnEngage, Unknown
 from switchgear.patterns.caches import Cache
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.parameters import (
@@ -81,6 +81,7 @@ class GuardArguments(TypedDict, total=False):
     experiments: Keys
     targeting_key: KeyOf
     unknown: Unknown
+    on_engage: OnEngage
 
 
 class PolicyArguments(Arguments, GuardArguments, total=False):

@@ -21,12 +21,12 @@ from switchgear.patterns.timeout import Timeout
 from switchgear.patterns.urgency import checked
 from switchgear.policies.answering import Answering
 from switchgear.policies.arguments import Arguments
+from switchgear.policies.attempt import PolicyAttempt
 from switchgear.policies.blocks import Blocks, around_block, around_tries
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import Said
 from switchgear.policies.layers import Layers, Sought, awaited, called
 from switchgear.policies.streaming import Streaming
-from switchgear.policies.trials import Trial
 from switchgear.wrapping import by_kind
 
 log = logging.getLogger("switchgear")
@@ -112,8 +112,18 @@ class Policy:
             what="a policy",
         )
 
+    def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `function` with all patterns around it, and return its value."""
+        return self.run(function, *args, **kwargs).value
+
+    async def acall(
+        self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As :meth:`call`, for a coroutine function."""
+        return (await self.arun(function, *args, **kwargs)).value
+
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        """Call it with all of it around, and say also how it was answered."""
+        """As :meth:`call`, but return an `Answer`, which says how the value came about."""
         layers = self._now()
         if layers.fallback is None:
             return Answer(self._one(layers, function, called)(*args, **kwargs))
@@ -154,23 +164,23 @@ class Policy:
     ) -> None:
         await self._blocks.aleave(error, traceback)
 
-    def __iter__(self) -> Iterator[Trial]:
+    def __iter__(self) -> Iterator[PolicyAttempt]:
         layers = self._now()
         with around_tries(layers) as outer:
             if layers.retry is None:
-                yield Trial(None, layers, self._sought, outer)
+                yield PolicyAttempt(None, layers, self._sought, outer)
                 return
             for attempt in layers.retry:
-                yield Trial(attempt, layers, self._sought, outer)
+                yield PolicyAttempt(attempt, layers, self._sought, outer)
 
-    async def __aiter__(self) -> AsyncIterator[Trial]:
+    async def __aiter__(self) -> AsyncIterator[PolicyAttempt]:
         layers = self._now()
         with around_tries(layers) as outer:
             if layers.retry is None:
-                yield Trial(None, layers, self._sought, outer)
+                yield PolicyAttempt(None, layers, self._sought, outer)
                 return
             async for attempt in layers.retry:
-                yield Trial(attempt, layers, self._sought, outer)
+                yield PolicyAttempt(attempt, layers, self._sought, outer)
 
     def __repr__(self) -> str:
         return f"<Policy {self.name}>"

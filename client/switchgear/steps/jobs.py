@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from switchgear.guards import Guard
 from switchgear.steps.context import Context
 from switchgear.steps.plain import worded
 from switchgear.steps.risks import Estimate
@@ -42,12 +43,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Job:
-    """Steps in their order. What a step that failed for good means: `compensate` undoes in reverse
-    order what was done, `hold` leaves it, to be resumed there or compensated by a person."""
+    """Steps in their order. After a step has failed for good `on_failure` decides: `compensate`
+    undoes what was done in reverse order, `hold` leaves it, to be resumed there or compensated by a
+    person. `guard` is asked before each step and each try of one: while its switch is engaged the
+    job is paused. What was done can be compensated all the same."""
 
     name: str
     steps: tuple[Step, ...]
     on_failure: OnFailure = "compensate"
+    guard: Guard | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))

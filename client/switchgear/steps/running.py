@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from switchgear import journal
+from switchgear import cancellation, journal
 from switchgear.failing.words import said_by
 from switchgear.refusals import Refused
 from switchgear.steps.calling import Ask, Course
@@ -26,6 +26,9 @@ from switchgear.steps.records import (
 from switchgear.steps.risks import Risk, risk_of
 from switchgear.steps.store import Store
 from switchgear.wrapping import is_coroutine_function
+
+ENDING = (*OURS, Refused)
+"""Errors that end a step at once, whatever decorator of somebody else is around it."""
 
 _ENDED = object()
 
@@ -101,6 +104,7 @@ class Running:
         return Ask(function, args, self.lease)
 
     def _step(self, position: int) -> Course[None]:
+        cancellation.check()
         step = self.job.steps[position]
         page = self.page(self._row(position, step))
         before = page.row.attempts
@@ -156,7 +160,8 @@ class Running:
             page.begin()
             return self.context(position, page)
 
-        return around(step.run, begin, step.retry)
+        tried = around(step.run, begin, step.retry)
+        return tried if self.job.guard is None else self.job.guard(tried)
 
     def _succeed(self, page: Page, output: Any) -> Course[None]:
         now = self.now()
@@ -214,9 +219,11 @@ def around(
     """A function of the kind of `run`, without arguments."""
 
     def once() -> Any:
+        cancellation.check()
         return run(begin())
 
     async def once_async() -> Any:
+        cancellation.check()
         return await run(await asyncio.to_thread(begin))
 
     made = once_async if is_coroutine_function(run) else once
@@ -239,7 +246,7 @@ def _put_aside(
             return _ENDED
         try:
             return made()
-        except OURS as error:
+        except ENDING as error:
             ended.append(error)
             return _ENDED
 
@@ -248,7 +255,7 @@ def _put_aside(
             return _ENDED
         try:
             return await made()
-        except OURS as error:
+        except ENDING as error:
             ended.append(error)
             return _ENDED
 

@@ -1,4 +1,4 @@
-"""One try of `for attempt in policy:`."""
+"""One attempt of `for attempt in policy:`."""
 
 from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
@@ -9,9 +9,9 @@ from switchgear.policies.blocks import around_try, entered_async, entered_now
 from switchgear.policies.layers import Layers, Sought
 
 
-class Trial:
-    """Is entered with `with` or `async with`, once. `number` is from 1; set `result` to let
-    `retry_result` look at it."""
+class PolicyAttempt:
+    """One attempt of a policy, entered once with `with` or `async with`. `number` counts from 1;
+    set `result` to let `retry_result` judge it."""
 
     def __init__(
         self, attempt: Attempt | None, layers: Layers, sought: Sought, outer: ExitStack
