@@ -6,6 +6,7 @@ import pytest
 import redis.asyncio
 
 from switchgear.dlq import AsyncConsumer
+from switchgear.testing import Console
 from tests.streams import GROUP, URL
 
 
@@ -148,3 +149,33 @@ def test_a_stop_ends_the_run_and_leaves_the_group(stream):
 
     assert stream.redis.xinfo_consumers(stream.name, GROUP) == []
     assert stream.pending == []
+
+
+def test_refused_handler_keeps_the_message_until_it_may_run(stream):
+    console = Console()
+    console.engage("feature:orders")
+    guard = console.client().guard(feature="orders")
+    seen = []
+    stream.add(order="17")
+
+    @guard
+    async def handler(message):
+        seen.append(message.attempt)
+
+    async def work(consumer_of):
+        consumer = consumer_of(handler, refused_seconds=0.02)
+        running = asyncio.create_task(consumer.run())
+        while consumer.counts.refused < 5:
+            await asyncio.sleep(0.01)
+        before = list(seen)
+        console.release("feature:orders")
+        while not consumer.counts.handled:
+            await asyncio.sleep(0.01)
+        consumer.stop()
+        await running
+        return before
+
+    before = run(stream, work)
+
+    assert (before, seen) == ([], [1])
+    assert (stream.letters, stream.pending) == ([], [])

@@ -8,6 +8,7 @@ import redis
 
 from switchgear import journal
 from switchgear.dlq import Consumer
+from switchgear.testing import Console
 from tests.streams import GROUP, URL
 from tests.working import consumer_of, failing, until_it_is
 
@@ -266,3 +267,43 @@ def test_what_can_not_be_is_refused_before_anything_runs(terms):
 
     with pytest.raises(ValueError, match=r"."):
         Consumer(redis=redis.Redis(), handler=failing, **given)
+
+
+def test_refused_handler_keeps_the_message_until_it_may_run(stream):
+    console = Console()
+    console.engage("feature:orders")
+    guard = console.client().guard(feature="orders")
+    seen = []
+    consumer = consumer_of(
+        stream, guard(lambda message: seen.append(message.attempt)), refused_seconds=0.02
+    )
+    stream.add(order="17")
+    thread = threading.Thread(target=consumer.run)
+    thread.start()
+
+    until_it_is(lambda: consumer.counts.refused >= 5)
+    before = list(seen)
+    console.release("feature:orders")
+    until_it_is(lambda: consumer.counts.handled == 1)
+    consumer.stop()
+    thread.join()
+
+    assert (before, seen) == ([], [1])
+    assert (consumer.counts.failed_attempts, stream.letters, stream.pending) == (0, [], [])
+
+
+def test_stopped_while_the_handler_is_refused_leaves_the_message_to_others(stream):
+    console = Console()
+    console.engage("feature:orders")
+    guard = console.client().guard(feature="orders")
+    consumer = consumer_of(stream, guard(failing))
+    stream.add(order="17")
+    thread = threading.Thread(target=consumer.run)
+    thread.start()
+
+    until_it_is(lambda: consumer.counts.refused)
+    consumer.stop()
+    thread.join(10)
+
+    assert not thread.is_alive()
+    assert (stream.letters, len(stream.pending)) == ([], 1)

@@ -102,10 +102,18 @@ class Consumer(Settings):
         if message.deliveries > self.most_deliveries:
             died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
             return self._bury(message, died, message.deliveries - 1)
-        for attempt in range(1, self.attempts + 1):
+        attempt = 1
+        while True:
             try:
                 self.handler(replace(message, attempt=attempt))
             except Exception as error:
+                pause = self.refused_pause(error)
+                if pause is not None:
+                    self.counts.refused += 1
+                    self._in_hand.renew(time.monotonic())
+                    if not self._pause(pause):
+                        return False
+                    continue
                 self.counts.failed_attempts += 1
                 if attempt == self.attempts or isinstance(error, self.permanent):
                     return self._bury(message, error, attempt)
@@ -118,7 +126,7 @@ class Consumer(Settings):
                 return True
             if not self._pause(jittered(attempt, self.backoff_seconds)):
                 return False
-        return False
+            attempt += 1
 
     def _bury(self, message: Message, error: BaseException, attempts: int) -> bool:
         letter = letters.of_message(

@@ -8,9 +8,10 @@ import threading
 from dataclasses import dataclass, field
 
 from switchgear.dlq.names import Names
+from switchgear.refusals import CircuitOpen, refusal_in
 
 AS_USUAL = Names()
-LONGEST_PAUSE = 60.0  # seconds
+MAX_PAUSE_SECONDS = 60.0
 
 
 class WorkersDied(Exception):
@@ -23,13 +24,15 @@ class WorkersDied(Exception):
 @dataclass
 class Counts:
     """What a consumer has done since it was made. `taken` are messages that somebody else reclaimed
-    meanwhile, `vanished` those that were deleted from the stream before anybody came to an end."""
+    meanwhile, `vanished` those that were deleted from the stream before anybody came to an end.
+    `refused` counts how often a handler was."""
 
     handled: int = 0
     failed_attempts: int = 0
     dead_lettered: int = 0
     taken: int = 0
     vanished: int = 0
+    refused: int = 0
 
 
 def _own_name() -> str:
@@ -42,7 +45,9 @@ class Settings:
 
     A message is tried `attempts` times, with pauses of full jitter between: up to
     `backoff_seconds`, twice that, four times that and so on, a minute at most. Exceptions in
-    `permanent` are not tried again. What a worker left behind is taken over when it has been idle
+    `permanent` are not tried again. A handler that is refused (its switch is engaged, its breaker
+    is open) has not tried: the message waits `refused_seconds`, or as long as the breaker says, as
+    often as need be. What a worker left behind is taken over when it has been idle
     for `idle_seconds`, and given up without being tried once it was delivered `most_deliveries`
     times. A worker that is at a message keeps it for `held_seconds` at most. `batch` messages are
     read at once. A new group begins with the stream's `start`: `0` is all there is, `$` what comes
@@ -59,6 +64,7 @@ class Settings:
     attempts: int = 3
     backoff_seconds: float = 2.0
     permanent: tuple[type[Exception], ...] = ()
+    refused_seconds: float = 5.0
     idle_seconds: float = 300.0
     held_seconds: float = 3600.0
     most_deliveries: int = 3
@@ -76,8 +82,10 @@ class Settings:
             raise ValueError("group and consumer need a name")
         if min(self.attempts, self.most_deliveries, self.batch) < 1:
             raise ValueError("attempts, most_deliveries and batch are 1 or more")
-        if min(self.idle_seconds, self.wait_seconds) <= 0 or self.backoff_seconds < 0:
-            raise ValueError("idle_seconds and wait_seconds are more than 0")
+        if min(self.idle_seconds, self.wait_seconds, self.refused_seconds) <= 0:
+            raise ValueError("idle_seconds, wait_seconds and refused_seconds are more than 0")
+        if self.backoff_seconds < 0:
+            raise ValueError("backoff_seconds is 0 or more")
 
     @property
     def idle_ms(self) -> int:
@@ -88,6 +96,14 @@ class Settings:
         another thread; what was read and not handled is free for others at once."""
         self._stopped = True  # No lock that a signal handler could find taken.
 
+    def refused_pause(self, error: Exception) -> float | None:
+        """Seconds to wait if the handler was refused; None if it has failed."""
+        refusal = None if isinstance(error, self.permanent) else refusal_in(error)
+        if refusal is None:
+            return None
+        told = refusal.retry_after if isinstance(refusal, CircuitOpen) else None
+        return min(told or self.refused_seconds, MAX_PAUSE_SECONDS)
+
     @property
     def is_stopped(self) -> bool:
         return self._stopped
@@ -95,7 +111,7 @@ class Settings:
 
 def jittered(failures: int, base: float) -> float:
     """Seconds to wait after so many failures: full jitter below a doubling bound."""
-    bound = min(LONGEST_PAUSE, base * 2.0 ** min(failures - 1, 30))
+    bound = min(MAX_PAUSE_SECONDS, base * 2.0 ** min(failures - 1, 30))
     return random.uniform(0.0, bound)  # noqa: S311 - not a secret
 
 
@@ -110,6 +126,11 @@ class InHand:
     def take(self, ids: list[str], now: float) -> None:
         with self._lock:
             self._since.update(dict.fromkeys(ids, now))
+
+    def renew(self, now: float) -> None:
+        """Hold all of them from now on: they wait for no fault of theirs."""
+        with self._lock:
+            self._since = dict.fromkeys(self._since, now)
 
     def drop(self, entry_id: str) -> None:
         with self._lock:

@@ -45,11 +45,15 @@ def test_node_that_backs_off_within_a_guarded_graph_is_refused(console, is_async
     graph.add_edge("llm", END)
     compiled = graph.compile()
 
-    with pytest.raises(SwitchEngaged), gear.guard(feature="chat"):
+    @gear.guard(feature="chat")
+    def run():
         if is_async:
             asyncio.run(asyncio.wait_for(compiled.ainvoke({"said": []}), 10))
         else:
             compiled.invoke({"said": []})
+
+    with pytest.raises(SwitchEngaged):
+        run()
 
     assert len(calls) == 1
 
