@@ -273,14 +273,26 @@ class Guard:
         self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
     ) -> Callable[..., Any]:
         fixed = self._keys
-        scope_of_all = None if fixed is None else Scope(fixed)
+        if fixed is None:
+
+            def call_with_found_keys(*args: Any, **kwargs: Any) -> Any:
+                keys = find(args, kwargs)
+                keys.ask()
+                outer = current_scope.get()
+                current_scope.set(Scope(keys, outer))
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    current_scope.set(outer)
+
+            return call_with_found_keys
+
+        outermost = Scope(fixed)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            keys = find(args, kwargs) if fixed is None else fixed
-            keys.ask()
+            fixed.ask()
             outer = current_scope.get()
-            is_alone = outer is None and scope_of_all is not None
-            current_scope.set(scope_of_all if is_alone else Scope(keys, outer))
+            current_scope.set(outermost if outer is None else Scope(fixed, outer))
             try:
                 return function(*args, **kwargs)
             finally:
@@ -291,22 +303,19 @@ class Guard:
     def _coroutine(
         self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
     ) -> Callable[..., Any]:
-        fixed = self._keys
-        scope_of_all = None if fixed is None else Scope(fixed)
         cancels = self.on_engage == "cancel"
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            keys = find(args, kwargs) if fixed is None else fixed
+            keys = find(args, kwargs)
             keys.ask()
-            outer = current_scope.get()
-            is_alone = outer is None and scope_of_all is not None
-            current_scope.set(scope_of_all if is_alone else Scope(keys, outer))
+            scope = Scope(keys, current_scope.get())
+            current_scope.set(scope)
             try:
                 if cancels:
                     return await _cancellable(keys, function, args, kwargs)
                 return await function(*args, **kwargs)
             finally:
-                current_scope.set(outer)
+                leave(scope)  # One that is collected may be closed in another context.
 
         return call
 
