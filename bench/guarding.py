@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "client"))
 
 from bench import clients
 from switchgear import Policy
+from switchgear.cancellation import current_scope
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters, RetryParameters
 from switchgear.testing import Console
@@ -42,17 +43,20 @@ ALONE, WINDOW_OF_TIME, SLOW, BLOCK, STACK = (
 )
 OURS = (ALONE, WINDOW_OF_TIME, SLOW, BLOCK, STACK)
 OTHERS = "tenacity, retry only"
+PEER = "circuitbreaker"
 
 
 @dataclass(frozen=True)
 class Guarding:
     """Microseconds of CPU time that each adds to a call, medians of rounds; `coroutines` the same
-    for those, awaited. `together`: seconds for ten threads that sleep a tenth of a second each."""
+    for those, awaited. `together`: seconds for ten threads that sleep a tenth of a second each.
+    `second_look`: what asking the switch again within a guarded call takes."""
 
     breakers: dict[str, float]
     stacks: dict[str, float]
     coroutines: dict[str, float]
     together: dict[str, float]
+    second_look: float
 
 
 def measure(rounds: int) -> Guarding:
@@ -67,6 +71,7 @@ def main(rounds: int) -> None:
         stacks=added(bare, stacks(), rounds, took),
         coroutines=added(abare, coroutines(), rounds, atook),
         together={name: together(make) for name, make in SLEEPERS.items()},
+        second_look=second_look(rounds),
     )
     print(json.dumps(asdict(found)), flush=True)
 
@@ -97,7 +102,7 @@ def breakers() -> dict[str, Call]:
         WINDOW_OF_TIME: Breaker("d", timed)(bare),
         SLOW: Breaker("d", BreakerParameters(slow_call_seconds=5))(bare),
         BLOCK: block,
-        "circuitbreaker": circuitbreaker.circuit(bare),
+        PEER: circuitbreaker.circuit(bare),
         "pybreaker": pybreaker.CircuitBreaker()(bare),
         "purgatory": purgatory.SyncCircuitBreakerFactory()("d")(bare),
     }
@@ -148,6 +153,23 @@ def policy(fallback: Call = bare) -> Policy:
             fallback=fallback,
         )
     )
+
+
+def second_look(rounds: int) -> float:
+    """Microseconds for a call within a guard to ask its switch again, beyond those of the loop."""
+    looks: list[float] = []
+
+    @Console().client(service="core").guard(feature="ask")
+    def within() -> None:
+        scope = current_scope.get()
+        assert scope is not None
+        refusal = scope.source.refusal
+        floor = min(took(lambda _: None) for _ in range(TURNS))
+        looks.append(min(took(lambda _: refusal()) for _ in range(TURNS)) - floor)
+
+    for _ in range(rounds):
+        within()
+    return median(looks)
 
 
 def added(
