@@ -4,7 +4,6 @@ Only the outermost retry tries again, see `attempts`; all of one dependency shar
 retry is counted; and an error that is given up says how often it was tried.
 """
 
-import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,6 +11,7 @@ from inspect import isawaitable
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
+from switchgear.lazy import asyncio
 from switchgear.patterns import attempts
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.limits import Clock
