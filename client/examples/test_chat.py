@@ -1,25 +1,32 @@
 """How a service's tests stop things."""
 
-from fastapi.testclient import TestClient
-from fastapi_app import app
+import pytest
 
+from switchgear import SwitchEngaged, Switchgear
 from switchgear.testing import Console, FakeClock, engaged
 
-service = TestClient(app)
-CHAT = "/chat?user=kim&department=finance"
+gear = Switchgear(None)  # yours: import what your service has
 
 
-def test_chat_says_that_it_is_stopped() -> None:
-    with engaged("feature:chat", reason="a rehearsal"):  # for every client of the process
-        assert service.get(CHAT).status_code == 503
+@gear.guard(feature="chat", segment=lambda department: department)
+def chat(user: str, department: str) -> str:
+    return f"Hello, {user}."
 
-    assert service.get(CHAT).status_code == 200
+
+def test_chat_is_stopped_while_its_switch_is_engaged() -> None:
+    with engaged("feature:chat"), pytest.raises(SwitchEngaged):  # for every client of the process
+        chat("kim", "finance")
+
+    assert chat("kim", "finance") == "Hello, kim."
 
 
 @engaged("segment:finance")
 def test_finance_is_stopped_and_retail_goes_on() -> None:
-    assert service.get(CHAT).json()["switch"] == "segment:finance"
-    assert service.get("/chat?user=lee&department=retail").status_code == 200
+    with pytest.raises(SwitchEngaged) as caught:
+        chat("kim", "finance")
+
+    assert caught.value.switch == "segment:finance"
+    assert chat("lee", "retail") == "Hello, lee."
 
 
 def test_engagement_ends_by_itself() -> None:

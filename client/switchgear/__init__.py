@@ -12,26 +12,9 @@ Nothing here raises into a service because the console is slow, wrong or gone. D
 streams are in :mod:`switchgear.dlq`, what tests need in :mod:`switchgear.testing`.
 """
 
-from switchgear.cancellation import CancelToken, cancel_token
-from switchgear.client import Switchgear
-from switchgear.deciding.evaluate import Decision
-from switchgear.following.announcer import Change
-from switchgear.guards import SwitchEngaged
-from switchgear.patterns.answers import Answer
-from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.bulkhead import Bulkhead
-from switchgear.patterns.deadline import Deadline, DeadlineExceeded
-from switchgear.patterns.fallback import Fallback
-from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters, RetryParameters
-from switchgear.patterns.retry import Retry
-from switchgear.patterns.timeout import Timeout
-from switchgear.policies.policy import Policy
-from switchgear.refusals import BulkheadFull, CircuitOpen, Refused
-from switchgear.status import Status
+from typing import TYPE_CHECKING
 
 __version__ = "0.3.0"
-
-from_env = Switchgear.from_env
 
 __all__ = [
     "Answer",
@@ -58,3 +41,68 @@ __all__ = [
     "cancel_token",
     "from_env",
 ]
+
+if TYPE_CHECKING:
+    from switchgear.cancellation import CancelToken, cancel_token
+    from switchgear.client import Switchgear
+    from switchgear.deciding.evaluate import Decision
+    from switchgear.following.announcer import Change
+    from switchgear.guards import SwitchEngaged
+    from switchgear.patterns.answers import Answer
+    from switchgear.patterns.breaker import Breaker
+    from switchgear.patterns.bulkhead import Bulkhead
+    from switchgear.patterns.deadline import Deadline
+    from switchgear.patterns.fallback import Fallback
+    from switchgear.patterns.limits import DeadlineExceeded
+    from switchgear.patterns.parameters import (
+        BreakerParameters,
+        BulkheadParameters,
+        RetryParameters,
+    )
+    from switchgear.patterns.retry import Retry
+    from switchgear.patterns.timeout import Timeout
+    from switchgear.policies.policy import Policy
+    from switchgear.refusals import BulkheadFull, CircuitOpen, Refused
+    from switchgear.status import Status
+
+    from_env = Switchgear.from_env
+else:
+    _MODULES = {
+        "Answer": "patterns.answers",
+        "Breaker": "patterns.breaker",
+        "BreakerParameters": "patterns.parameters",
+        "Bulkhead": "patterns.bulkhead",
+        "BulkheadFull": "refusals",
+        "BulkheadParameters": "patterns.parameters",
+        "CancelToken": "cancellation",
+        "Change": "following.announcer",
+        "CircuitOpen": "refusals",
+        "Deadline": "patterns.deadline",
+        "DeadlineExceeded": "patterns.limits",
+        "Decision": "deciding.evaluate",
+        "Fallback": "patterns.fallback",
+        "Policy": "policies.policy",
+        "Refused": "refusals",
+        "Retry": "patterns.retry",
+        "RetryParameters": "patterns.parameters",
+        "Status": "status",
+        "SwitchEngaged": "guards",
+        "Switchgear": "client",
+        "Timeout": "patterns.timeout",
+        "cancel_token": "cancellation",
+        "from_env": "client",
+    }
+    """The module of each public name, imported when the name is first asked for: whoever imports
+    :mod:`switchgear.dlq` or a pattern alone does not pay for all the others."""
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

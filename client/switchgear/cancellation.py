@@ -5,7 +5,6 @@ context variable. Whatever waits inside it, in the queue of a bulkhead or the ba
 is woken by the change itself and raises the refusal instead of going on.
 """
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Protocol
 
+from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
 
 Callback = Callable[[], object]

@@ -1,41 +1,29 @@
 """The client: what a service holds, and asks."""
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from switchgear import lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.deciding.evaluate import Decision
 from switchgear.deciding.memory import Memory
-from switchgear.following.announcer import Announcer, Callback
-from switchgear.following.configuring import Configurers
-from switchgear.following.courier import Courier
-from switchgear.following.disk import Disk
-from switchgear.following.follower import Follower
 from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
-from switchgear.patterns.breaker import Breaker
-from switchgear.patterns.bulkhead import Bulkhead
-from switchgear.patterns.parameters import BulkheadParameters, Tier
-from switchgear.policies.arguments import BreakerArguments, PolicyArguments, parted
-from switchgear.policies.dependency import Dependency
-from switchgear.policies.policy import Policy
-from switchgear.policies.registry import Registry
-from switchgear.policies.reporting import Reporting
+from switchgear.lazy import asyncio
 from switchgear.seed import Query, told
-from switchgear.settings import (
-    Settings,
-    default_state_dir,
-    from_environment,
-    own_instance,
-    read_forced,
-)
 from switchgear.sli import SLI, Indicators
 from switchgear.status import Status
+
+if TYPE_CHECKING:
+    from switchgear.following.announcer import Callback
+    from switchgear.patterns.breaker import Breaker
+    from switchgear.patterns.bulkhead import Bulkhead
+    from switchgear.patterns.parameters import BulkheadParameters, Tier
+    from switchgear.policies.arguments import BreakerArguments, PolicyArguments
+    from switchgear.policies.dependency import Dependency
+    from switchgear.policies.policy import Policy
 
 log = logging.getLogger("switchgear")
 
@@ -64,6 +52,16 @@ class Switchgear:
         reports: bool = True,
         time: Time | None = None,
     ) -> None:
+        from pathlib import Path
+
+        # All that a client needs is imported here and in `_wire`, before its threads start: if the
+        # process forks while a thread imports a module, the child can never import it, because it
+        # waits for a lock whose holder does not exist there.
+        from switchgear.following.announcer import Announcer
+        from switchgear.policies import policy as _policy  # noqa: F401
+        from switchgear.policies.registry import Registry
+        from switchgear.settings import Settings, default_state_dir, own_instance, read_forced
+
         kept: str | os.PathLike[str] | None = None
         if url is not None:
             kept = default_state_dir() if state_dir == "default" else state_dir
@@ -98,6 +96,8 @@ class Switchgear:
     def from_env(cls, **arguments: Any) -> Self:
         """A client by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN` and so on; `arguments` go before them.
         Without a URL it has no console, and says so in the log."""
+        from switchgear.settings import from_environment
+
         found = {**from_environment(os.environ), **arguments}
         if found.get("url") is None:
             log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
@@ -171,30 +171,35 @@ class Switchgear:
             owner=self,
         )
 
-    def policy(self, name: str, **arguments: Unpack[PolicyArguments]) -> Policy:
+    def policy(self, name: str, **arguments: "Unpack[PolicyArguments]") -> "Policy":
         """All patterns around the calls of `name`, such as `core->oracle`, with a guard around them
         if one is asked for: a decorator and a context manager. What the console says of it goes
         before the `arguments`, at once and without a restart."""
+        from switchgear.policies.arguments import parted
+        from switchgear.policies.policy import Policy
+
         guarded, rest = parted(arguments)
         guard = self.guard(**guarded) if guarded else None
         dependency = self._registry.dependency(name)
         return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
 
-    def breaker(self, name: str, **arguments: Unpack[BreakerArguments]) -> Breaker:
+    def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
         """The breaker of `name`, as all policies of that name have it. It follows the console for
         as long as this client is there."""
         return self._registry.dependency(name).breaker_of(**arguments)
 
-    def bulkhead(self, name: str, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
+    def bulkhead(
+        self, name: str, parameters: "BulkheadParameters | Tier | None" = None
+    ) -> "Bulkhead":
         """The bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
         return self._registry.dependency(name).bulkhead_of(parameters)
 
-    def dependencies(self) -> list[Dependency]:
+    def dependencies(self) -> "list[Dependency]":
         """Those with a policy, a breaker or a bulkhead here, and a name that the console can have:
         what it is told of, and metrics of this process show."""
         return self._registry.dependencies()
 
-    def on_change(self, callback: Callback, *switches: str) -> Callable[[], None]:
+    def on_change(self, callback: "Callback", *switches: str) -> Callable[[], None]:
         """Call `callback(change)` after each change of these switches, or of any; returns what ends
         that. On a thread of its own, or as a task of the event loop that runs now, for a coroutine
         function. What it raises is logged. `global` alone means `global:all`; raises
@@ -271,6 +276,12 @@ class Switchgear:
         await self.aclose()
 
     def _wire(self) -> None:
+        from switchgear.following.configuring import Configurers
+        from switchgear.following.courier import Courier
+        from switchgear.following.disk import Disk
+        from switchgear.following.follower import Follower
+        from switchgear.policies.reporting import Reporting
+
         self._disk = Disk(self._settings)
         settings, memory, registry = self._settings, self._memory, self._registry
         reporting = Reporting(registry, memory.clock, settings.service)
@@ -297,3 +308,6 @@ class Switchgear:
             self._settings = self._settings.for_child()
             self._wire()
             self._start()
+
+
+from_env = Switchgear.from_env

@@ -7,7 +7,6 @@ back carries the time on between them.
 import threading
 import time
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Protocol
 
 TOLERANCE_SECONDS = 1.0
@@ -39,6 +38,8 @@ class SystemTime:
 def read_date(text: str | None) -> float | None:
     """The UNIX seconds of an HTTP date, None for what is none. HTTP's dates are in UTC, also those
     that do not say so."""
+    from email.utils import parsedate_to_datetime  # HTTP libraries have imported it.
+
     try:
         date = parsedate_to_datetime(text or "")
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

@@ -1,21 +1,21 @@
 """What happens to clients when their process forks, when it ends, and when they are forgotten."""
 
 import atexit
-import encodings.idna  # noqa: F401 - see below
 import logging
 import os
 import time
 import weakref
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from switchgear.deciding.memory import Memory
-from switchgear.following.announcer import Announcer
-from switchgear.following.configuring import Configurers
-from switchgear.following.courier import Courier
-from switchgear.following.follower import Follower
-from switchgear.policies.registry import Registry
-from switchgear.settings import Settings
+if TYPE_CHECKING:
+    from switchgear.deciding.memory import Memory
+    from switchgear.following.announcer import Announcer
+    from switchgear.following.configuring import Configurers
+    from switchgear.following.courier import Courier
+    from switchgear.following.follower import Follower
+    from switchgear.policies.registry import Registry
+    from switchgear.settings import Settings
 
 EXIT_SECONDS = 1.0
 """For the last reports of all clients together, when the process ends."""
@@ -26,13 +26,13 @@ log = logging.getLogger("switchgear")
 class Client(Protocol):
     """As much of a client as is seen to here."""
 
-    _announcer: Announcer
-    _configurers: Configurers
-    _courier: Courier
-    _follower: Follower
-    _memory: Memory
-    _registry: Registry
-    _settings: Settings
+    _announcer: "Announcer"
+    _configurers: "Configurers"
+    _courier: "Courier"
+    _follower: "Follower"
+    _memory: "Memory"
+    _registry: "Registry"
+    _settings: "Settings"
 
     def _after_fork(self) -> None: ...
 
@@ -46,11 +46,11 @@ newcomers: list[Callable[[Client], None]] = []
 class Workers(NamedTuple):
     """What works for a client, and does not know it."""
 
-    courier: Courier
-    follower: Follower
-    configurers: Configurers
-    registry: Registry
-    announcer: Announcer
+    courier: "Courier"
+    follower: "Follower"
+    configurers: "Configurers"
+    registry: "Registry"
+    announcer: "Announcer"
 
     def stop_hearing(self) -> None:
         """End all but what tells the console; returns at once."""
@@ -144,8 +144,6 @@ def _at_exit() -> None:
         client.close(max(0.0, until - time.monotonic()))
 
 
-# Looking up a name imports the codec above. What a thread is just importing when the process forks
-# can never be imported in the child: it waits for a lock of a thread that is not there.
 atexit.register(_at_exit)
 if hasattr(os, "register_at_fork"):
     # After those of threading and logging, which were registered when they were imported.

@@ -1,6 +1,5 @@
 """Good events of all events, counted here and reported to the console's SLOs. Bounded memory."""
 
-import asyncio
 import concurrent.futures
 import logging
 import threading
@@ -21,7 +20,7 @@ MOST_EVENTS = 2**53
 """Where the counts of one SLO stop: what every reader of JSON can hold."""
 MOST_COMPLAINTS = 20
 
-NO_EVENTS = (SwitchEngaged, asyncio.CancelledError, concurrent.futures.CancelledError)
+NO_EVENTS = (SwitchEngaged, concurrent.futures.CancelledError)
 """What ends a call that nobody was served by, and nobody failed at."""
 
 F = TypeVar("F", bound=Callable[..., Any])

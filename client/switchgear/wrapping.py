@@ -3,9 +3,9 @@
 Frameworks look at the kind (FastAPI at generators, Celery at signatures), type checkers too.
 """
 
-import asyncio
 import functools
 import inspect
+import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -16,6 +16,7 @@ from contextlib import (
 from types import CoroutineType
 from typing import Any, NoReturn, TypeVar, cast
 
+from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
 
 Make = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -100,7 +101,9 @@ def is_coroutine_function(function: object) -> bool:
 
 
 def in_event_loop() -> bool:
-    """Whether one runs in this thread."""
+    """Return True if an event loop runs in this thread."""
+    if "asyncio" not in sys.modules:
+        return False
     try:
         asyncio.get_running_loop()
     except RuntimeError:

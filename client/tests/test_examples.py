@@ -1,5 +1,6 @@
 """The examples do what they show, run as a user runs them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,27 @@ def test_quickstart_has_no_more_than_ten_lines() -> None:
 @pytest.mark.parametrize("example", ["quickstart.py", "test_chat.py"])
 def test_readme_shows_the_example_as_it_is(example: str) -> None:
     assert (EXAMPLES / example).read_text() in (EXAMPLES.parent / "README.md").read_text()
+
+
+def test_tests_of_the_readme_pass_as_they_stand(tmp_path: Path) -> None:
+    [shown] = re.findall(
+        r"^## Tests of your service.*?```python\n(.*?)```",
+        (EXAMPLES.parent / "README.md").read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+    (tmp_path / "test_chat.py").write_text(shown)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path],
+        cwd=tmp_path,
+        env={**environment(None, tmp_path), "PYTHONPATH": str(EXAMPLES.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
 
 
 def test_quickstart_asks_the_console_and_remembers_when_that_is_gone(tmp_path: Path) -> None:

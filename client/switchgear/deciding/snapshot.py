@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
-from uuid import UUID
 
 from switchgear.deciding.bucketing import BUCKETS
 
@@ -140,6 +139,8 @@ def _refuse(constant: str) -> None:
 
 
 def _epoch(value: object) -> str:
+    from uuid import UUID  # Imported when a client is made, see `following.reports`.
+
     if isinstance(value, str):
         try:
             return str(UUID(value))

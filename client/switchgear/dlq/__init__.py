@@ -5,7 +5,8 @@ it among the dead letters; :func:`dead_letter` does the last step alone, for a c
 Both exist for asyncio as well. The client of Redis is yours (redis-py, any settings).
 """
 
-from switchgear.dlq.aio import AsyncConsumer, dead_letter_async
+from typing import TYPE_CHECKING
+
 from switchgear.dlq.consumer import Consumer, dead_letter
 from switchgear.dlq.letters import Outcome, Result
 from switchgear.dlq.messages import Message
@@ -25,3 +26,15 @@ __all__ = [
     "dead_letter",
     "dead_letter_async",
 ]
+
+if TYPE_CHECKING:
+    from switchgear.dlq.aio import AsyncConsumer, dead_letter_async
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import what needs asyncio when it is first asked for."""
+        if name not in ("AsyncConsumer", "dead_letter_async"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from switchgear.dlq import aio
+
+        return getattr(aio, name)

@@ -1,7 +1,7 @@
 """Which of the four classes a failure is of: what passes, what stays, what spreads, and what must
 be stopped by a person."""
 
-import ssl
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -78,7 +78,7 @@ def classify(error: BaseException, rules: tuple[Rule, ...] = ()) -> FailureClass
     if isinstance(error, BaseExceptionGroup):
         return max((classify(each, rules) for each in error.exceptions), key=SEVERITY.index)
     words = words_of(error)
-    if any(isinstance(each, ssl.SSLCertVerificationError) for each in within(error, contexts=True)):
+    if _is_of_certificate(error):
         return FailureClass.PERSISTENT
     if words & TRANSIENT_WORDS and not words & HOPELESS:
         return FailureClass.TRANSIENT
@@ -95,6 +95,12 @@ def is_catastrophic(error: BaseException) -> bool:
     """Whether this, or what it was caused by, or anything in a group, is to be stopped by a
     person."""
     return any(isinstance(each, _catastrophic) for each in within(error, contexts=True))
+
+
+def _is_of_certificate(error: BaseException) -> bool:
+    """Return True if a certificate was refused. Until somebody imports ssl, nothing raises that."""
+    refused = getattr(sys.modules.get("ssl"), "SSLCertVerificationError", ())
+    return any(isinstance(each, refused) for each in within(error, contexts=True))
 
 
 def _spreads(error: BaseException) -> bool:

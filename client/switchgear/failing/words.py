@@ -7,7 +7,6 @@ a response can be asked just as an error can.
 
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 
@@ -262,6 +261,8 @@ def said_by(error: BaseException) -> str:
 
 def phrase_of(status: int) -> str:
     """ "HTTP 503 Service Unavailable"."""
+    from http import HTTPStatus  # HTTP libraries have imported it.
+
     try:
         return f"HTTP {status} {HTTPStatus(status).phrase}"
     except ValueError:

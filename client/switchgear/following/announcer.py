@@ -4,7 +4,6 @@ What is to be told is the difference between what a callback was told last and w
 whatever happens while it is busy becomes one change per switch, and nothing piles up.
 """
 
-import asyncio
 import contextlib
 import inspect
 import logging
@@ -17,6 +16,7 @@ from typing import Literal
 from switchgear.deciding.bucketing import BUCKETS
 from switchgear.deciding.memory import Memory, View
 from switchgear.deciding.snapshot import Entry, switch_id
+from switchgear.lazy import asyncio
 from switchgear.wrapping import is_coroutine_function
 
 LOOK_SECONDS = 1.0
@@ -57,7 +57,7 @@ class Listener:
 
     callback: Callback
     switches: frozenset[str]
-    loop: asyncio.AbstractEventLoop | None
+    loop: "asyncio.AbstractEventLoop | None"
     known: Mapping[str, Entry]
     is_busy: bool = False
     untold: int = 0

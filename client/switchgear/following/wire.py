@@ -5,6 +5,7 @@
 
 import base64
 import contextlib
+import encodings.idna  # noqa: F401 - resolving a host name imports it, in a thread
 import io
 import os
 import socket

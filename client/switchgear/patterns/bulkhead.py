@@ -1,6 +1,5 @@
 """So many calls at once and no more, so that one slow dependency can't take all threads."""
 
-import asyncio
 import functools
 import threading
 from collections.abc import Callable, Hashable, Mapping
@@ -9,6 +8,7 @@ from typing import Any, TypeVar
 
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
+from switchgear.lazy import asyncio
 from switchgear.patterns import deadline, entries, forks, urgency
 from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
 from switchgear.patterns.places import Occupancy, Places, Waiter
@@ -256,7 +256,7 @@ class Place:
         self._taken.pop().give(self._key)
 
 
-def _ring(rung: asyncio.Future[None]) -> None:
+def _ring(rung: "asyncio.Future[None]") -> None:
     if not rung.done():
         rung.set_result(None)
 

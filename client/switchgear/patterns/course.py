@@ -1,7 +1,6 @@
 """What happens to a call that has a fallback: whom to ask next, and what came of it. Calls nothing
 itself: it gives what is to be called, so that threads and event loops share it."""
 
-import asyncio
 import concurrent.futures
 import functools
 import logging
@@ -25,7 +24,7 @@ from switchgear.patterns.hops import Asking, Hop
 from switchgear.refusals import within
 from switchgear.wrapping import NotAwaited
 
-CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
+CANCELLED = concurrent.futures.CancelledError
 
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 

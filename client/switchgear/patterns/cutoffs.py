@@ -1,9 +1,11 @@
 """Cancels tasks whose time is over. As :func:`asyncio.timeout`, but with one timer for all tasks of
 a loop: most calls end in time, and a timer of each would cost more than all the rest."""
 
-import asyncio
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 FEW = 100
 LEAST_PAUSE_SECONDS = 0.01
@@ -16,7 +18,7 @@ class Cutoff:
     __slots__ = ("cancelling", "has_fired", "is_settled", "task", "timer", "when")
 
     def __init__(
-        self, task: "asyncio.Task[Any]", loop: asyncio.AbstractEventLoop, seconds: float
+        self, task: "asyncio.Task[Any]", loop: "asyncio.AbstractEventLoop", seconds: float
     ) -> None:
         self.task = task
         self.cancelling = task.cancelling()
@@ -51,7 +53,7 @@ class _Timer:
     """The timer of a loop. It goes off no later than the first of `waiting` is due, perhaps in vain
     if that one has been in time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: "asyncio.AbstractEventLoop") -> None:
         self.loop = loop
         self.waiting: dict[Cutoff, None] = {}
         self.handle: asyncio.TimerHandle | None = None

@@ -5,13 +5,14 @@ called, into tasks that are begun inside, and over the wire by `propagation`. An
 ends later than the outer one.
 """
 
-import asyncio
 import math
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+from switchgear.lazy import asyncio
 from switchgear.patterns.cutoffs import Cutoff
 from switchgear.patterns.parameters import MOST_SECONDS
 from switchgear.refusals import Refused
@@ -155,11 +156,14 @@ def begin_anew(owner: object, seconds: float, until: float, clock: Clock) -> Lim
 def cut_off(limit: Limit) -> None:
     """From here on the running task is cancelled when `limit` is over, unless the one that it stems
     from sees to that. Outside of asyncio nothing is."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+    loaded = sys.modules.get("asyncio")  # Importing it at each call is slower.
+    if loaded is None:
         return
-    task = asyncio.current_task(loop)
+    try:
+        loop = loaded.get_running_loop()
+    except (RuntimeError, AttributeError):  # Another thread is importing it.
+        return
+    task = loaded.current_task(loop)
     if task is None:
         return
     lent = None if limit.lent_by is None else limit.lent_by.cutoff

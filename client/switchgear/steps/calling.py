@@ -1,13 +1,13 @@
 """One course of a job for both worlds: it asks for calls, and is told what came of them."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from switchgear.lazy import asyncio
 from switchgear.steps.records import Lease
-from switchgear.wrapping import is_coroutine_function
+from switchgear.wrapping import in_event_loop, is_coroutine_function
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ Course = Generator[Ask, Any, T]
 def drive(course: Course[T]) -> T:
     """In this thread; coroutines in an event loop of their own. Raises :class:`RuntimeError` within
     an event loop, which would stand still."""
-    if _has_loop():
+    if in_event_loop():
         raise RuntimeError("jobs can't be run within an event loop: await arun() and its like")
     try:
         ask = next(course)
@@ -65,7 +65,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     where an event loop runs."""
     if not is_coroutine_function(function):
         return function(*args)
-    if _has_loop():
+    if in_event_loop():
         raise RuntimeError("there is an event loop: await the method whose name begins with an a")
 
     async def awaited() -> Any:
@@ -96,11 +96,3 @@ async def _answer(ask: Ask) -> Any:
         if not doing.cancelled():
             doing.exception()  # Looked at, so that nobody complains.
         raise
-
-
-def _has_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -1,6 +1,5 @@
 """What a step is given: what was done before, and how to write down what it does."""
 
-import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,6 +8,7 @@ from typing import Any, NoReturn
 
 from switchgear import journal
 from switchgear.failing.words import said_by
+from switchgear.lazy import asyncio
 from switchgear.steps.calling import call, call_async
 from switchgear.steps.effects import Effect, note_repeated
 from switchgear.steps.errors import LeaseLost, Paused

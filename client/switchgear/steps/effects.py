@@ -1,6 +1,5 @@
 """What a step does to the outside: the intent is kept before, the outcome after."""
 
-import asyncio
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from types import TracebackType
@@ -8,6 +7,7 @@ from typing import Any
 
 from switchgear import journal
 from switchgear.failing.words import said_by
+from switchgear.lazy import asyncio
 from switchgear.patterns.idempotency import LONGEST_KEY, idempotency_key_of
 from switchgear.refusals import Refused
 from switchgear.steps.errors import OURS, EffectRepeated, LeaseLost, Paused

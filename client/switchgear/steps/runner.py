@@ -1,6 +1,5 @@
 """Runs jobs: each step once, from where the last worker left off."""
 
-import asyncio
 import logging
 import os
 import socket
@@ -14,6 +13,7 @@ from switchgear import journal
 from switchgear.failing.classes import FailureClass, classify
 from switchgear.failing.responses import respond
 from switchgear.failing.words import said_by
+from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
 from switchgear.steps.calling import Ask, Course, drive, drive_async
 from switchgear.steps.context import Approve

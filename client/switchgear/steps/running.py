@@ -1,12 +1,12 @@
 """A job goes forward: one step after the other, each written down before the next."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from switchgear import cancellation, journal
 from switchgear.failing.words import said_by
+from switchgear.lazy import asyncio
 from switchgear.refusals import Refused
 from switchgear.steps.calling import Ask, Course
 from switchgear.steps.context import Approve, Context
