@@ -227,7 +227,7 @@ class Switchgear:
             config_error=self._configurers.error,
             age_seconds=follower.age_seconds(),
             error=follower.error,
-            stopped=memory.view.stopped(memory.clock.now()),
+            stopped=memory.view.stopped(memory.clock.release_now()),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
             dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,

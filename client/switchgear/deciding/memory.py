@@ -50,10 +50,10 @@ class View:
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
 
-    def stopped(self, now: float) -> int:
-        """How many are engaged or ramping at this moment, in UNIX seconds."""
+    def stopped(self, now: float | None) -> int:
+        """Return the number of switches engaged or ramping at `now`, as :func:`evaluate` has it."""
         lapses = [entry.lapses_at for entry in self.entries.values()]
-        return sum(at is None or at > now for at in lapses)
+        return sum(at is None or now is None or at > now for at in lapses)
 
     @cached_property
     def flows(self) -> Decision:
@@ -246,7 +246,8 @@ class Memory:
         """What this very call is told."""
         entries, asked = view.entries, cell.question
         key = None if targeting_key is None else self._text(targeting_key)
-        blocking = evaluate(asked.switch_ids, entries, key, now=self.clock.now(), draw=self._draw)
+        now = self.clock.release_now()
+        blocking = evaluate(asked.switch_ids, entries, key, now=now, draw=self._draw)
         switch = None if blocking is None else blocking.id
         tally = cell.by_switch.get(switch)
         if tally is None:
