@@ -12,6 +12,7 @@ from switchgear import lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.deciding.evaluate import Decision
 from switchgear.deciding.memory import Memory
+from switchgear.environment import FORCE_ENGAGED, read_environment, unknown_variables
 from switchgear.following.announcer import Announcer, Callback
 from switchgear.following.configuring import Configurers
 from switchgear.following.courier import Courier
@@ -27,13 +28,7 @@ from switchgear.policies.policy import Policy
 from switchgear.policies.registry import Registry
 from switchgear.policies.reporting import Reporting
 from switchgear.seed import Query, told
-from switchgear.settings import (
-    Settings,
-    default_state_dir,
-    from_environment,
-    own_instance,
-    read_forced,
-)
+from switchgear.settings import Settings, default_state_dir, own_instance, read_forced
 from switchgear.sli import SLI, Indicators
 from switchgear.status import Status
 
@@ -48,7 +43,9 @@ class Switchgear:
     console's; without a `url` nothing is engaged but what is forced. `service` and `instance` name
     this process on its screens. The last good snapshot is kept in `state_dir`, None for nowhere.
     `force_engaged` are switch ids that block whatever the console says, beside those of
-    `SWITCHGEAR_FORCE_ENGAGED`. Raises :class:`ValueError` for arguments that can't be.
+    `SWITCHGEAR_FORCE_ENGAGED`. A client that is `offline` never asks the console: it goes by its
+    copy on disk. Raises :class:`ValueError` for arguments that can't be: what is written in code is
+    found by the first test; :meth:`from_env` does not raise for a wrong environment.
     """
 
     def __init__(
@@ -62,12 +59,17 @@ class Switchgear:
         force_engaged: Iterable[str] = (),
         stream: bool = True,
         reports: bool = True,
+        offline: bool = False,
         time: Time | None = None,
     ) -> None:
         kept: str | os.PathLike[str] | None = None
-        if url is not None:
+        if url is not None or offline:
             kept = default_state_dir() if state_dir == "default" else state_dir
-        forced = read_forced(os.environ.get("SWITCHGEAR_FORCE_ENGAGED", ""))
+        forced, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
+        forced_here, wrong_here = read_forced(force_engaged)
+        self._problems = (*(f"{FORCE_ENGAGED}: {each}" for each in wrong), *wrong_here)
+        for problem in self._problems:
+            log.error("switchgear: %s", problem)
         self._settings = Settings(
             url=url,
             token=token,
@@ -75,9 +77,10 @@ class Switchgear:
             instance=instance or own_instance(),
             own_name=not instance,
             state_dir=None if kept is None else Path(kept),
-            forced=forced | read_forced(force_engaged),
+            forced=forced | forced_here,
             stream=stream,
             reports=reports,
+            offline=offline,
         )
         self._memory = Memory(ConsoleClock(time or SystemTime()), self._settings.forced)
         self._indicators = Indicators()
@@ -95,13 +98,32 @@ class Switchgear:
         self._start()
 
     @classmethod
-    def from_env(cls, **arguments: Any) -> Self:
+    def from_env(cls, *, strict: bool = False, **arguments: Any) -> Self:
         """A client by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN` and so on; `arguments` go before them.
-        Without a URL it has no console, and says so in the log."""
-        found = {**from_environment(os.environ), **arguments}
-        if found.get("url") is None:
+
+        A wrong environment keeps no service from starting. Each problem is logged as an error and
+        shown by :meth:`status`; without a usable URL or token the client is offline. `strict`
+        raises :class:`ValueError` instead, with all problems, also if there is no URL at all.
+        """
+        found, problems = read_environment(os.environ, arguments)
+        found = {**found, **arguments}
+        is_url_given = found.setdefault("url", None) is not None or "url" in arguments
+        if strict:
+            _, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
+            problems += [f"{FORCE_ENGAGED}: {each}" for each in wrong]
+            if not is_url_given and not problems:
+                problems = ["SWITCHGEAR_URL is not set"]
+            if problems:
+                raise ValueError("; ".join(problems))
+        for problem in problems:
+            log.error("switchgear: %s", problem)
+        if not is_url_given and not problems:
             log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
-        return cls(**found)
+        if unknown := unknown_variables(os.environ):
+            log.warning("switchgear: these variables mean nothing: %s", ", ".join(unknown))
+        client = cls(**found)  # type: ignore[arg-type]
+        client._problems = (*problems, *client._problems)
+        return client
 
     def allowed(
         self,
@@ -205,7 +227,7 @@ class Switchgear:
         """Wait until the console has said what is engaged; False if it has not within `seconds`.
         Not needed: until then the last good snapshot counts."""
         heard = self._follower.heard
-        return heard.is_set() if self._settings.url is None else heard.wait(seconds)
+        return heard.wait(seconds) if self._settings.has_console else heard.is_set()
 
     async def ready(self, seconds: float = 5.0) -> bool:
         """As :meth:`wait_ready`, for asyncio."""
@@ -226,12 +248,14 @@ class Switchgear:
             config_version=self._registry.version(settings.service),
             config_error=self._configurers.error,
             age_seconds=follower.age_seconds(),
+            bootstrap_age_seconds=None,
             error=follower.error,
             stopped=memory.view.stopped(memory.clock.release_now()),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
             dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,
             unreported=self._courier.unreported,
+            problems=self._problems,
         )
 
     def close(self, seconds: float = 2.0) -> None:
@@ -276,7 +300,7 @@ class Switchgear:
         registry.on_caller, registry.on_step = self._configurers.follow, self._courier.hurry
 
     def _start(self) -> None:
-        if self._settings.url is not None and not self._closed:
+        if self._settings.has_console and not self._closed:
             self._courier.start()
             self._follower.start()
             for caller in self._registry.callers():

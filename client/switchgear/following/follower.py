@@ -44,14 +44,14 @@ class Follower:
     ) -> None:
         self.heard = threading.Event()
         """Set once the console has said what is engaged."""
-        self.way: Way = "offline" if settings.url is None else "starting"
+        self.way: Way = "starting" if settings.has_console else "offline"
         self.error: str | None = None
         """Why the last try failed; None if it did not."""
         self._url = settings.url
         self._memory, self._disk, self._courier = memory, disk, courier
         self._patience = patience or Patience()
         self._draw = draw
-        self._asker = None if self._url is None else Asker(settings, memory, self._patience)
+        self._asker = Asker(settings, memory, self._patience) if settings.has_console else None
         self._ladder = Ladder(draw, "stream" if settings.stream else "poll")
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="switchgear-follower", daemon=True)
