@@ -14,6 +14,7 @@ from switchgear.deciding.evaluate import Decision
 from switchgear.deciding.memory import Memory
 from switchgear.environment import FORCE_ENGAGED, read_environment, unknown_variables
 from switchgear.following.announcer import Announcer, Callback
+from switchgear.following.bootstrap import Bootstrap, Source
 from switchgear.following.configuring import Configurers
 from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk
@@ -43,9 +44,12 @@ class Switchgear:
     console's; without a `url` nothing is engaged but what is forced. `service` and `instance` name
     this process on its screens. The last good snapshot is kept in `state_dir`, None for nowhere.
     `force_engaged` are switch ids that block whatever the console says, beside those of
-    `SWITCHGEAR_FORCE_ENGAGED`. A client that is `offline` never asks the console: it goes by its
-    copy on disk. Raises :class:`ValueError` for arguments that can't be: what is written in code is
-    found by the first test; :meth:`from_env` does not raise for a wrong environment.
+    `SWITCHGEAR_FORCE_ENGAGED`. `bootstrap` is a snapshot to go by until the console has answered: a
+    mapping, a path, or a URL, for which the start waits two seconds at most. A client that is
+    `offline` never asks the console: it goes by its copy on disk, and its bootstrap.
+
+    Raises :class:`ValueError` or :class:`TypeError` for arguments that can't be: a first test finds
+    what is wrong in code. :meth:`from_env` does not raise for a wrong environment.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class Switchgear:
         instance: str | None = None,
         state_dir: str | os.PathLike[str] | Literal["default"] | None = "default",
         force_engaged: Iterable[str] = (),
+        bootstrap: Source | None = None,
         stream: bool = True,
         reports: bool = True,
         offline: bool = False,
@@ -83,6 +88,7 @@ class Switchgear:
             offline=offline,
         )
         self._memory = Memory(ConsoleClock(time or SystemTime()), self._settings.forced)
+        self._bootstrap = Bootstrap(bootstrap, self._memory)
         self._indicators = Indicators()
         self._announcer = Announcer(self._memory)
         is_real = url is not None or time is None or isinstance(time, SystemTime)
@@ -94,8 +100,10 @@ class Switchgear:
             log.warning("switchgear: forced engaged: %s", ", ".join(sorted(self._settings.forced)))
         self._wire()
         self._disk.restore(self._memory)
+        self._bootstrap.load()
         lifecycle.register(self)
         self._start()
+        self._bootstrap.wait(self._follower.heard)
 
     @classmethod
     def from_env(cls, *, strict: bool = False, **arguments: Any) -> Self:
@@ -248,14 +256,14 @@ class Switchgear:
             config_version=self._registry.version(settings.service),
             config_error=self._configurers.error,
             age_seconds=follower.age_seconds(),
-            bootstrap_age_seconds=None,
+            bootstrap_age_seconds=self._bootstrap_age_seconds(),
             error=follower.error,
             stopped=memory.view.stopped(memory.clock.release_now()),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
             dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,
             unreported=self._courier.unreported,
-            problems=self._problems,
+            problems=(*self._problems, *filter(None, [self._bootstrap.problem])),
         )
 
     def close(self, seconds: float = 2.0) -> None:
@@ -265,6 +273,7 @@ class Switchgear:
         self._closed = True
         lifecycle.forget(self)
         until = monotonic() + seconds
+        self._bootstrap.stop()
         lifecycle.workers(self).stop_hearing()
         self._courier.stop(seconds)
         self._follower.join(until - monotonic())
@@ -299,8 +308,17 @@ class Switchgear:
         self._configurers = Configurers(settings, memory.clock, registry, self._courier.hurry)
         registry.on_caller, registry.on_step = self._configurers.follow, self._courier.hurry
 
+    def _bootstrap_age_seconds(self) -> float | None:
+        snapshot = self._memory.snapshot
+        if snapshot is None or snapshot.published_at is None or not self._memory.is_bootstrapped:
+            return None
+        return max(0.0, self._memory.clock.now() - snapshot.published_at)
+
     def _start(self) -> None:
-        if self._settings.has_console and not self._closed:
+        if self._closed:
+            return
+        self._bootstrap.start()
+        if self._settings.has_console:
             self._courier.start()
             self._follower.start()
             for caller in self._registry.callers():
@@ -310,6 +328,7 @@ class Switchgear:
         """In a child: go on under a name of our own, with threads, counts and connections of our
         own. One that is closed only goes on answering."""
         self._memory.after_fork()
+        self._bootstrap.after_fork()
         self._indicators.after_fork()
         self._announcer.after_fork()
         self._registry.after_fork()

@@ -80,6 +80,10 @@ class Memory:
         """Epochs never to return to, oldest first; the latest 1,000."""
         self.watchers: list[Watcher] = []
         self._draw = draw
+        self._heard: Snapshot | None = None
+        """The latest of the console, by itself or on disk; a bootstrap is none."""
+        self._is_confirmed = False
+        """Whether the console itself has answered."""
         # One that its holder may take again: a signal's handler may ask, too.
         self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
@@ -95,14 +99,21 @@ class Memory:
         """The one in force."""
         return self.view.snapshot
 
-    def accept(self, snapshot: Snapshot) -> bool:
+    @property
+    def is_bootstrapped(self) -> bool:
+        """True if the snapshot in force is a bootstrap's, which the console has not confirmed."""
+        with self._lock:
+            return self.view.snapshot is not self._heard
+
+    def accept(self, snapshot: Snapshot, *, is_live: bool = True) -> bool:
         """Put `snapshot` in force; False for one from the past, which changes nothing.
 
         Versions never go back within an epoch, and an epoch once left stays left. The same version
         may come with other entries: an instance that is marked for drills has its own document.
+        `is_live`: it is from the console itself, and not from a copy on disk.
         """
         with self._lock:
-            present = self.view.snapshot
+            present = self._heard
             if present is not None:
                 if snapshot.epoch != present.epoch:
                     if snapshot.epoch in self.left_epochs:
@@ -111,9 +122,34 @@ class Memory:
                     self.left_epochs = left[-MOST_EPOCHS:]
                 elif snapshot.version < present.version:
                     return False
-                elif snapshot.document == present.document:
-                    return True
             elif snapshot.epoch in self.left_epochs:
+                return False
+            self._is_confirmed = self._is_confirmed or is_live
+            if not self._confirm(snapshot.document):
+                self._heard = snapshot
+                self._show(snapshot)
+        return True
+
+    def confirm(self, document: bytes) -> bool:
+        """The console says `document`: return True, and do no more, if that is in force already."""
+        with self._lock:
+            is_same = self._confirm(document)
+            self._is_confirmed = self._is_confirmed or is_same
+            return is_same
+
+    def bootstrap(self, snapshot: Snapshot) -> bool:
+        """Put `snapshot` in force until the console answers, whatever it answers then.
+
+        False if something better is known: what the console said, or a copy on disk that is of
+        another epoch, or not older.
+        """
+        with self._lock:
+            copy = self._heard
+            if self._is_confirmed or snapshot.epoch in self.left_epochs:
+                return False
+            if copy is not None and (
+                snapshot.epoch != copy.epoch or snapshot.version <= copy.version
+            ):
                 return False
             self._show(snapshot)
         return True
@@ -179,6 +215,13 @@ class Memory:
         self._evicted.clear()
         self.view = View(self.view.snapshot, self.view.entries)
         self.cells = self.view.cells
+
+    def _confirm(self, document: bytes) -> bool:
+        shown = self.view.snapshot
+        if shown is None or shown.document != document:
+            return False
+        self._heard = shown
+        return True
 
     def _show(self, snapshot: Snapshot | None) -> None:
         before = self.view

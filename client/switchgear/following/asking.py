@@ -144,7 +144,7 @@ class Asker:
 
     def _take(self, document: bytes) -> bool:
         present = self._memory.snapshot
-        if present is not None and present.document == document:
+        if self._memory.confirm(document):
             return False
         try:
             snapshot = read(document)

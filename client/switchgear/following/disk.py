@@ -50,7 +50,7 @@ class Disk:
             kept = Kept.of(found)
             snapshot = read(kept.document)
             memory.left_epochs = kept.left_epochs
-            memory.accept(snapshot)
+            memory.accept(snapshot, is_live=False)
 
         self._copy.restore(use)
 
