@@ -32,6 +32,7 @@ from switchgear.seed import Query, told
 from switchgear.settings import Settings, default_state_dir, own_instance, read_forced
 from switchgear.sli import SLI, Indicators
 from switchgear.status import Status
+from switchgear.uwsgi import warn_without_threads
 
 log = logging.getLogger("switchgear")
 
@@ -102,6 +103,8 @@ class Switchgear:
         self._disk.restore(self._memory)
         self._bootstrap.load()
         lifecycle.register(self)
+        if self._settings.has_console:
+            warn_without_threads()
         self._start()
         self._bootstrap.wait(self._follower.heard)
 
