@@ -18,6 +18,7 @@ from switchgear.status import Status
 
 if TYPE_CHECKING:
     from switchgear.following.announcer import Callback
+    from switchgear.following.bootstrap import Source
     from switchgear.patterns.breaker import Breaker
     from switchgear.patterns.bulkhead import Bulkhead
     from switchgear.patterns.parameters import BulkheadParameters, Tier
@@ -36,7 +37,12 @@ class Switchgear:
     console's; without a `url` nothing is engaged but what is forced. `service` and `instance` name
     this process on its screens. The last good snapshot is kept in `state_dir`, None for nowhere.
     `force_engaged` are switch ids that block whatever the console says, beside those of
-    `SWITCHGEAR_FORCE_ENGAGED`. Raises :class:`ValueError` for arguments that can't be.
+    `SWITCHGEAR_FORCE_ENGAGED`. `bootstrap` is a snapshot to go by until the console has answered: a
+    mapping, a path, or a URL, for which the start waits two seconds at most. A client that is
+    `offline` never asks the console: it goes by its copy on disk, and its bootstrap.
+
+    Raises :class:`ValueError` or :class:`TypeError` for arguments that can't be: a first test finds
+    what is wrong in code. :meth:`from_env` does not raise for a wrong environment.
     """
 
     def __init__(
@@ -48,8 +54,10 @@ class Switchgear:
         instance: str | None = None,
         state_dir: str | os.PathLike[str] | Literal["default"] | None = "default",
         force_engaged: Iterable[str] = (),
+        bootstrap: "Source | None" = None,
         stream: bool = True,
         reports: bool = True,
+        offline: bool = False,
         time: Time | None = None,
     ) -> None:
         from pathlib import Path
@@ -57,15 +65,22 @@ class Switchgear:
         # All that a client needs is imported here and in `_wire`, before its threads start: if the
         # process forks while a thread imports a module, the child can never import it, because it
         # waits for a lock whose holder does not exist there.
+        from switchgear.environment import FORCE_ENGAGED
         from switchgear.following.announcer import Announcer
+        from switchgear.following.bootstrap import Bootstrap
         from switchgear.policies import policy as _policy  # noqa: F401
         from switchgear.policies.registry import Registry
         from switchgear.settings import Settings, default_state_dir, own_instance, read_forced
+        from switchgear.uwsgi import warn_without_threads
 
         kept: str | os.PathLike[str] | None = None
-        if url is not None:
+        if url is not None or offline:
             kept = default_state_dir() if state_dir == "default" else state_dir
-        forced = read_forced(os.environ.get("SWITCHGEAR_FORCE_ENGAGED", ""))
+        forced, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
+        forced_here, wrong_here = read_forced(force_engaged)
+        self._problems = (*(f"{FORCE_ENGAGED}: {each}" for each in wrong), *wrong_here)
+        for problem in self._problems:
+            log.error("switchgear: %s", problem)
         self._settings = Settings(
             url=url,
             token=token,
@@ -73,11 +88,13 @@ class Switchgear:
             instance=instance or own_instance(),
             own_name=not instance,
             state_dir=None if kept is None else Path(kept),
-            forced=forced | read_forced(force_engaged),
+            forced=forced | forced_here,
             stream=stream,
             reports=reports,
+            offline=offline,
         )
         self._memory = Memory(ConsoleClock(time or SystemTime()), self._settings.forced)
+        self._bootstrap = Bootstrap(bootstrap, self._memory)
         self._indicators = Indicators()
         self._announcer = Announcer(self._memory)
         is_real = url is not None or time is None or isinstance(time, SystemTime)
@@ -89,19 +106,43 @@ class Switchgear:
             log.warning("switchgear: forced engaged: %s", ", ".join(sorted(self._settings.forced)))
         self._wire()
         self._disk.restore(self._memory)
+        self._bootstrap.load()
         lifecycle.register(self)
+        if self._settings.has_console:
+            warn_without_threads()
         self._start()
+        self._bootstrap.wait(self._follower.heard)
 
     @classmethod
-    def from_env(cls, **arguments: Any) -> Self:
+    def from_env(cls, *, strict: bool = False, **arguments: Any) -> Self:
         """A client by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN` and so on; `arguments` go before them.
-        Without a URL it has no console, and says so in the log."""
-        from switchgear.settings import from_environment
 
-        found = {**from_environment(os.environ), **arguments}
-        if found.get("url") is None:
+        A wrong environment keeps no service from starting. Each problem is logged as an error and
+        shown by :meth:`status`; without a usable URL or token the client is offline. `strict`
+        raises :class:`ValueError` instead, with all problems, also if there is no URL at all.
+        """
+        from switchgear.environment import FORCE_ENGAGED, read_environment, unknown_variables
+        from switchgear.settings import read_forced
+
+        found, problems = read_environment(os.environ, arguments)
+        found = {**found, **arguments}
+        is_url_given = found.setdefault("url", None) is not None or "url" in arguments
+        if strict:
+            _, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
+            problems += [f"{FORCE_ENGAGED}: {each}" for each in wrong]
+            if not is_url_given and not problems:
+                problems = ["SWITCHGEAR_URL is not set"]
+            if problems:
+                raise ValueError("; ".join(problems))
+        for problem in problems:
+            log.error("switchgear: %s", problem)
+        if not is_url_given and not problems:
             log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
-        return cls(**found)
+        if unknown := unknown_variables(os.environ):
+            log.warning("switchgear: these variables mean nothing: %s", ", ".join(unknown))
+        client = cls(**found)  # type: ignore[arg-type]
+        client._problems = (*problems, *client._problems)
+        return client
 
     def allowed(
         self,
@@ -214,7 +255,7 @@ class Switchgear:
         """Wait until the console has said what is engaged; False if it has not within `seconds`.
         Not needed: until then the last good snapshot counts."""
         heard = self._follower.heard
-        return heard.is_set() if self._settings.url is None else heard.wait(seconds)
+        return heard.wait(seconds) if self._settings.has_console else heard.is_set()
 
     async def ready(self, seconds: float = 5.0) -> bool:
         """As :meth:`wait_ready`, for asyncio."""
@@ -235,12 +276,14 @@ class Switchgear:
             config_version=self._registry.version(settings.service),
             config_error=self._configurers.error,
             age_seconds=follower.age_seconds(),
+            bootstrap_age_seconds=self._bootstrap_age_seconds(),
             error=follower.error,
-            stopped=memory.view.stopped(memory.clock.now()),
+            stopped=memory.view.stopped(memory.clock.release_now()),
             forced=tuple(sorted(memory.forced)),
             unknown=memory.counts.unknown,
             dropped=memory.counts.dropped + self._indicators.dropped + self._announcer.dropped,
             unreported=self._courier.unreported,
+            problems=(*self._problems, *filter(None, [self._bootstrap.problem])),
         )
 
     def close(self, seconds: float = 2.0) -> None:
@@ -250,6 +293,7 @@ class Switchgear:
         self._closed = True
         lifecycle.forget(self)
         until = monotonic() + seconds
+        self._bootstrap.stop()
         lifecycle.workers(self).stop_hearing()
         self._courier.stop(seconds)
         self._follower.join(until - monotonic())
@@ -290,8 +334,17 @@ class Switchgear:
         self._configurers = Configurers(settings, memory.clock, registry, self._courier.hurry)
         registry.on_caller, registry.on_step = self._configurers.follow, self._courier.hurry
 
+    def _bootstrap_age_seconds(self) -> float | None:
+        snapshot = self._memory.snapshot
+        if snapshot is None or snapshot.published_at is None or not self._memory.is_bootstrapped:
+            return None
+        return max(0.0, self._memory.clock.now() - snapshot.published_at)
+
     def _start(self) -> None:
-        if self._settings.url is not None and not self._closed:
+        if self._closed:
+            return
+        self._bootstrap.start()
+        if self._settings.has_console:
             self._courier.start()
             self._follower.start()
             for caller in self._registry.callers():
@@ -301,6 +354,7 @@ class Switchgear:
         """In a child: go on under a name of our own, with threads, counts and connections of our
         own. One that is closed only goes on answering."""
         self._memory.after_fork()
+        self._bootstrap.after_fork()
         self._indicators.after_fork()
         self._announcer.after_fork()
         self._registry.after_fork()

@@ -1,16 +1,24 @@
-"""What time it is at the console.
+"""The console's time, estimated from its answers and carried on by the local monotonic clock.
 
-Expiries are by the console's clock. Its `Date` headers correct ours, and a clock that is never set
-back carries the time on between them.
+Expiries are by the console's clock. Two readings of it are kept apart: :meth:`ConsoleClock.now` is
+the best guess, for reports; :meth:`ConsoleClock.release_now` is what may end an engagement early,
+and is unknown until recent answers agree.
 """
 
 import threading
 import time
+from collections import deque
 from datetime import UTC
 from typing import Protocol
 
 TOLERANCE_SECONDS = 1.0
 """`Date` has whole seconds: what differs by less says nothing new."""
+MAX_ANSWERS = 9
+"""Recent answers that the estimate is made from."""
+MIN_AGREEING = 3
+"""Answers that have to agree before an engagement may end by them."""
+AGREEMENT_SECONDS = 60.0
+"""Largest difference between two readings that agree."""
 
 
 class Time(Protocol):
@@ -59,20 +67,75 @@ def read_retry_after(text: str | None, now: float) -> float | None:
     return None if date is None else max(date - now, 0.0)
 
 
+class OffsetEstimator:
+    """Estimates how far the console's clock is ahead of the monotonic one. Pure.
+
+    An offset is a `Date` minus the monotonic clock's reading at the same moment, so answers with
+    equal offsets are answers by which both clocks run alike.
+    """
+
+    def __init__(self) -> None:
+        self.median: float | None = None
+        """Of the latest `MAX_ANSWERS` offsets; the lower one of two in the middle."""
+        self.trusted: float | None = None
+        """The offset that an early end may rely on. None until `MIN_AGREEING` answers agree with
+        the median, and whenever fewer than two thirds of the latest do."""
+        self._offsets: deque[float] = deque(maxlen=MAX_ANSWERS)
+        self._anchor: float | None = None
+
+    def add(self, offset: float) -> None:
+        """Take in the offset of one more answer.
+
+        A median that falls is followed at once, since an earlier time ends less. One that jumps
+        ahead by more than `AGREEMENT_SECONDS` is followed once all of the latest `MAX_ANSWERS`
+        agree: until then one proxy with a wrong clock among several could be the majority.
+        """
+        self._offsets.append(offset)
+        ordered = sorted(self._offsets)
+        median = self.median = ordered[(len(ordered) - 1) // 2]
+        agreeing = sum(abs(each - median) <= AGREEMENT_SECONDS for each in ordered)
+        if agreeing < MIN_AGREEING or 3 * agreeing < 2 * len(ordered):
+            self.trusted = None
+            return
+        anchor = self._anchor
+        is_jump = anchor is not None and median > anchor + AGREEMENT_SECONDS
+        if not is_jump or agreeing == MAX_ANSWERS:
+            self._anchor = median
+        self.trusted = self._anchor
+
+
 class ConsoleClock:
     """UNIX seconds by the console's clock; by the local one until the console has been heard."""
 
     def __init__(self, time: Time) -> None:
         self.time = time
         self._lock = threading.RLock()
+        self._estimator = OffsetEstimator()
         self._ahead: float | None = None
         """What the console's clock shows more than the monotonic one."""
         self._placed: float | None = None
         """The same, as moments were told by it last."""
+        self._ceiling = float("inf")
+        """The most that the console's clock can be ahead, by the latest version it published."""
+        self._release_ahead: float | None = None
+        self._is_local = False
 
     def now(self) -> float:
+        """The best guess: the median of recent answers, the local clock before the first one."""
         ahead = self._ahead
         return self.time.wall() if ahead is None else self.time.monotonic() + ahead
+
+    def release_now(self) -> float | None:
+        """The time that may end an engagement before the console says so. None while it is unknown:
+        without answers that agree, whatever the local clock shows. May be late, not early."""
+        ahead = self._release_ahead
+        if ahead is None:
+            return self.time.wall() if self._is_local else None
+        return self.time.monotonic() + ahead
+
+    def trust_local(self) -> None:
+        """Take the local clock for the console's, as a console in the same process may."""
+        self._is_local = True
 
     def at(self, monotonic: float) -> float:
         """What :meth:`now` was at that moment of the monotonic clock. One moment is told as the
@@ -87,19 +150,38 @@ class ConsoleClock:
         return monotonic + placed
 
     def heard(self, date: str | None, took_seconds: float, ago_seconds: float) -> None:
-        """Take over a `Date` header of an answer that took so long, and came so long ago.
+        """Take in the `Date` header of an answer that took so long, and came so long ago.
 
-        One that can't be read is left aside. An answer that was held says the time at its end.
+        One that can't be read is ignored. An answer that was held says the time at its end.
         """
         theirs = read_date(date)
         if theirs is None:
             return
         blur = min(took_seconds, TOLERANCE_SECONDS) / 2
-        ahead = theirs + 0.5 - (self.time.monotonic() - ago_seconds - blur)
+        offset = theirs + 0.5 - (self.time.monotonic() - ago_seconds - blur)
         with self._lock:
-            if self._ahead is None or abs(ahead - self._ahead) > TOLERANCE_SECONDS + blur:
-                self._ahead = ahead
+            self._estimator.add(offset)
+            median = self._estimator.median
+            assert median is not None  # noqa: S101 - for the type.
+            if self._ahead is None or abs(median - self._ahead) > TOLERANCE_SECONDS + blur:
+                self._ahead = median
+            self._settle()
+
+    def heard_version(self, published_at: float, since_seconds: float) -> None:
+        """Take in a version that was published at `published_at` by the console's clock, and not
+        longer ago than `since_seconds`: no `Date` may be later than the two together.
+
+        This is what a proxy that dates every answer ahead can't change.
+        """
+        latest = published_at + since_seconds + AGREEMENT_SECONDS
+        with self._lock:
+            self._ceiling = latest - self.time.monotonic()
+            self._settle()
 
     def after_fork(self) -> None:
         """The lock may have been held by a thread that is not in this process."""
         self._lock = threading.RLock()
+
+    def _settle(self) -> None:
+        trusted = self._estimator.trusted
+        self._release_ahead = None if trusted is None else min(trusted, self._ceiling)

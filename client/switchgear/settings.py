@@ -5,7 +5,7 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,11 +21,11 @@ log = logging.getLogger("switchgear")
 class Settings:
     """Where the console is, and who asks.
 
-    `url` is the console's base URL, None for a client that has no console. `service` and `instance`
-    are what its screens call this process. `state_dir` is where the last good snapshot is kept,
-    None for nowhere. `forced` are the ids of switches engaged here whatever the console says.
-    Without `stream` and `reports` the console is only polled. Raises :class:`ValueError`, naming
-    what is wrong.
+    `url` is the console's base URL, None for a client that has no console; one that is `offline`
+    does not ask it, and needs no token. `service` and `instance` are what its screens call this
+    process. `state_dir` is where the last good snapshot is kept, None for nowhere. `forced` are the
+    ids of switches engaged here whatever the console says. Without `stream` and `reports` the
+    console is only polled. Raises :class:`ValueError`, naming what is wrong.
     """
 
     url: str | None
@@ -36,13 +36,15 @@ class Settings:
     forced: frozenset[str] = frozenset()
     stream: bool = True
     reports: bool = True
+    offline: bool = False
     own_name: bool = True
     """Whether `instance` was made up here, by :func:`own_instance`."""
 
     def __post_init__(self) -> None:
         if self.url is not None:
-            _check_url(self.url)
-            _check_token(self.token)
+            wrong = url_problem(self.url) or (None if self.offline else token_problem(self.token))
+            if wrong is not None:
+                raise ValueError(wrong)
         for name in ("service", "instance"):
             if not is_name(getattr(self, name)):
                 raise ValueError(
@@ -56,10 +58,19 @@ class Settings:
         return f"{self.service}/{self.instance}"
 
     @property
+    def has_console(self) -> bool:
+        """True if there is a console to be asked."""
+        return self.url is not None and not self.offline
+
+    @property
     def is_plain(self) -> bool:
         """Whether the token goes over a network unencrypted."""
         parts = urlsplit(self.url or "")
-        return parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+        return (
+            self.has_console
+            and parts.scheme == "http"
+            and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+        )
 
     def for_child(self) -> "Settings":
         """Those of a process that was forked from this one: it is an instance of its own."""
@@ -76,6 +87,13 @@ def is_name(text: object) -> bool:
         and not re.search(r"[\s/\ufffd]", text)
         and not text.startswith("token:")
     )
+
+
+def as_name(text: str) -> str:
+    """Return `text` with a hyphen for what no name may have; empty if nothing else is left."""
+    cleaned = "".join(each if each.isprintable() else "-" for each in text)
+    cleaned = re.sub(r"[\s/\ufffd]+", "-", cleaned).strip("-")
+    return re.sub(r"^token:", "token-", cleaned)[:LONGEST_NAME]
 
 
 def own_instance() -> str:
@@ -106,41 +124,29 @@ def default_state_dir() -> Path | None:
         return None
 
 
-def read_forced(words: str | Iterable[str]) -> frozenset[str]:
-    """Switch ids from `segment:finance,feature:chat`; `global` alone means `global:all`.
+def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
+    """Return the switch ids in `segment:finance,feature:chat`, and a problem for each other word.
 
-    Semicolons and spaces part them, too, and quotes are left aside. What is no switch id is logged
-    as an error and left out: somebody in a hurry wrote it, and the rest of what they wrote has to
-    hold.
+    `global` alone means `global:all`. Semicolons and spaces separate, too, and quotes are ignored:
+    somebody in a hurry wrote it, and the rest of what they wrote has to hold.
     """
     if isinstance(words, str):
         words = re.split(r"[,;\s]+", words)
-    forced = set()
+    forced, problems = set(), []
     for word in words:
         if not (name := word.strip(" \t\r\n\"'")):
             continue
         try:
             forced.add(switch_id(name))
         except ValueError:
-            log.error(
-                "switchgear: %r is not forced: it is no switch id such as segment:finance", name
+            problems.append(
+                f"{name!r:.200} is not forced: it is no switch id such as segment:finance"
             )
-    return frozenset(forced)
+    return frozenset(forced), problems
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    """The arguments of a client that the environment gives. See the README for the variables."""
-    found: dict[str, object] = {
-        "url": environment.get("SWITCHGEAR_URL") or None,
-        "token": environment.get("SWITCHGEAR_TOKEN", ""),
-    }
-    for argument in ("service", "instance", "state_dir"):
-        if value := environment.get(f"SWITCHGEAR_{argument.upper()}"):
-            found[argument] = value
-    return found
-
-
-def _check_url(url: str) -> None:
+def url_problem(url: str) -> str | None:
+    """Return why this is no console's address, without quoting it; None if it may be one."""
     try:
         parts = urlsplit(url)
         sane = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -148,13 +154,16 @@ def _check_url(url: str) -> None:
         printable = url.isascii() and url.isprintable() and " " not in url
     except ValueError:
         sane = plain = printable = False
-    if not (sane and plain and printable):
-        raise ValueError(
-            "url must be the console's address, such as https://switchgear.example, without"
-            " credentials, query or fragment"
-        )
+    if sane and plain and printable:
+        return None
+    return (
+        "url must be the console's address, such as https://switchgear.example, without"
+        " credentials, query or fragment"
+    )
 
 
-def _check_token(token: str) -> None:
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise ValueError("token must be a token of the console: sg_<prefix>_<secret>")
+def token_problem(token: str) -> str | None:
+    """Return why this can be no token, without quoting it; None if it may be one."""
+    if token and token.isascii() and token.isprintable() and " " not in token:
+        return None
+    return "token must be a token of the console: sg_<prefix>_<secret>"

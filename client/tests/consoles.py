@@ -93,6 +93,8 @@ class Console:
 
     epoch: str = field(default_factory=lambda: str(uuid.uuid4()))
     version: int = 1
+    published_at: float = field(default_factory=time.time)
+    """By the console's own clock."""
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     dependencies: dict[str, dict[str, Any]] = field(default_factory=dict)
     config_version: int = 1
@@ -117,7 +119,10 @@ class Console:
 
     @property
     def document(self) -> bytes:
-        return document(self.epoch, self.version, self.entries, self.poll_seconds)
+        published = datetime.fromtimestamp(self.published_at, UTC)
+        return document(
+            *(self.epoch, self.version, self.entries, self.poll_seconds, published.isoformat())
+        )
 
     @property
     def etag(self) -> str:
@@ -178,6 +183,7 @@ class Console:
         with self.changed:
             self.entries = entries
             self.version += 1
+            self.published_at = time.time() + self.ahead_seconds
             self.changed.notify_all()
 
     def answer(self, exchange: Exchange) -> None:
@@ -216,25 +222,30 @@ def entry(switch: str, **fields: Any) -> dict[str, Any]:
 
 
 def document(
-    epoch: str, version: int, entries: dict[str, dict[str, Any]], poll_seconds: float = 1
+    epoch: str,
+    version: int,
+    entries: dict[str, dict[str, Any]],
+    poll_seconds: float = 1,
+    published_at: str = "2026-11-22T03:00:00.000000Z",
 ) -> bytes:
     said = {
         "schema": 1,
         "epoch": epoch,
         "version": version,
-        "published_at": "2026-11-22T03:00:00.000000Z",
+        "published_at": published_at,
         "poll_seconds": poll_seconds,
         "switches": [entries[switch] for switch in sorted(entries)],
     }
     return json.dumps(said, separators=(",", ":"), sort_keys=True).encode()
 
 
-def honest(exchange: Exchange) -> None:
+def honest(exchange: Exchange, **headers: str) -> None:
     there = exchange.console
     if exchange.asked.headers.get("if-none-match") in (there.etag, "*"):
-        exchange.head(304, etag=there.etag)
+        exchange.head(304, etag=there.etag, **headers)
     else:
-        exchange.reply(200, there.document, etag=there.etag, content_type="application/json")
+        kind = "application/json"
+        exchange.reply(200, there.document, etag=there.etag, content_type=kind, **headers)
 
 
 def honest_held(exchange: Exchange) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from switchgear import Switchgear
 from switchgear.testing import Console, FakeClock
-from tests.consoles import TOKEN
+from tests.consoles import TOKEN, console
 
 
 class Broken:
@@ -69,3 +69,14 @@ def test_that_the_token_can_be_overheard_is_said_once(caplog):
     gear.close(0)
 
     assert len([one for one in caplog.records if "unencrypted" in one.getMessage()]) == 1
+
+
+def test_offline_client_needs_no_token_and_asks_nothing(tmp_path):
+    with console() as there:
+        gear = Switchgear(there.url, offline=True, state_dir=tmp_path, force_engaged=["global"])
+        assert not gear.wait_ready(0.1)
+        assert gear.status().way == "offline"
+        assert not gear.allowed(feature="chat")
+        gear.close()
+
+    assert there.asked == []

@@ -3,10 +3,13 @@
 import os
 import time
 from collections.abc import Iterator
+from email.utils import formatdate
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from switchgear.clock import ConsoleClock, read_date
+from switchgear.clock import MAX_ANSWERS, MIN_AGREEING, ConsoleClock, OffsetEstimator, read_date
 from switchgear.testing import FakeClock
 
 NOON = 1_795_262_400.0  # 2026-11-21T12:00:00Z
@@ -80,3 +83,165 @@ def test_local_clock_counts_no_more_once_the_console_was_heard() -> None:
     machine.advance(10)
 
     assert clock.now() == pytest.approx(NOON + 10, abs=1)
+
+
+TRUE, WRONG = 0.0, 7200.0
+"""Offsets of a console that is right, and of one two hours ahead."""
+
+
+def estimated(*offsets: float) -> OffsetEstimator:
+    estimator = OffsetEstimator()
+    for offset in offsets:
+        estimator.add(offset)
+    return estimator
+
+
+@pytest.mark.parametrize(
+    ("offsets", "trusted"),
+    [
+        ([], None),
+        ([TRUE] * (MIN_AGREEING - 1), None),
+        ([TRUE] * MIN_AGREEING, TRUE),
+        ([WRONG], None),
+        ([WRONG, TRUE, TRUE], None),
+        ([WRONG, TRUE, TRUE, TRUE], TRUE),
+        ([TRUE, TRUE, TRUE, WRONG], TRUE),
+        ([TRUE, WRONG] * 4, None),
+        ([TRUE] * 9 + [WRONG] * 3, TRUE),
+        ([TRUE] * 9 + [WRONG] * 5, None),
+        ([TRUE] * 9 + [WRONG] * 8, TRUE),
+        ([TRUE] * 9 + [WRONG] * 9, WRONG),
+        ([TRUE] * 9 + ([WRONG] * 8 + [TRUE]) * 9, TRUE),
+        ([WRONG] * 3, WRONG),
+        ([WRONG] * 3 + [TRUE] * 3, None),
+        ([WRONG] * 3 + [TRUE] * 6, TRUE),
+        ([WRONG] * 9 + [TRUE] * 6, TRUE),
+        ([-WRONG] * 3 + [TRUE] * 6, -WRONG),
+        ([TRUE, 40.0, 80.0, 120.0], 40.0),
+        ([TRUE, 30.0, 60.0], 30.0),
+    ],
+)
+def test_offset_is_trusted_once_recent_answers_agree(
+    offsets: list[float], trusted: float | None
+) -> None:
+    assert estimated(*offsets).trusted == trusted
+
+
+@given(st.lists(st.sampled_from([TRUE, WRONG, -WRONG, 1e9]), max_size=60))
+def test_once_right_no_answers_but_a_whole_window_of_wrong_ones_move_it_ahead(
+    answers: list[float],
+) -> None:
+    estimator = estimated(*[TRUE] * MIN_AGREEING)
+    wrong_in_a_row = 0
+    for answer in answers:
+        estimator.add(answer)
+        wrong_in_a_row = wrong_in_a_row + 1 if answer > TRUE else 0
+        if wrong_in_a_row == MAX_ANSWERS:
+            return
+        assert estimator.trusted is None or estimator.trusted <= TRUE
+
+
+@given(st.lists(st.floats(-1e9, 1e9), max_size=2), st.lists(st.booleans(), min_size=9, max_size=60))
+def test_fewer_than_half_wrong_answers_leave_the_median_right(
+    first: list[float], are_right: list[bool]
+) -> None:
+    """An oracle of its own: the majority of each window is counted, not sorted."""
+    estimator, told = OffsetEstimator(), []
+    for offset in [*first, *(TRUE if each else WRONG for each in are_right)]:
+        estimator.add(offset)
+        told.append(offset)
+        window = told[-MAX_ANSWERS:]
+        if 2 * window.count(TRUE) > len(window):
+            assert estimator.median == TRUE
+
+
+def heard(clock: ConsoleClock, answers: int, ahead: float = 0.0) -> None:
+    """So many answers, a second each, of a console whose clock is `ahead` of `NOON`'s."""
+    for _ in range(answers):
+        clock.time.advance(1)  # type: ignore[attr-defined]
+        date = NOON + clock.time.monotonic() + ahead
+        clock.heard(formatdate(date, usegmt=True), 0.0, 0.0)
+
+
+def test_release_time_is_unknown_without_a_console_whatever_the_local_clock_shows() -> None:
+    assert ConsoleClock(FakeClock(NOON)).release_now() is None
+
+
+def test_local_clock_that_is_trusted_is_the_release_time() -> None:
+    clock = ConsoleClock(time := FakeClock(NOON))
+    clock.trust_local()
+    time.advance(5)
+
+    assert clock.release_now() == NOON + 5
+
+
+def test_release_time_goes_on_by_the_monotonic_clock_while_the_console_is_away() -> None:
+    machine = Machine(NOON)
+    clock = ConsoleClock(machine)
+    heard(clock, 3)
+
+    machine.ahead = 86_400.0
+    machine.advance(7200)
+
+    assert clock.release_now() == pytest.approx(NOON + 7203, abs=1)
+
+
+def test_machine_that_slept_is_late_until_nine_answers_agree() -> None:
+    """The monotonic clock stood still meanwhile, so the console seems to have jumped ahead."""
+    clock = ConsoleClock(FakeClock(NOON))
+    heard(clock, 9)
+    slept = 8 * 3600.0
+
+    heard(clock, 8, slept)
+    late = clock.release_now()
+    heard(clock, 1, slept)
+
+    assert late == pytest.approx(NOON + 17, abs=1)
+    assert clock.release_now() == pytest.approx(NOON + slept + 18, abs=1)
+
+
+def test_console_set_back_is_followed_by_the_majority_at_once() -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+    heard(clock, 9)
+
+    heard(clock, 6, -3600.0)
+
+    assert clock.release_now() == pytest.approx(NOON - 3600 + 15, abs=1)
+
+
+def test_one_wrong_date_moves_neither_reading() -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+    heard(clock, 3)
+
+    heard(clock, 1, 7200.0)
+
+    assert clock.now() == pytest.approx(NOON + 4, abs=1)
+    assert clock.release_now() == pytest.approx(NOON + 4, abs=1)
+
+
+def test_new_version_bounds_a_console_whose_dates_are_all_ahead() -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+    heard(clock, 9, 7200.0)
+
+    clock.heard_version(NOON + 9, since_seconds=5.0)
+
+    assert clock.release_now() == pytest.approx(NOON + 9 + 5 + 60, abs=1)
+
+
+def test_new_version_changes_nothing_where_the_dates_are_right() -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+    heard(clock, 9)
+
+    clock.heard_version(NOON + 9, since_seconds=5.0)
+
+    assert clock.release_now() == pytest.approx(NOON + 9, abs=1)
+
+
+def test_readings_are_the_same_after_a_fork() -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+    heard(clock, 3)
+    before = clock.now(), clock.release_now()
+
+    clock.after_fork()
+
+    assert (clock.now(), clock.release_now()) == before

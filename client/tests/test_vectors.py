@@ -77,6 +77,7 @@ def test_question_is_decided_as_in_the_vector(vector: dict[str, Any]) -> None:
         ConsoleClock(FakeClock(seconds(vector["server_time"]))),
         draw=no_draw if draw is None else lambda: draw,
     )
+    memory.clock.trust_local()
     memory.accept(snapshot.read(json.dumps(vector["snapshot"]).encode()))
 
     decision = memory.decide(

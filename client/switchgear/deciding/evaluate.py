@@ -79,10 +79,11 @@ def evaluate(
     entries: Mapping[str, Entry],
     targeting_key: str | None,
     *,
-    now: float,
+    now: float | None,
     draw: Draw,
 ) -> Entry | None:
-    """The entry that blocks, or None. `now` is in UNIX seconds by the console's clock."""
+    """The entry that blocks, or None. `now` is in UNIX seconds by the console's clock; without it
+    no engagement ends by itself."""
     for switch_id in switch_ids:
         entry = entries.get(switch_id)
         if entry is not None and blocks(entry, targeting_key, now=now, draw=draw):
@@ -90,13 +91,13 @@ def evaluate(
     return None
 
 
-def blocks(entry: Entry, targeting_key: str | None, *, now: float, draw: Draw) -> bool:
+def blocks(entry: Entry, targeting_key: str | None, *, now: float | None, draw: Draw) -> bool:
     """Whether this switch alone stops the call."""
     if entry.state == "ramping":
         taken = draw() if targeting_key is None else bucket(entry.salt, targeting_key)
         return taken >= entry.allow_points
     lapses_at = entry.lapses_at
-    return lapses_at is None or now < lapses_at
+    return lapses_at is None or now is None or now < lapses_at
 
 
 def _several(asked: object) -> Iterable[object]:

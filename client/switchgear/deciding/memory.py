@@ -50,10 +50,10 @@ class View:
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
 
-    def stopped(self, now: float) -> int:
-        """How many are engaged or ramping at this moment, in UNIX seconds."""
+    def stopped(self, now: float | None) -> int:
+        """Return the number of switches engaged or ramping at `now`, as :func:`evaluate` has it."""
         lapses = [entry.lapses_at for entry in self.entries.values()]
-        return sum(at is None or at > now for at in lapses)
+        return sum(at is None or now is None or at > now for at in lapses)
 
     def kept_cell(self, key: Key) -> Cell | None:
         """The cell that is kept for these keys, if any."""
@@ -88,6 +88,10 @@ class Memory:
         self.watchers: list[Watcher] = []
         self._draw = draw
         self._subscribers: dict[object, Callable[[], object]] = {}
+        self._heard: Snapshot | None = None
+        """The latest of the console, by itself or on disk; a bootstrap is none."""
+        self._is_confirmed = False
+        """Whether the console itself has answered."""
         # One that its holder may take again: a signal's handler may ask, too.
         self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
@@ -103,14 +107,21 @@ class Memory:
         """The one in force."""
         return self.view.snapshot
 
-    def accept(self, snapshot: Snapshot) -> bool:
+    @property
+    def is_bootstrapped(self) -> bool:
+        """True if the snapshot in force is a bootstrap's, which the console has not confirmed."""
+        with self._lock:
+            return self.view.snapshot is not self._heard
+
+    def accept(self, snapshot: Snapshot, *, is_live: bool = True) -> bool:
         """Put `snapshot` in force; False for one from the past, which changes nothing.
 
         Versions never go back within an epoch, and an epoch once left stays left. The same version
         may come with other entries: an instance that is marked for drills has its own document.
+        `is_live`: it is from the console itself, and not from a copy on disk.
         """
         with self._lock:
-            present = self.view.snapshot
+            present = self._heard
             if present is not None:
                 if snapshot.epoch != present.epoch:
                     if snapshot.epoch in self.left_epochs:
@@ -119,9 +130,34 @@ class Memory:
                     self.left_epochs = left[-MOST_EPOCHS:]
                 elif snapshot.version < present.version:
                     return False
-                elif snapshot.document == present.document:
-                    return True
             elif snapshot.epoch in self.left_epochs:
+                return False
+            self._is_confirmed = self._is_confirmed or is_live
+            if not self._confirm(snapshot.document):
+                self._heard = snapshot
+                self._show(snapshot)
+        return True
+
+    def confirm(self, document: bytes) -> bool:
+        """The console says `document`: return True, and do no more, if that is in force already."""
+        with self._lock:
+            is_same = self._confirm(document)
+            self._is_confirmed = self._is_confirmed or is_same
+            return is_same
+
+    def bootstrap(self, snapshot: Snapshot) -> bool:
+        """Put `snapshot` in force until the console answers, whatever it answers then.
+
+        False if something better is known: what the console said, or a copy on disk that is of
+        another epoch, or not older.
+        """
+        with self._lock:
+            copy = self._heard
+            if self._is_confirmed or snapshot.epoch in self.left_epochs:
+                return False
+            if copy is not None and (
+                snapshot.epoch != copy.epoch or snapshot.version <= copy.version
+            ):
                 return False
             self._show(snapshot)
         return True
@@ -188,7 +224,7 @@ class Memory:
         asked = question(segment, feature, experiments) if cell is None else cell.question
         key = None if targeting_key is None else self._text(targeting_key)
         blocking = evaluate(
-            asked.switch_ids, view.entries, key, now=self.clock.now(), draw=_always_allow
+            asked.switch_ids, view.entries, key, now=self.clock.release_now(), draw=_always_allow
         )
         return self._decision(view, asked, blocking)
 
@@ -215,6 +251,13 @@ class Memory:
         self._subscribers = {}  # Their threads and event loops are the parent's.
         self.view = View(self.view.snapshot, self.view.entries)
         self.cells = self.view.cells
+
+    def _confirm(self, document: bytes) -> bool:
+        shown = self.view.snapshot
+        if shown is None or shown.document != document:
+            return False
+        self._heard = shown
+        return True
 
     def _show(self, snapshot: Snapshot | None) -> None:
         before = self.view
@@ -285,7 +328,8 @@ class Memory:
         """What this very call is told."""
         entries, asked = view.entries, cell.question
         key = None if targeting_key is None else self._text(targeting_key)
-        blocking = evaluate(asked.switch_ids, entries, key, now=self.clock.now(), draw=self._draw)
+        now = self.clock.release_now()
+        blocking = evaluate(asked.switch_ids, entries, key, now=now, draw=self._draw)
         switch = None if blocking is None else blocking.id
         tally = cell.by_switch.get(switch)
         if tally is None:

@@ -65,6 +65,8 @@ class Snapshot:
     entries: Mapping[str, Entry]
     document: bytes
     """As it came, in JSON."""
+    published_at: float | None = None
+    """UNIX seconds by the console's clock; None if the document does not say."""
 
     @property
     def mark(self) -> str:
@@ -97,6 +99,7 @@ def read(document: bytes) -> Snapshot:
         poll_seconds=_poll_seconds(content.get("poll_seconds")),
         entries=_entries(content.get("switches")),
         document=document,
+        published_at=_published_at(content),
     )
 
 
@@ -221,6 +224,14 @@ def _moment(row: Mapping[str, Any], name: str) -> float | None:
         except (ValueError, OverflowError):
             pass
     raise _wrong(name)
+
+
+def _published_at(content: Mapping[str, Any]) -> float | None:
+    """Nothing is decided by it: one that makes no sense is ignored."""
+    try:
+        return _moment(content, "published_at")
+    except InvalidSnapshot:
+        return None
 
 
 def _wrong(name: str) -> InvalidSnapshot:

@@ -107,7 +107,7 @@ class Announcer:
         with self._lock:
             if self._watch not in self._memory.watchers:
                 self._memory.watchers.append(self._watch)
-            known = _in_force(self._memory.view, self._memory.clock.now())
+            known = _in_force(self._memory.view, self._memory.clock.release_now())
             listener = Listener(callback, named, loop, known)
             self._listeners = (*self._listeners, listener)
             self._start()
@@ -173,12 +173,12 @@ class Announcer:
         lapses: list[float] = []
         ended = 0
         while not self._stopped:
-            now = self._memory.clock.now()
+            now = self._memory.clock.release_now()
             if view is not self._memory.view:
                 view = self._memory.view
                 lapses = _lapses(view)
                 ended = -1
-            over = sum(at <= now for at in lapses)
+            over = 0 if now is None else sum(at <= now for at in lapses)
             if over != ended:
                 ended, entries = over, _in_force(view, now)
             for listener in self._listeners:
@@ -262,12 +262,13 @@ def _lapses(view: View) -> list[float]:
     return [at for entry in view.entries.values() if (at := entry.lapses_at) is not None]
 
 
-def _in_force(view: View, now: float) -> Mapping[str, Entry]:
-    """The entries but for those that have ended by themselves."""
+def _in_force(view: View, now: float | None) -> Mapping[str, Entry]:
+    """Return the entries without those that have ended by themselves; none has while `now` is
+    unknown."""
     return {
         switch: entry
         for switch, entry in view.entries.items()
-        if (at := entry.lapses_at) is None or at > now
+        if (at := entry.lapses_at) is None or now is None or at > now
     }
 
 

@@ -48,6 +48,8 @@ class Asker:
         self._memory = memory
         self._patience = patience
         self._etag: tuple[str, Snapshot] | None = None
+        self._confirmed_at: float | None = None
+        """When the console had nothing newer, on the monotonic clock."""
         self.abort = self._connection.abort
         self.close = self._connection.close
         self.forsake = self._connection.forsake
@@ -68,6 +70,7 @@ class Asker:
             raise Failed("it answers 304, unasked", status=304)
         response.expect(200, 304)
         news = response.status == 200 and self._take(response.body)
+        self._confirmed_at = response.asked
         self._hear_date(response.headers.get("date"), response.asked, response.answered)
         if response.status == 200:
             self._keep_etag(response.headers.get("etag", ""))
@@ -116,6 +119,7 @@ class Asker:
                 yield news
             else:
                 yield False
+            self._confirmed_at = now
             parser.idle_bytes += sum(len(event.data) for event in events if event.name != EVENT)
             if now - idle_since > IDLE_SECONDS:
                 parser.idle_bytes, idle_since = 0, now
@@ -140,7 +144,7 @@ class Asker:
 
     def _take(self, document: bytes) -> bool:
         present = self._memory.snapshot
-        if present is not None and present.document == document:
+        if self._memory.confirm(document):
             return False
         try:
             snapshot = read(document)
@@ -148,6 +152,7 @@ class Asker:
             raise Failed(f"its snapshot is refused: {error}") from None
         if not self._memory.accept(snapshot):
             raise Failed("its snapshot is from the past")
+        self._hear_version(present, snapshot)
         return True
 
     def _headers(self) -> dict[str, str]:
@@ -166,6 +171,14 @@ class Asker:
         snapshot = self._memory.snapshot
         sane = 2 < len(etag) <= LONGEST_ETAG and etag.isascii() and etag.isprintable()
         self._etag = (etag, snapshot) if sane and snapshot is not None else None
+
+    def _hear_version(self, before: Snapshot | None, after: Snapshot) -> None:
+        """A version that follows one in force was published after that was confirmed last."""
+        if before is None or after.epoch != before.epoch or after.version <= before.version:
+            return
+        if self._confirmed_at is not None and after.published_at is not None:
+            since = time.monotonic() - self._confirmed_at
+            self._memory.clock.heard_version(after.published_at, since)
 
     def _hear_date(self, date: str | None, asked: float, answered: float) -> None:
         if answered - asked <= TELLING_SECONDS:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from switchgear.clock import ConsoleClock
 from switchgear.following.asking import TELLING_SECONDS, Patience
-from switchgear.following.copies import Copy, Found, Unusable, file_name
+from switchgear.following.copies import Copy, Found, Unusable, copy_name
 from switchgear.following.failures import Failed
 from switchgear.following.pacing import Draw, after_failure, poll_pause, retry_after
 from switchgear.following.resting import Rest
@@ -90,7 +90,7 @@ class Configurer:
         self._draw = draw
         url = settings.url or "http://localhost"
         self._connection = Connection(Address.of(url), settings.token)
-        self._copy = Copy(settings.state_dir, file_name(url, caller, "policies"))
+        self._copy = Copy(settings.state_dir, copy_name(settings, caller, "policies"))
         self._etag: str | None = None
         self._rest = Rest()
         self._failures = 0
@@ -252,7 +252,7 @@ def _left_epochs(found: Found) -> tuple[str, ...]:
 
 
 class Configurers:
-    """Those of one client. Without a console there are none."""
+    """Those of one client. Without a console they only restore the copies on disk."""
 
     def __init__(
         self, settings: Settings, clock: ConsoleClock, held: Held, applied: Callable[[], object]
@@ -260,14 +260,16 @@ class Configurers:
         self._settings, self._clock, self._held = settings, clock, held
         self._applied = applied
         self._all: list[Configurer] = []
-        self._is_stopped = settings.url is None
+        self._is_stopped = False
 
     def follow(self, caller: str) -> None:
         """From now on; what is on disk holds when this returns."""
-        if self._is_stopped:
+        if self._is_stopped or not (self._settings.has_console or self._settings.state_dir):
             return
         made = Configurer(self._settings, caller, self._clock, self._held, self._applied)
         made.restore()
+        if not self._settings.has_console:
+            return
         self._all.append(made)
         made.start()
 

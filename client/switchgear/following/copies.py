@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from switchgear.deciding.snapshot import MOST_BYTES
+from switchgear.settings import Settings
 
 try:
     import fcntl
@@ -190,6 +191,20 @@ def file_name(url: str, service: str, kind: str) -> str:
     """One for each console, service and kind, to be recognised by a person."""
     digest = hashlib.sha256(f"{url.rstrip('/')}\n{service}".encode()).hexdigest()
     return f"{re.sub(r'[^A-Za-z0-9._-]', '-', service)[:60]}-{digest[:16]}.{kind}"
+
+
+def copy_name(settings: Settings, service: str, kind: str) -> str:
+    """As :func:`file_name`. Where the console's address is unknown, the name of the only copy of
+    that service and kind; with several nobody knows which one is meant."""
+    if settings.url is not None or settings.state_dir is None:
+        return file_name(settings.url or "", service, kind)
+    pattern = re.escape(file_name("", service, kind)[: -len(f"{'0' * 16}.{kind}")])
+    try:
+        names = os.listdir(settings.state_dir)
+    except OSError:
+        names = []
+    there = [name for name in names if re.fullmatch(rf"{pattern}[0-9a-f]{{16}}\.{kind}", name)]
+    return there[0] if len(there) == 1 else file_name("", service, kind)
 
 
 def _check_ours(found: os.stat_result, what: str) -> None:

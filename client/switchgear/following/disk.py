@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from switchgear.deciding.memory import MOST_EPOCHS, Memory
 from switchgear.deciding.snapshot import Snapshot, read
-from switchgear.following.copies import AGAIN_SECONDS, Copy, Found, Unusable, file_name
+from switchgear.following.copies import AGAIN_SECONDS, Copy, Found, Unusable, copy_name
 from switchgear.settings import Settings
 
 
@@ -40,7 +40,7 @@ class Disk:
     """The copy of one client; of one thread at a time. Without a `state_dir` it does nothing."""
 
     def __init__(self, settings: Settings, again_seconds: float = AGAIN_SECONDS) -> None:
-        self.name = file_name(settings.url or "", settings.service, "snapshot")
+        self.name = copy_name(settings, settings.service, "snapshot")
         self._copy = Copy(settings.state_dir, self.name, again_seconds)
 
     def restore(self, memory: Memory) -> None:
@@ -50,7 +50,7 @@ class Disk:
             kept = Kept.of(found)
             snapshot = read(kept.document)
             memory.left_epochs = kept.left_epochs
-            memory.accept(snapshot)
+            memory.accept(snapshot, is_live=False)
 
         self._copy.restore(use)
 

@@ -7,7 +7,7 @@ import ssl
 
 class Failed(Exception):
     """No usable answer. `why` is short and holds no secret; `status` is the answer's, if one came,
-    and `retry_after` what its header says, unread."""
+    and `retry_after` what its header says, in seconds if the answer has a `Date`."""
 
     def __init__(self, why: str, retry_after: str | None = None, status: int | None = None) -> None:
         super().__init__(why)

@@ -44,14 +44,14 @@ class Follower:
     ) -> None:
         self.heard = threading.Event()
         """Set once the console has said what is engaged."""
-        self.way: Way = "offline" if settings.url is None else "starting"
+        self.way: Way = "starting" if settings.has_console else "offline"
         self.error: str | None = None
         """Why the last try failed; None if it did not."""
         self._url = settings.url
         self._memory, self._disk, self._courier = memory, disk, courier
         self._patience = patience or Patience()
         self._draw = draw
-        self._asker = None if self._url is None else Asker(settings, memory, self._patience)
+        self._asker = Asker(settings, memory, self._patience) if settings.has_console else None
         self._ladder = Ladder(draw, "stream" if settings.stream else "poll")
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="switchgear-follower", daemon=True)
@@ -64,10 +64,12 @@ class Follower:
 
     @property
     def source(self) -> Source:
-        """Where the snapshot in force came from; `disk` as long as this process has not heard the
-        console itself."""
+        """Where the snapshot in force came from; `disk` or `bootstrap` as long as this process has
+        not heard the console itself."""
         if self._memory.snapshot is None:
             return "none"
+        if self._memory.is_bootstrapped:
+            return "bootstrap"
         return "disk" if self._confirmed_at is None else "console"
 
     def age_seconds(self) -> float | None:
@@ -210,7 +212,9 @@ class Follower:
         if not self._is_warned and now - self._warned_at >= WARNING_SECONDS:
             self._is_warned, self._warned_at = True, now
             rest = "nothing is known: all is allowed that is not forced"
-            if self._memory.snapshot is not None:
+            if self._memory.is_bootstrapped:
+                rest = "the bootstrap stays in force"
+            elif self._memory.snapshot is not None:
                 rest = "what it said last stays in force"
             log.warning("switchgear: no word of the console at %s: %s; %s", self._url, failed, rest)
         self._pause_after(failed, self._failures)

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+from switchgear.clock import read_date, read_retry_after
 from switchgear.deciding.snapshot import MOST_BYTES
 from switchgear.following.failures import Failed, why
 from switchgear.following.wire import Wire, dial
@@ -293,7 +294,11 @@ def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
 
 
 def _unwanted(status: int, headers: Mapping[str, str]) -> Failed:
-    return Failed(f"it answers {status}", headers.get("retry-after"), status)
+    retry_after, sent_at = headers.get("retry-after"), read_date(headers.get("date"))
+    if sent_at is not None and (seconds := read_retry_after(retry_after, sent_at)) is not None:
+        # Both dates are of one clock, so it does not matter which one that is.
+        retry_after = f"{seconds:.0f}"
+    return Failed(f"it answers {status}", retry_after, status)
 
 
 def _lowered(response: http.client.HTTPResponse) -> dict[str, str]:

@@ -157,6 +157,11 @@ class Dependency:
                 self._is_working = False
 
     @property
+    def wanted(self) -> Said:
+        """The latest that was said, in force or not yet."""
+        return self._wanted
+
+    @property
     def is_settled(self) -> bool:
         """Whether all that was said is in force."""
         return not self._is_due and not self._is_working

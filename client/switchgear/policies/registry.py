@@ -1,6 +1,7 @@
 """The dependencies of one client, and what the console says of them."""
 
 import logging
+import math
 import re
 import threading
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from switchgear.clock import ConsoleClock
 from switchgear.deciding.memory import MOST_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
-from switchgear.policies.documents import NOTHING, Document
+from switchgear.policies.documents import NOTHING, Document, Said
 
 MOST_BREAKERS, MOST_BULKHEADS = 500, 200
 """As many as the console takes of one process."""
@@ -163,9 +164,8 @@ class Registry:
 
     def expire(self) -> None:
         """End the overrides whose time is over."""
-        now = self._clock.now()
         for found in list(self._dependencies.values()):
-            found.expire(now)
+            found.expire(self._now(found.wanted))
 
     def stop(self) -> None:
         """From now on no override ends by itself."""
@@ -217,8 +217,17 @@ class Registry:
 
     def _hand(self, found: Dependency) -> None:
         """What it is to settle next."""
-        said = self.known(caller_of(found.name) or "").document.dependencies
-        found.want(said.get(found.name, NOTHING), self._clock.now())
+        dependencies = self.known(caller_of(found.name) or "").document.dependencies
+        said = dependencies.get(found.name, NOTHING)
+        found.want(said, self._now(said))
+
+    def _now(self, said: Said) -> float:
+        """The time that ends an override. A wrong clock must not let calls through that somebody
+        stopped: `forced_open` ends only by a time that recent answers of the console agree on."""
+        if said.override is None or said.override.mode != "forced_open":
+            return self._clock.now()
+        known = self._clock.release_now()
+        return -math.inf if known is None else known
 
     def _see_to_ends(self) -> None:
         """A thread for as long as there is an override that ends by itself. It begins once that is

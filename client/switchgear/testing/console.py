@@ -49,6 +49,7 @@ class Console:
         """A client of this console, by the `arguments` of :class:`Switchgear` but `url` and
         `token`. It needs no closing; once it is closed it follows no more."""
         client = Switchgear(None, **{"state_dir": None, "time": self.time, **arguments})
+        client._memory.clock.trust_local()
         with self._lock:
             self._clients.add(client)
             self._tell(client)

@@ -1,5 +1,6 @@
 """HTTP that keeps to its time and its amount, and tells no secrets."""
 
+import email.utils
 import socket
 import threading
 import time
@@ -188,3 +189,28 @@ def test_an_answer_in_crumbs_takes_little_of_the_processor():
         with pytest.raises(Failed, match=r"too little at a time|too much"):
             one.request("GET", SNAPSHOT, seconds=60)
         assert time.thread_time() - began < 2
+
+
+@pytest.mark.parametrize("ahead_seconds", [-7200, 0, 7200])
+def test_date_in_retry_after_is_compared_with_the_date_of_the_same_answer(ahead_seconds):
+    sent_at = time.time() + ahead_seconds
+
+    def later(exchange: Exchange) -> None:
+        date = email.utils.formatdate(sent_at, usegmt=True)
+        exchange.reply(503, date=date, retry_after=email.utils.formatdate(sent_at + 7, usegmt=True))
+
+    with console(lie=later) as there, pytest.raises(Failed) as failed:
+        connection(there.url).request("GET", SNAPSHOT).expect(200)
+
+    assert failed.value.retry_after == "7"
+
+
+@pytest.mark.parametrize("said", ["7", "soon", "Sun, 22 Nov 2026 02:00:30 GMT"])
+def test_retry_after_of_an_answer_without_a_date_is_left_as_it_is(said):
+    with (
+        console(lie=lambda asked: asked.reply(503, retry_after=said), dates=False) as there,
+        pytest.raises(Failed) as failed,
+    ):
+        connection(there.url).request("GET", SNAPSHOT).expect(200)
+
+    assert failed.value.retry_after == said

@@ -12,7 +12,9 @@ FOREVER = "2100-01-01T00:00:00Z"
 
 
 def registry() -> Registry:
-    return Registry(ConsoleClock(FakeClock()), ends_alone=False)
+    clock = ConsoleClock(FakeClock())
+    clock.trust_local()
+    return Registry(clock, ends_alone=False)
 
 
 def override(mode: str, version: int, ends_at: str = FOREVER) -> dict[str, Any]:

@@ -2,11 +2,15 @@
 
 import pytest
 
+from switchgear.clock import ConsoleClock
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import Override, Said
+from switchgear.policies.registry import Registry
+from switchgear.testing import FakeClock
 from tests.consoles import console, policies
 from tests.lies import hangs
 from tests.policies.following import NAME, following, heard
+from tests.policies.registries import EPOCH, document, override
 from tests.telling.waiting import until
 
 
@@ -91,3 +95,43 @@ def test_document_of_another_service_is_refused(there):
 
         assert "another service" in gear._configurers._all[0].error
         assert (policy.breaker.mode, gear.status().config_version) == ("forced_open", 2)
+
+
+def at_nine_past_noon(mode):
+    """A registry with that override, which ended at noon by the local clock, and its breaker."""
+    clock = ConsoleClock(FakeClock(1_795_262_940.0))
+    registry = Registry(clock, ends_alone=False)
+    breaker = registry.dependency(NAME).breaker_of()
+    registry.accept("core", EPOCH, document(1, {NAME: override(mode, 1, "2026-11-21T12:00:00Z")}))
+    registry.expire()
+    return clock, registry, breaker
+
+
+@pytest.mark.parametrize(
+    ("mode", "by_the_local_clock"),
+    [
+        ("forced_open", "forced_open"),
+        ("forced_closed", "normal"),
+        ("disabled", "normal"),
+        ("metrics_only", "normal"),
+    ],
+)
+def test_local_clock_ends_what_lets_calls_through_and_not_what_stops_them(mode, by_the_local_clock):
+    clock, registry, breaker = at_nine_past_noon(mode)
+    assert breaker.mode == by_the_local_clock
+
+    for _ in range(3):
+        clock.heard("Sat, 21 Nov 2026 12:00:01 GMT", 0.0, 0.0)
+    registry.expire()
+
+    assert breaker.mode == "normal"
+
+
+def test_one_wrong_date_does_not_end_what_stops_calls():
+    clock, registry, breaker = at_nine_past_noon("forced_open")
+
+    for date in ("Sat, 21 Nov 2026 11:00:01 GMT",) * 3 + ("Sat, 21 Nov 2026 13:00:01 GMT",):
+        clock.heard(date, 0.0, 0.0)
+        registry.expire()
+
+        assert breaker.mode == "forced_open"

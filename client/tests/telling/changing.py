@@ -18,6 +18,7 @@ class Told:
     def __init__(self):
         self.clock = FakeClock()
         self.memory = Memory(ConsoleClock(self.clock))
+        self.memory.clock.trust_local()
         self.announcer = Announcer(self.memory)
         self.version = 0
 

@@ -1,0 +1,84 @@
+"""A client's arguments from `SWITCHGEAR_*` variables, and a problem for each that can't be used."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from switchgear.settings import as_name, is_name, token_problem, url_problem
+
+PREFIX = "SWITCHGEAR_"
+ARGUMENTS = ("url", "token", "service", "instance", "state_dir", "bootstrap")
+FORCE_ENGAGED = "SWITCHGEAR_FORCE_ENGAGED"
+_KNOWN = {*(PREFIX + name.upper() for name in ARGUMENTS), FORCE_ENGAGED}
+_CONSOLE = re.compile(r"SWITCHGEAR_(DATA_DIR|STATIC_DIR|ADMIN_PASSWORD|SUPERVISOR_PID|TAG)")
+"""Of a console that runs in the same environment."""
+_KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
+"""Set in each pod for services called `switchgear` or `switchgear-…`."""
+
+
+def read_environment(
+    environment: Mapping[str, str], given: Mapping[str, object]
+) -> tuple[dict[str, object], list[str]]:
+    """Return the arguments of a client, and what is wrong with the variables they come from.
+
+    `given` are arguments that take precedence: their variables are not read. What can't be used is
+    left out or put right; without a usable URL or token the client is `offline`. A problem names
+    its variable, and holds no secret.
+    """
+    values = {name: environment.get(PREFIX + name.upper(), "").strip() for name in ARGUMENTS}
+    found: dict[str, object] = {
+        name: value for name, value in values.items() if value and name not in given
+    }
+    problems = _read_console(found, given)
+    for name in ("service", "instance"):
+        value = found.get(name)
+        if value is None or is_name(value):
+            continue
+        variable, name_instead = PREFIX + name.upper(), as_name(str(value))
+        found.pop(name)
+        if name_instead:
+            found[name] = name_instead
+        problems.append(
+            f"{variable} is no name for the console: {value!r:.200}; it is called"
+            f" {name_instead or 'by the default'} instead"
+        )
+    return found, problems
+
+
+def _read_console(found: dict[str, object], given: Mapping[str, object]) -> list[str]:
+    """Take out of `found` what is no console's address or token, and set `offline`."""
+    problems = []
+    has_console = given.get("url", found.get("url")) is not None
+    if "url" in found and (wrong := url_problem(str(found["url"]))) is not None:
+        found["url"] = None
+        problems.append(f"SWITCHGEAR_URL is wrong: {wrong}")
+    elif not has_console and "url" not in given and "token" in found:
+        problems.append("SWITCHGEAR_URL is not set, although SWITCHGEAR_TOKEN is")
+    if has_console and "token" not in given:
+        wrong = token_problem(str(found.get("token", "")))
+        if wrong is not None:
+            is_set = found.pop("token", None) is not None
+            problems.append(f"SWITCHGEAR_TOKEN is {'wrong' if is_set else 'not set'}: {wrong}")
+    if problems:
+        found["offline"] = True
+    return problems
+
+
+def unknown_variables(names: Iterable[str]) -> list[str]:
+    """Return the variables that look like ours and are not, each with one that it resembles."""
+    unknown = [
+        name
+        for name in sorted(names)
+        if name.startswith(PREFIX)
+        and name not in _KNOWN
+        and not _CONSOLE.fullmatch(name)
+        and not _KUBERNETES.fullmatch(name)
+    ]
+    if not unknown:
+        return []
+    import difflib  # Only now: a client should be imported quickly.
+
+    told = []
+    for name in unknown:
+        similar = difflib.get_close_matches(name, sorted(_KNOWN), 1, 0.85)
+        told.append(f"{name} ({similar[0]}?)" if similar else name)
+    return told

@@ -1,0 +1,64 @@
+"""A warning about uWSGI's options that keep a client's threads from running in its workers."""
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+THREADS_BY_DEFAULT = (2, 0, 31)
+"""A version in which threads are known to run unless they are switched off."""
+FORK_HOOKS = ("lazy-apps", "lazy", "py-call-osafterfork", "py-call-uwsgi-fork-hooks")
+"""With one of these a client starts in the worker, or hears that it was forked."""
+
+log = logging.getLogger("switchgear")
+
+
+def warn_without_threads() -> None:
+    """Log one warning that says which options to set; nothing without uWSGI."""
+    module = sys.modules.get("uwsgi")
+    if module is None:
+        return
+    found = getattr(module, "opt", None)
+    options = found if isinstance(found, Mapping) else {}
+    missing = []
+    if not _has_threads(options, _version(getattr(module, "version", b""))):
+        missing.append("enable-threads = true")
+    if _forks_workers(options) and not any(_is_on(options.get(each)) for each in FORK_HOOKS):
+        missing.append("lazy-apps = true (or py-call-osafterfork = true)")
+    if missing:
+        log.warning(
+            "switchgear: uWSGI's workers will not hear of any change: set %s", " and ".join(missing)
+        )
+
+
+def _has_threads(options: Mapping[Any, Any], version: tuple[int, ...]) -> bool:
+    given = options.get("enable-threads")
+    if given is not None:
+        return _is_on(given)
+    return _number(options.get("threads")) > 1 or version >= THREADS_BY_DEFAULT
+
+
+def _forks_workers(options: Mapping[Any, Any]) -> bool:
+    """Return True if the process that imports the service is not the one that answers."""
+    workers = max(_number(options.get(name)) for name in ("processes", "workers", "cheaper"))
+    return _is_on(options.get("master")) or workers > 1
+
+
+def _text(value: object) -> str:
+    """An option is True, bytes, or a list of these if it is given several times."""
+    if isinstance(value, list):
+        value = value[-1] if value else None
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _is_on(value: object) -> bool:
+    return value is not None and _text(value).strip().lower() not in ("false", "off", "no", "0")
+
+
+def _number(value: object) -> int:
+    text = _text(value).strip()
+    return int(text) if text.isdecimal() else 0
+
+
+def _version(value: object) -> tuple[int, ...]:
+    return tuple(int(each) for each in _text(value).split(".") if each.isdecimal())
