@@ -1,7 +1,8 @@
-"""Tries a call again, seldom enough to help.
+"""Retries a call, seldom enough to help.
 
-Only the outermost retry tries again, see `attempts`; all of one dependency share a budget; every
-retry is counted; and an error that is given up says how often it was tried.
+An error that an active retry around it would retry is left to that one, see `attempts`; all of one
+dependency share a budget; every retry is counted; and an error that is given up says how often it
+was tried.
 """
 
 import asyncio
@@ -15,9 +16,10 @@ from typing import Any, TypeVar
 from switchgear.patterns import attempts
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.limits import Clock
+from switchgear.patterns.outcomes import Kinds
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.rounds import Kinds, RetryState, Round
+from switchgear.patterns.rounds import RetryState, Round
 from switchgear.wrapping import by_kind, refuse_coroutine
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -73,15 +75,17 @@ class Attempt:
 
 
 class Retry:
-    """Tries again what may be: as a decorator, or as `for attempt in retry:` with `with attempt:`
-    inside, `async for` in coroutines.
+    """Retries calls that failed for a passing reason: as a decorator, or as `for attempt in retry:`
+    with `with attempt:` inside, `async for` in coroutines.
 
-    Without `retry_on` and `never`, the words of the parameters decide; `never` wins. A refusal, a
-    cancellation and a catastrophic failure are never tried again. `truncate` makes the arguments
+    Without `retry_on` and `never`, the words of the parameters decide; `never` wins. A group of
+    errors is retried if each member is. A refusal, a cancellation and a catastrophic failure are
+    never retried, nor is what a retry around this one would retry. `truncate` makes the arguments
     of what was too long shorter, once. `budget` and `counters` are those of the dependency; without
     a budget, one of its own by the parameters. The last error is raised as it is, with a note. No
     wait begins that is longer than what a deadline leaves. `sleep` is called instead of waiting,
-    and awaited in coroutines if it gives something to await.
+    and awaited in coroutines if it gives something to await. `rng` returns numbers from 0 to 1 for
+    the jitter.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class Retry:
         counters: Counters | None = None,
         on_retry: Callable[[RetryState], None] | None = None,
         clock: Clock = time.monotonic,
-        draw: Callable[[], float] = random.random,
+        rng: Callable[[], float] = random.random,
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
         self.name = name
@@ -107,7 +111,7 @@ class Retry:
         self.truncate = truncate
         self.counters = counters
         self.on_retry = on_retry
-        self.clock, self.draw = clock, draw
+        self.clock, self.rng = clock, rng
         self.exhausted_at: float | None = None
         """When it was last said that the budget is."""
         self._sleep = sleep
@@ -117,17 +121,20 @@ class Retry:
         )
 
     def configure(self, parameters: RetryParameters) -> None:
-        """For attempts from now on; also the budget, if it is its own."""
+        """Use `parameters` for attempts from now on; also for the budget, if it is its own."""
         self.parameters = parameters
         if self._owns_budget and self.budget is not None:
             self.budget.configure(parameters.budget_rate, parameters.budget_per_second)
 
     def begin(self) -> Round | None:
-        """What decides for one call, for adapters; None if it is made once only, because something
-        around it tries again."""
-        if self.parameters.attempts == 1 or attempts.active() is not None:
+        """Return what decides for one call, for adapters; None if it is made once only, because the
+        parameters say so or it is a part of a call that this same retry repeats."""
+        if self.parameters.attempts == 1:
             return None
-        return Round(self)
+        outer = attempts.innermost()
+        if outer is not None and outer.owner is self:
+            return None
+        return Round(self, outer)
 
     def wait(self, seconds: float) -> None:
         """Until the next attempt."""
@@ -140,7 +147,7 @@ class Retry:
             await waiting
 
     def __call__(self, function: F) -> F:
-        """`function`, tried again. A generator can't be: :class:`TypeError`."""
+        """Return `function` with retries. Raises :class:`TypeError` for a generator function."""
         return by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )
@@ -150,7 +157,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return function(*args, **kwargs)
-            attempts.begin(round_)
+            attempts.enter(round_)
             try:
                 while True:
                     try:
@@ -180,7 +187,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return await function(*args, **kwargs)
-            attempts.begin(round_)
+            attempts.enter(round_)
             try:
                 while True:
                     try:
