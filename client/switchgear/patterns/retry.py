@@ -76,7 +76,8 @@ class Attempt:
 
 class Retry:
     """Retries calls that failed for a passing reason: as a decorator, or as `for attempt in retry:`
-    with `with attempt:` inside, `async for` in coroutines.
+    with `with attempt:` inside, `async for` in coroutines. `@Retry` without parentheses has all
+    defaults and the function's name.
 
     Without `retry_on` and `never`, the words of the parameters decide; `never` wins. A group of
     errors is retried if each member is. A refusal, a cancellation and a catastrophic failure are
@@ -85,8 +86,13 @@ class Retry:
     a budget, one of its own by the parameters. The last error is raised as it is, with a note. No
     wait begins that is longer than what a deadline leaves. `sleep` is called instead of waiting,
     and awaited in coroutines if it gives something to await. `rng` returns numbers from 0 to 1 for
-    the jitter.
+    the jitter. Raises :class:`TypeError` for an argument of a wrong type.
     """
+
+    def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
+        if _is_decorated(name) and not args and not kwargs:
+            return cls(getattr(name, "__name__", "unnamed"))(name)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -104,6 +110,12 @@ class Retry:
         rng: Callable[[], float] = random.random,
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
+        _check_types(name, parameters, budget, counters)
+        _check_kinds(retry_on=retry_on, never=never)
+        _check_callables(
+            retry_result=retry_result, truncate=truncate, on_retry=on_retry,
+            clock=clock, rng=rng, sleep=sleep,
+        )  # fmt: skip
         self.name = name
         self.parameters = parameters or RetryParameters()
         self.retry_on, self.never = retry_on, never
@@ -244,3 +256,40 @@ class Retry:
                 await self.await_(attempt.wait_seconds)
         finally:
             round_.leave()
+
+
+def _is_decorated(given: object) -> bool:
+    """Whether `@Retry` stands there without parentheses."""
+    return callable(given) or isinstance(given, classmethod | staticmethod)
+
+
+def _check_types(name: object, parameters: object, budget: object, counters: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, not {name!r:.50}")
+    for argument, given, kind in (
+        ("parameters", parameters, RetryParameters),
+        ("budget", budget, RetryBudget),
+        ("counters", counters, Counters),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(f"{argument} must be {kind.__name__}, not {given!r:.50}")
+
+
+def _check_callables(**arguments: object) -> None:
+    for argument, given in arguments.items():
+        if given is not None and not callable(given):
+            raise TypeError(f"{argument} must be a function, not {given!r:.50}")
+
+
+def _check_kinds(**arguments: object) -> None:
+    for argument, given in arguments.items():
+        # A single class can be called too, and every error is true.
+        is_function = callable(given) and not isinstance(given, type)
+        is_tuple = isinstance(given, tuple) and all(
+            isinstance(each, type) and issubclass(each, BaseException) for each in given
+        )
+        if given is not None and not is_function and not is_tuple:
+            raise TypeError(
+                f"{argument} must be a tuple of exception classes or a function that is given the "
+                f"error, not {given!r:.50}"
+            )
