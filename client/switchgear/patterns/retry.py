@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from inspect import isawaitable
 from types import CoroutineType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from switchgear.patterns import attempts
 from switchgear.patterns.counters import Counters
@@ -89,6 +89,10 @@ class Retry:
     the jitter. Raises :class:`TypeError` for an argument of a wrong type.
     """
 
+    @overload
+    def __new__(cls, name: F) -> F: ...  # type: ignore[misc]
+    @overload
+    def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
     def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
         if _is_decorated(name) and not args and not kwargs:
             return cls(getattr(name, "__name__", "unnamed"))(name)
