@@ -21,6 +21,7 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded
 from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters, RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
@@ -45,6 +46,7 @@ __all__ = [
     "DeadlineExceeded",
     "Decision",
     "Fallback",
+    "Hedge",
     "Policy",
     "Refused",
     "Retry",
