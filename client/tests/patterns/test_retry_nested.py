@@ -10,6 +10,7 @@ from switchgear.failing.classes import retried
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.retry_budget import RetryBudget
+from switchgear.patterns.rounds import Round
 
 
 class JobError(Exception):
@@ -206,6 +207,18 @@ def test_a_context_that_outlives_an_attempt_retries_by_itself():
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
+
+    assert len(calls) == 3
+
+
+def test_an_outer_one_of_a_single_attempt_leaves_all_to_the_inner_one():
+    calls = []
+    message = Round(retry_of("message", parameters=RetryParameters(attempts=1)))
+
+    message.enter()
+    with pytest.raises(ConnectionError):
+        retry_of()(failing(ConnectionError("away"), calls))()
+    message.leave()
 
     assert len(calls) == 3
 
