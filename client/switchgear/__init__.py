@@ -30,6 +30,7 @@ __all__ = [
     "DeadlineExceeded",
     "Decision",
     "Fallback",
+    "Hedge",
     "Policy",
     "Refused",
     "Retry",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from switchgear.patterns.bulkhead import Bulkhead
     from switchgear.patterns.deadline import Deadline
     from switchgear.patterns.fallback import Fallback
+    from switchgear.patterns.hedging import Hedge
     from switchgear.patterns.limits import DeadlineExceeded
     from switchgear.patterns.parameters import (
         BreakerParameters,
@@ -81,6 +83,7 @@ else:
         "DeadlineExceeded": "patterns.limits",
         "Decision": "deciding.evaluate",
         "Fallback": "patterns.fallback",
+        "Hedge": "patterns.hedging",
         "Policy": "policies.policy",
         "Refused": "refusals",
         "Retry": "patterns.retry",

@@ -1,8 +1,8 @@
 """What happened to calls and breakers, by name: to the log, and to whoever wants to know.
 
 The names are those that operators look for: `circuit_breaker_opened`, `circuit_breaker_half_open`,
-`circuit_breaker_closed`, `circuit_breaker_would_open`, `call_retried`, `call_rejected`,
-`call_fallback`, `llm_call_fallback`, `retry_budget_exhausted`, `bulkhead_full`,
+`circuit_breaker_closed`, `circuit_breaker_would_open`, `call_retried`, `call_hedged`,
+`call_rejected`, `call_fallback`, `llm_call_fallback`, `retry_budget_exhausted`, `bulkhead_full`,
 `failure_persistent`, `failure_catastrophic`, `dlq_message_added`, and those of steps.
 """
 
@@ -20,6 +20,7 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "circuit_breaker_closed": logging.INFO,
         "circuit_breaker_would_open": logging.WARNING,
         "call_retried": logging.DEBUG,
+        "call_hedged": logging.DEBUG,
         "call_rejected": logging.DEBUG,
         "call_fallback": logging.DEBUG,
         "llm_call_fallback": logging.INFO,

@@ -13,8 +13,8 @@ from switchgear import Switchgear
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "patterns").glob("*.md"))
 PATTERNS = (
-    *("README", "adapters", "breaker", "budgets", "bulkhead", "fallback", "kill-switch"),
-    *("retry", "steps", "timeout"),
+    *("README", "adapters", "breaker", "budgets", "bulkhead", "fallback", "hedging"),
+    *("kill-switch", "retry", "steps", "timeout"),
 )
 
 

@@ -1,13 +1,14 @@
-"""A middleware for ASGI applications, such as FastAPI's and Starlette's: what is done for a request
-has no more time than its caller waits, and is not tried again if the caller does that.
+"""A middleware for ASGI applications, such as FastAPI's and Starlette's: a request has no more time
+than its caller waits, and its failures are left to a trusted caller that retries.
 
-    app.add_middleware(Incoming)
+    app.add_middleware(Incoming, trusted_peers=("10.0.0.0/8",))
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from switchgear.adapters.late import BODY, CONTENT_TYPE, STATUS
+from switchgear.adapters.peers import TrustedPeers
 from switchgear.patterns.propagation import incoming
 
 Scope = MutableMapping[str, Any]
@@ -18,10 +19,15 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 class Incoming:
     """Around `app`. Answers 504 to what has no time left before it begins. It cuts nothing off:
-    that is for deadlines and timeouts inside, which end no later than the caller waits."""
+    that is for deadlines and timeouts inside, which end no later than the caller waits.
 
-    def __init__(self, app: App) -> None:
+    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches the
+    retries in here off, by the address of the connection as the server tells it; by default none.
+    """
+
+    def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:
         self.app = app
+        self._peers = TrustedPeers(trusted_peers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -30,7 +36,8 @@ class Incoming:
         headers = (
             (name.decode("latin-1"), each.decode("latin-1")) for name, each in scope["headers"]
         )
-        brought = incoming(headers)
+        peer = scope.get("client")
+        brought = incoming(headers, trusts_attempt=self._peers.has(peer[0] if peer else None))
         if brought.is_over:
             await _refuse(send)
             return

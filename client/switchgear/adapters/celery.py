@@ -197,7 +197,7 @@ class PolicyTask(Base):
             sent_at = headers.get(SENT_HEADER)
             queued = time.time() - sent_at if isinstance(sent_at, int | float) else 0.0
             said[TIMEOUT_HEADER] = str(int(max(seconds - max(queued, 0.0), 0.0) * 1000))
-        return incoming(said)
+        return incoming(said, trusts_attempt=True)
 
     def _counted(self) -> dict[str, int]:
         """How often its message came again for the policy's retry, and after a refusal."""

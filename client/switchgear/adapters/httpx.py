@@ -66,6 +66,7 @@ class Transport(httpx.BaseTransport):
         round_ = None if retry is None else retry.begin()
         if retry is None or round_ is None:
             return self._once(request)
+        round_.repeats = is_repeatable
         round_.enter()
         try:
             while True:
@@ -107,6 +108,7 @@ class Transport(httpx.BaseTransport):
         with Timeout(self._parts.route_timeout(request.url.path)):
             sent, limit = dressed(request, self._parts.http), current()
             response = self._inner.handle_request(sent)
+        response.request = request  # For `raise_for_status`.
         stream = cast(httpx.SyncByteStream, response.stream)
         response.stream = _Stream(stream, sent, Patience(limit), held)
         return response
@@ -138,6 +140,7 @@ class AsyncTransport(httpx.AsyncBaseTransport):
         round_ = None if retry is None else retry.begin()
         if retry is None or round_ is None:
             return await self._once(request)
+        round_.repeats = is_repeatable
         round_.enter()
         try:
             while True:
@@ -182,6 +185,7 @@ class AsyncTransport(httpx.AsyncBaseTransport):
                 response = await self._inner.handle_async_request(sent)
         except CallTimeout as late:  # Users of httpx look for its own.
             raise httpx.ReadTimeout(str(late), request=request) from late
+        response.request = request  # For `raise_for_status`.
         stream = cast(httpx.AsyncByteStream, response.stream)
         response.stream = _AsyncStream(stream, sent, Patience(limit), held)
         return response

@@ -1,4 +1,4 @@
-"""Retries of other libraries, kept as ours are: counted, and none within another."""
+"""Retries of other libraries under the rules of ours: counted, and never multiplied."""
 
 import functools
 from collections.abc import Callable
@@ -8,29 +8,39 @@ from switchgear import journal
 from switchgear.patterns import attempts, limits
 from switchgear.patterns.attempts import Attempts
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.rounds import is_final
+from switchgear.patterns.outcomes import is_final
+from switchgear.patterns.rounds import NOTE, say_on
 from switchgear.wrapping import by_kind, is_coroutine_function
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Outermost:
-    """A decorator of another library that tries again, for calls of the dependency `name`.
+    """A decorator of another library that retries, for calls of the dependency `name`.
 
-    Within another retry it is left out: the outermost alone tries again. What is inside knows that
-    something tries already, over the wire too, and has one idempotency key. Each retry is counted
-    when it begins.
+    What is inside knows that it is retried, over the wire too, and has one idempotency key. Each
+    retry is counted when it begins. `would_retry` returns whether the library retries an error,
+    `would_retry_result` the same of a result: without them it is assumed to retry every error and
+    no result. `decorate` must ask :func:`may_try_again` itself.
     """
 
     def __init__(
-        self, decorate: Callable[[Any], Any], name: str, counters: Counters | None = None
+        self,
+        decorate: Callable[[Any], Any],
+        name: str,
+        counters: Counters | None = None,
+        *,
+        would_retry: Callable[[BaseException], Any] | None = None,
+        would_retry_result: Callable[[object], Any] | None = None,
     ) -> None:
         self.name = name
         self.counters = counters
+        self.would_retry = would_retry
+        self.would_retry_result = would_retry_result
         self._decorate = decorate
 
     def __call__(self, function: F) -> F:
-        """`function`, tried again. A generator can't be: :class:`TypeError`."""
+        """Return `function` with retries. Raises :class:`TypeError` for a generator function."""
         return by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )
@@ -39,8 +49,6 @@ class Outermost:
         tried = self._decorate(self._counting(function))
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if attempts.active() is not None:
-                return function(*args, **kwargs)
             marker = Tried(self)
             attempts.begin(marker)
             try:
@@ -54,8 +62,6 @@ class Outermost:
         tried = self._decorate(self._counting(function))
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            if attempts.active() is not None:
-                return await function(*args, **kwargs)
             marker = Tried(self)
             attempts.begin(marker)
             try:
@@ -90,22 +96,46 @@ class Outermost:
 
 
 class Tried(Attempts):
-    """One call that another library tries again."""
+    """One call that another library retries."""
 
     def __init__(self, owner: Outermost) -> None:
         super().__init__(0, owner)
+        self.asked_of = owner
         self.begun = 0
         self.failure = "result"
         """The class of the last error, or that a result was not good enough."""
 
+    @property
+    def label(self) -> str:
+        """Its name in the note on an error that is left to it."""
+        return f"the retry {self.asked_of.name}"
 
-def may_try_again(error: BaseException) -> bool:
-    """Whether trying again is ours to decide, and not useless: not what was refused, was cancelled,
-    or must be stopped by a person; not while something around tries again."""
+    def would_retry(self, error: BaseException) -> bool:
+        """Whether the library retries `error`; assumed where it can't be asked."""
+        if is_final(error):
+            return False
+        return _answer(self.asked_of.would_retry, error, default=True)
+
+    def would_retry_result(self, result: object) -> bool:
+        """Whether the library retries a call that gives `result`."""
+        return _answer(self.asked_of.would_retry_result, result, default=False)
+
+
+def may_try_again(error: BaseException, *, is_outermost: bool = False) -> bool:
+    """Whether to retry `error` can make sense here: not what was refused, was cancelled or must be
+    stopped by a person; not what a retry around this one would retry, which a note then says.
+    `is_outermost` if this one is an :class:`Outermost`."""
     if is_final(error):
         return False
-    active = attempts.active()
-    return active is None or isinstance(active, Tried)
+    outer = attempts.retrying(_outer(is_outermost), error)
+    if outer is not None:
+        say_on(error, f"{NOTE}left to {outer.label}")
+    return outer is None
+
+
+def may_try_result_again(result: object, *, is_outermost: bool = False) -> bool:
+    """Whether no retry around this one would retry a call that gives `result`."""
+    return attempts.retrying_result(_outer(is_outermost), result) is None
 
 
 def count_retry(
@@ -140,3 +170,17 @@ def _failed(error: Exception) -> None:
     marker = attempts.active()
     if isinstance(marker, Tried):
         marker.failure = type(error).__name__
+
+
+def _outer(is_outermost: bool) -> Attempts | None:
+    found = attempts.innermost()
+    return found.before if is_outermost and found is not None else found
+
+
+def _answer(asked: Callable[[Any], Any] | None, about: object, *, default: bool) -> bool:
+    if asked is None:
+        return default
+    try:
+        return bool(asked(about))
+    except Exception:  # It may need what only the library has.
+        return default

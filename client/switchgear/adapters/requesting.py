@@ -1,4 +1,4 @@
-"""What an HTTP client's transport decides about one request, whether it waits or awaits."""
+"""The decisions of an HTTP transport about one request, for sync and async ones."""
 
 import math
 import time
@@ -10,13 +10,14 @@ import httpx
 
 from switchgear.failing.words import phrase_of
 from switchgear.guards import Guard
+from switchgear.patterns import attempts
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.idempotency import given_key, key_of_request
 from switchgear.patterns.limits import Limit, left
 from switchgear.patterns.parameters import HttpTimeouts
-from switchgear.patterns.propagation import outgoing
+from switchgear.patterns.propagation import ATTEMPT_HEADER, LAST_ATTEMPT_HEADER, outgoing
 from switchgear.patterns.retry import Retry
 from switchgear.policies.documents import matcher
 
@@ -155,7 +156,9 @@ def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
     """A copy for one try, with what that may take, and what the other side should know. The
     request itself stays as it is: it may pass here again, where other times hold."""
     headers = request.headers.copy()
-    headers.update(outgoing())
+    for name in (ATTEMPT_HEADER, LAST_ATTEMPT_HEADER):
+        headers.pop(name, None)  # Of another request, whose headers the caller passes on.
+    headers.update(outgoing(None if attempts.active() is None else _failure_of(request)))
     if request.method in KEYED_METHODS and KEY_HEADER not in headers:
         key = given_key() or _own_key(request)
         if key is not None:
@@ -170,6 +173,12 @@ def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
     if isinstance(request.stream, httpx.ByteStream):
         copy.read()  # As httpx does, so that its `content` is there for who looks.
     return copy
+
+
+def _failure_of(request: httpx.Request) -> httpx.HTTPStatusError:
+    """The error that callers usually make of a failed request."""
+    response = httpx.Response(503, request=request)
+    return httpx.HTTPStatusError(phrase_of(503), request=request, response=response)
 
 
 def may_repeat(is_repeatable: bool, error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""Retries of stamina, kept as ours are; needs `stamina`.
+"""Retries of stamina under the rules of ours; needs `stamina`.
 
     @outermost("core->oracle", policy.counters, on=httpx.HTTPError, attempts=3)
     def ask(): …
@@ -22,22 +22,34 @@ Kinds = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], An
 
 def outermost(name: str, counters: Counters | None = None, *, on: Kinds, **terms: Any) -> Outermost:
     """`stamina.retry(on=on, **terms)` for calls of the dependency `name`: see :class:`Outermost`.
-    What is refused is not tried again."""
-    return Outermost(stamina.retry(on=unless_refused(on), **terms), name, counters)
+    What is refused is not retried."""
+    return Outermost(
+        stamina.retry(on=unless_refused(on, is_outermost=True), **terms),
+        name,
+        counters,
+        would_retry=lambda error: _is_yes(_asked(on, error)),
+    )
 
 
-def unless_refused(on: Kinds) -> Callable[[Exception], Any]:
-    """What `on` says, but never for what was refused or is catastrophic, and not while another
-    retry is around."""
+def unless_refused(on: Kinds, *, is_outermost: bool = False) -> Callable[[Exception], Any]:
+    """What `on` says, but never for what was refused or is catastrophic, nor for what a retry
+    around it would retry."""
 
     def decide(error: Exception) -> Any:
-        if not may_try_again(error):
-            return False
-        if isinstance(on, type | tuple):
-            return isinstance(error, on)
-        return on(error)
+        found = _asked(on, error)
+        is_retried = _is_yes(found) and may_try_again(error, is_outermost=is_outermost)
+        return found if is_retried else False
 
     return decide
+
+
+def _asked(on: Kinds, error: Any) -> Any:
+    return isinstance(error, on) if isinstance(on, type | tuple) else on(error)
+
+
+def _is_yes(found: object) -> bool:
+    """Seconds to wait are a yes, also 0.0."""
+    return found is not None and found is not False
 
 
 def count_all(

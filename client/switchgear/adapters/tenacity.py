@@ -1,4 +1,4 @@
-"""Retries of tenacity, kept as ours are; needs `tenacity`.
+"""Retries of tenacity under the rules of ours; needs `tenacity`.
 
     @outermost("core->oracle", policy.counters, stop=stop_after_attempt(3))
     def ask(): …
@@ -10,34 +10,63 @@ or, for a decorator that is there already, the parts: `retry=unless_refused(…)
 from collections.abc import Callable
 from typing import Any
 
-from tenacity import RetryCallState, retry, retry_if_exception_type
+from tenacity import RetryCallState, Retrying, retry, retry_if_exception_type
 from tenacity.retry import retry_base
 
-from switchgear.adapters.outermost import Outermost, count_retry, is_counted, may_try_again
+from switchgear.adapters.outermost import (
+    Outermost,
+    count_retry,
+    is_counted,
+    may_try_again,
+    may_try_result_again,
+)
 from switchgear.patterns.counters import Counters
 
 
 def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Outermost:
     """`tenacity.retry(**terms)` for calls of the dependency `name`: see :class:`Outermost`. What is
-    refused is not tried again, and the last error is raised as it is, unless `reraise` is False."""
+    refused is not retried, and the last error is raised as it is, unless `reraise` is False."""
     given = terms.pop("retry", None) or retry_if_exception_type()
-    terms = {"reraise": True, **terms, "retry": unless_refused(given)}
-    return Outermost(retry(**terms), name, counters)
+    terms = {"reraise": True, **terms, "retry": unless_refused(given, is_outermost=True)}
+    return Outermost(
+        retry(**terms),
+        name,
+        counters,
+        would_retry=lambda error: given(_state(error=error)),
+        would_retry_result=lambda result: given(_state(result=result)),
+    )
 
 
 class unless_refused(retry_base):
     """What `given` says (any but an asynchronous one), but never for what was refused, was
-    cancelled or is catastrophic, and not while another retry is around."""
+    cancelled or is catastrophic, nor for what a retry around it would retry."""
 
-    def __init__(self, given: Callable[[RetryCallState], Any]) -> None:
+    def __init__(
+        self, given: Callable[[RetryCallState], Any], *, is_outermost: bool = False
+    ) -> None:
         self._given = given
+        self._is_outermost = is_outermost
 
     def __call__(self, retry_state: RetryCallState) -> bool:
-        outcome = retry_state.outcome
-        error = outcome.exception() if outcome is not None and outcome.failed else None
-        if error is not None and not may_try_again(error):
+        outcome, is_outermost = retry_state.outcome, self._is_outermost
+        if not self._given(retry_state):
             return False
-        return bool(self._given(retry_state))
+        if outcome is None:
+            return True
+        error = outcome.exception()
+        if error is not None:
+            return may_try_again(error, is_outermost=is_outermost)
+        return may_try_result_again(outcome.result(), is_outermost=is_outermost)
+
+
+def _state(*, error: BaseException | None = None, result: object = None) -> RetryCallState:
+    """What tenacity gives its predicates, for an outcome that it has not seen."""
+    state = RetryCallState(Retrying(), None, (), {})
+    if error is None:
+        state.set_result(result)
+    else:
+        state.set_exception((type(error), error, error.__traceback__))
+    return state
 
 
 def counted(

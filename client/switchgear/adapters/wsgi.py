@@ -1,13 +1,14 @@
-"""A middleware for WSGI applications, such as Django's and Flask's: what is done for a request has
-no more time than its caller waits, and is not tried again if the caller does that.
+"""A middleware for WSGI applications, such as Django's and Flask's: a request has no more time than
+its caller waits, and its failures are left to a trusted caller that retries.
 
-    application = Incoming(get_wsgi_application())
+    application = Incoming(get_wsgi_application(), trusted_peers=("10.0.0.0/8",))
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from switchgear.adapters.late import BODY, CONTENT_TYPE, LINE
+from switchgear.adapters.peers import TrustedPeers
 from switchgear.patterns import propagation
 
 Environ = dict[str, Any]
@@ -17,13 +18,19 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 class Incoming:
     """Around `app`. Answers 504 to what has no time left before it begins; nothing is cut off. An
-    answer that is made while it is sent has the same time."""
+    answer that is made while it is sent has the same time.
 
-    def __init__(self, app: App) -> None:
+    `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches the
+    retries in here off, by `REMOTE_ADDR`; by default none.
+    """
+
+    def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:
         self.app = app
+        self._peers = TrustedPeers(trusted_peers)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        brought = propagation.incoming(_headers(environ))
+        trusts = self._peers.has(environ.get("REMOTE_ADDR"))
+        brought = propagation.incoming(_headers(environ), trusts_attempt=trusts)
         if brought.is_over:
             headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(BODY)))]
             start_response(LINE, headers)

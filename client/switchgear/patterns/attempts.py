@@ -1,58 +1,115 @@
-"""Whether something here is being tried again and again, and as which logical call.
+"""The retries that are active around a call, innermost first.
 
-A retry inside another one would multiply: three layers of three attempts are 27 calls. So the
-outermost alone tries again, and it may be in another process: `propagation` tells.
+Nested retries would multiply: three layers of three attempts are 27 calls. So an inner retry asks
+the active ones around it about each failure, and leaves to them what they would retry themselves.
+One of them may be in another process: see `propagation`.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from contextvars import ContextVar
 
 
 class Attempts:
-    """One logical call, while it is tried. `number` is 0 for the first attempt, None where nothing
-    is tried whatever is around; `owner` who tries, None for a caller in another process."""
+    """One logical call while it is retried. `number` is 0 for the first attempt, None for a
+    boundary that hides every retry around it; `owner` is what retries, None for a caller in another
+    process, which is assumed to retry whatever fails."""
 
     is_over = False
-    """Left behind: a task that outlives it is no part of it."""
+    """True after its end: a task that outlives it is no part of it."""
+    is_last = False
+    """True if no attempt follows this one."""
+    repeats: bool | None = None
+    """Whether a request made here is sent again if it fails; None to ask :meth:`would_retry`."""
     before: "Attempts | None" = None
     key: str | None = None
-    """Its idempotency key, once somebody has asked."""
+    """Its idempotency key, once requested."""
     asked: "Counter[str] | None" = None
-    """What this attempt has sent already, by digest."""
+    """Requests of this attempt, by digest."""
+    numbers: "dict[str, list[int]] | None" = None
+    """For each digest the numbers that the retry around this one gave to its requests."""
 
     def __init__(self, number: int | None, owner: object = None) -> None:
         self.number = number
         self.owner = owner
 
+    @property
+    def label(self) -> str:
+        """Its name in the note on an error that is left to it."""
+        return "the caller's retry"
+
+    @property
+    def has_more(self) -> bool:
+        """Whether another attempt may follow this one."""
+        return not self.is_last
+
+    def repeats_on(self, failure: BaseException | None) -> bool:
+        """Whether a request made here is sent again if it fails with `failure`, or at all."""
+        if self.repeats is not None:
+            return self.repeats
+        return failure is None or self.would_retry(failure)
+
+    def would_retry(self, error: BaseException) -> bool:
+        """Whether it retries `error`. On its last attempt too: the earlier ones were its retries of
+        such an error."""
+        return True
+
+    def would_retry_result(self, result: object) -> bool:
+        """Whether it retries a call that gives `result`."""
+        return True
+
 
 _active: ContextVar[Attempts | None] = ContextVar("switchgear_attempts", default=None)
 
 
-def active() -> Attempts | None:
-    """What is being tried here, None outside."""
+def innermost() -> Attempts | None:
+    """The innermost one here that is not over; it may be a boundary."""
     found = _active.get()
-    if found is None:
-        return None
-    found = _innermost(found)
-    return None if found is None or found.number is None else found
+    return found if found is None else _unfinished(found)
+
+
+def active() -> Attempts | None:
+    """The innermost retry that is active here, None without one."""
+    return next(outward(_active.get()), None)
+
+
+def outward(start: Attempts | None) -> Iterator[Attempts]:
+    """From `start` outward, up to a boundary or a caller in another process; those that are over
+    are left out."""
+    while (start := _unfinished(start)) is not None and start.number is not None:
+        yield start
+        start = start.before if start.owner is not None else None
+
+
+def retrying(start: Attempts | None, error: BaseException) -> Attempts | None:
+    """The first one from `start` outward that would retry `error`."""
+    return next((each for each in outward(start) if each.would_retry(error)), None)
+
+
+def retrying_result(start: Attempts | None, result: object) -> Attempts | None:
+    """The first one from `start` outward that would retry a call that gives `result`."""
+    return next((each for each in outward(start) if each.would_retry_result(result)), None)
 
 
 def begin(attempts: Attempts) -> None:
-    """From here on it is this that is tried."""
-    before = _active.get()
-    if before is not None:
-        attempts.before = _innermost(before)
+    """Make it the innermost one in this context."""
+    attempts.before = innermost()
+    _active.set(attempts)
+
+
+def enter(attempts: Attempts) -> None:
+    """Like :meth:`begin`, for one that was made with the innermost one as its `before`."""
     _active.set(attempts)
 
 
 def end(attempts: Attempts) -> None:
-    """It is over. Done where it began; elsewhere, it is only marked."""
+    """End it. In another context than that of its begin, it is only marked."""
     attempts.is_over = True
     if _active.get() is attempts:
         _active.set(attempts.before)
 
 
-def _innermost(found: Attempts | None) -> Attempts | None:
+def _unfinished(found: Attempts | None) -> Attempts | None:
     while found is not None and found.is_over:
         found = found.before
     return found

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt. Pure: time and chance are given."""
+"""The pauses between attempts. Pure: time and randomness are arguments."""
 
 import re
 from collections.abc import Callable
@@ -11,26 +11,26 @@ RETRY_AFTER_SPREAD = 0.1
 """Up to so much of it is added, or `base_seconds` if that is more."""
 
 
-def pause_seconds(retries: int, parameters: RetryParameters, draw: Callable[[], float]) -> float:
+def pause_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], float]) -> float:
     """Full jitter after so many retries, from 0: U(0, min(cap, base·2ⁿ)), or of base·(n+1)."""
     base = parameters.base_seconds
     if parameters.backoff == "linear":
         ceiling = base * (retries + 1)
     else:
         ceiling = base * 2.0 ** min(retries, MOST_DOUBLINGS)
-    return draw() * min(parameters.cap_seconds, ceiling)
+    return rng() * min(parameters.cap_seconds, ceiling)
 
 
 def told_seconds(text: str | None, now: float) -> float | None:
-    """What a `Retry-After` asks for; None if it makes no sense. `now` is UNIX seconds by the clock
-    of whoever said it."""
+    """Seconds that a `Retry-After` asks for; None if it can't be read. `now` is UNIX seconds by the
+    sender's clock."""
     # Parts of a second are not HTTP's, but some send them.
     if text is not None and re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text):
         return float(text)
     return read_retry_after(text, now)
 
 
-def spread_seconds(told: float, parameters: RetryParameters, draw: Callable[[], float]) -> float:
-    """A little more than we were told to wait, never less: everybody was told the same moment."""
+def spread_seconds(told: float, parameters: RetryParameters, rng: Callable[[], float]) -> float:
+    """A little more than `told`, never less: all clients were told the same moment."""
     least = min(parameters.base_seconds, parameters.cap_seconds)
-    return told + draw() * max(told * RETRY_AFTER_SPREAD, least)
+    return told + rng() * max(told * RETRY_AFTER_SPREAD, least)

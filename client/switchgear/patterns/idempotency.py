@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from switchgear.patterns import attempts
+from switchgear.patterns.attempts import Attempts
 
 LONGEST_KEY = 255
 
@@ -17,16 +18,16 @@ _given: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", defaul
 
 def idempotency_key() -> str | None:
     """The same in all attempts of one logical call: the one that was given, else a random one for
-    the retry that is active in this process. None outside of both."""
+    the outermost retry that is active in this process. None outside of both."""
     given = _given.get()
     if given is not None:
         return given
-    active = attempts.active()
-    if active is None or active.owner is None:
+    logical = _logical_call()
+    if logical is None:
         return None
-    if active.key is None:
-        active.key = str(uuid.uuid4())
-    return active.key
+    if logical.key is None:
+        logical.key = str(uuid.uuid4())
+    return logical.key
 
 
 @contextmanager
@@ -64,8 +65,26 @@ def key_of_request(*parts: bytes) -> str:
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    asked = active.asked = Counter() if active.asked is None else active.asked
-    what = digest.hexdigest()
-    asked[what] += 1
-    digest.update(asked[what].to_bytes(8, "big"))
+    digest.update(_number(active, digest.hexdigest()).to_bytes(8, "big"))
     return str(uuid.UUID(bytes=digest.digest()[:16], version=4))
+
+
+def _logical_call() -> Attempts | None:
+    """The outermost retry that is active in this process."""
+    ours = [each for each in attempts.outward(attempts.innermost()) if each.owner is not None]
+    return ours[-1] if ours else None
+
+
+def _number(attempt: Attempts, digest: str) -> int:
+    """The number, from 1, of one more request like this in the logical call. The requests of a
+    repeated attempt get the numbers that they had in the one before."""
+    asked = attempt.asked = Counter() if attempt.asked is None else attempt.asked
+    asked[digest] += 1
+    outer = next(attempts.outward(attempt.before), None)
+    if outer is None or outer.owner is None:
+        return asked[digest]
+    numbers = attempt.numbers = {} if attempt.numbers is None else attempt.numbers
+    known = numbers.setdefault(digest, [])
+    if len(known) < asked[digest]:
+        known.append(_number(outer, digest))
+    return known[asked[digest] - 1]

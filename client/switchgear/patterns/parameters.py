@@ -80,12 +80,13 @@ class BreakerParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class RetryParameters:
-    """How often it is tried in all, and how long is waited between: full jitter, U(0, min(cap,
-    base·2ⁿ)), or base·(n+1) with a `linear` backoff, n counting retries from 0.
+    """Attempts in all, and the pauses between them: full jitter, U(0, min(cap, base·2ⁿ)), or
+    base·(n+1) with a `linear` backoff, n counting retries from 0.
 
     `retry_on` and `never` are HTTP statuses and names of errors; `never` wins. A `Retry-After` is
-    honoured up to `retry_after_max_seconds`; beyond it the call fails at once. `budget_rate`
-    retries for each call and `budget_per_second` beside, over 10 s.
+    honored up to `retry_after_max_seconds`; beyond it the call fails at once. `budget_rate`
+    retries for each call and `budget_per_second` beside, over 10 s. Raises :class:`ValueError` or
+    :class:`TypeError`, naming the parameter.
     """
 
     attempts: int = 3
@@ -106,6 +107,10 @@ class RetryParameters:
         _number("retry_after_max_seconds", self.retry_after_max_seconds, 0, MOST_SECONDS)
         _number("budget_rate", self.budget_rate, 0, 10)
         _number("budget_per_second", self.budget_per_second, 0, 1_000_000)
+        for name in ("retry_on", "never"):
+            given = getattr(self, name)
+            if not isinstance(given, tuple) or not all(isinstance(e, str | int) for e in given):
+                raise TypeError(f"{name} must be a tuple of statuses and names, not {given!r:.50}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,4 @@
-"""What goes along with a call to another process: how much time is left, and that somebody already
-tries again.
+"""The headers of a call to another process: the time that is left, and the attempt of a retry.
 
 Time travels as what remains, never as a moment: clocks differ.
 """
@@ -14,38 +13,49 @@ from switchgear.patterns import attempts, limits
 
 TIMEOUT_HEADER = "X-Request-Timeout-Ms"
 ATTEMPT_HEADER = "X-Retry-Attempt"
+LAST_ATTEMPT_HEADER = "X-Retry-Last-Attempt"
 MOST_SECONDS = 3600.0
 """No more than this is believed."""
-MOST_ATTEMPT = 1000
+MAX_ATTEMPT = 1000
 
 _UNITS: Mapping[str, float] = MappingProxyType(
     {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 )
 
+_ATTEMPTS = (ATTEMPT_HEADER.lower(), LAST_ATTEMPT_HEADER.lower())
+
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
-def outgoing() -> dict[str, str]:
-    """Headers for a call from here: `X-Request-Timeout-Ms` if something limits its time, and
-    `X-Retry-Attempt` if something tries again, from the first attempt on, which is 0."""
+def outgoing(failure: BaseException | None = None) -> dict[str, str]:
+    """Headers for a request from here: `X-Request-Timeout-Ms` if something limits its time;
+    `X-Retry-Attempt`, from 0, if it is sent again should it fail, or `X-Retry-Last-Attempt` if it
+    has been, and is not any more.
+
+    `failure` is the error that a failing request raises: a retry that would not retry it does not
+    count. None for one that every retry takes.
+    """
     headers: dict[str, str] = {}
     left = limits.left()
     if left is not None:
         headers[TIMEOUT_HEADER] = str(int(left * 1000))
-    active = attempts.active()
-    if active is not None:
-        headers[ATTEMPT_HEADER] = str(active.number)
+    around = attempts.outward(attempts.innermost())
+    repeating = [each for each in around if each.repeats_on(failure)]
+    if repeating:  # All of them leave the failure to the outermost one.
+        outermost = repeating[-1]
+        header = ATTEMPT_HEADER if outermost.has_more else LAST_ATTEMPT_HEADER
+        headers[header] = str(outermost.number)
     return headers
 
 
 class Incoming:
-    """Within `with`, what is done belongs to the call that brought the headers: it has no more time
-    than the caller waits, and is not tried again if the caller does that.
+    """Within `with`, everything belongs to the call that brought the headers: it has no more time
+    than the caller waits, and its failures are left to the caller if that retries.
 
     What was around it is left aside: a request has its own time, which counts from when this was
     made. It is of one request, which may enter it several times, one within the other. `seconds` is
-    what the caller gave, None if it said nothing; `attempt` which attempt of the caller's it is,
-    None if it does not try again.
+    what the caller gave, None if it said nothing; `attempt` the number of the caller's attempt,
+    None if it does not retry; `is_last` that no attempt follows.
     """
 
     def __init__(
@@ -53,9 +63,12 @@ class Incoming:
         seconds: float | None,
         attempt: int | None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        is_last: bool = False,
     ) -> None:
         self.seconds = seconds
         self.attempt = attempt
+        self.is_last = is_last
         self._clock = clock
         self._until = math.inf if seconds is None else clock() + seconds
         self._entered: list[tuple[limits.Limit, attempts.Attempts]] = []
@@ -68,6 +81,7 @@ class Incoming:
     def __enter__(self) -> "Incoming":
         limit = limits.begin_anew(self, self.seconds or 0.0, self._until, self._clock)
         marker = attempts.Attempts(self.attempt)
+        marker.is_last = self.is_last
         attempts.begin(marker)
         self._entered.append((limit, marker))
         return self
@@ -83,24 +97,32 @@ class Incoming:
         limits.end(limit)
 
 
-def incoming(headers: Headers, *, clock: Callable[[], float] = time.monotonic) -> Incoming:
-    """What a call brought along in its headers; those that make no sense are left aside.
+def incoming(
+    headers: Headers,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    trusts_attempt: bool = False,
+) -> Incoming:
+    """Read what a call brought in its headers; ignore what can't be read.
 
     Time may come as `X-Request-Timeout-Ms`, `grpc-timeout` or `x-envoy-expected-rq-timeout-ms`: the
-    shortest counts.
+    shortest counts, whoever sent it. `X-Retry-Attempt` and `X-Retry-Last-Attempt` switch retries
+    off here, so they count only if `trusts_attempt`: if the caller is known to retry.
     """
     items = headers.items() if isinstance(headers, Mapping) else headers
     seconds: list[float] = []
-    attempt = None
+    attempt, is_last = None, False
     for name, value in items:
         lowered = name.lower()
         if lowered in ("x-request-timeout-ms", "x-envoy-expected-rq-timeout-ms"):
             seconds += _millis(value)
         elif lowered == "grpc-timeout":
             seconds += _grpc(value)
-        elif lowered == "x-retry-attempt" and re.fullmatch("[0-9]{1,9}", value):
-            attempt = min(int(value), MOST_ATTEMPT)
-    return Incoming(min([*seconds, MOST_SECONDS]) if seconds else None, attempt, clock)
+        elif lowered in _ATTEMPTS and trusts_attempt and re.fullmatch("[0-9]{1,9}", value):
+            attempt = min(int(value), MAX_ATTEMPT)
+            is_last = is_last or lowered == _ATTEMPTS[1]
+    most = min([*seconds, MOST_SECONDS]) if seconds else None
+    return Incoming(most, attempt, clock, is_last=is_last)
 
 
 def _millis(text: str) -> list[float]:

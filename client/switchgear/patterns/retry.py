@@ -1,7 +1,8 @@
-"""Tries a call again, seldom enough to help.
+"""Retries a call, seldom enough to help.
 
-Only the outermost retry tries again, see `attempts`; all of one dependency share a budget; every
-retry is counted; and an error that is given up says how often it was tried.
+An error that an active retry around it would retry is left to that one, see `attempts`; all of one
+dependency share a budget; every retry is counted; and an error that is given up says how often it
+was tried.
 """
 
 import random
@@ -9,15 +10,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from inspect import isawaitable
 from types import CoroutineType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from switchgear import cancellation
 from switchgear.patterns import attempts
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.limits import Clock
+from switchgear.patterns.outcomes import Kinds
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.rounds import Kinds, RetryState, Round
+from switchgear.patterns.rounds import RetryState, Round
 from switchgear.wrapping import by_kind, refuse_coroutine
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -73,17 +75,29 @@ class Attempt:
 
 
 class Retry:
-    """Tries again what may be: as a decorator, or as `for attempt in retry:` with `with attempt:`
-    inside, `async for` in coroutines.
+    """Retries calls that failed for a passing reason: as a decorator, or as `for attempt in retry:`
+    with `with attempt:` inside, `async for` in coroutines. `@Retry` without parentheses has all
+    defaults and the function's name.
 
-    Without `retry_on` and `never`, the words of the parameters decide; `never` wins. A refusal, a
-    cancellation and a catastrophic failure are never tried again. `truncate` makes the arguments
+    Without `retry_on` and `never`, the words of the parameters decide; `never` wins. A group of
+    errors is retried if each member is. A refusal, a cancellation and a catastrophic failure are
+    never retried, nor is what a retry around this one would retry. `truncate` makes the arguments
     of what was too long shorter, once. `budget` and `counters` are those of the dependency; without
     a budget, one of its own by the parameters. The last error is raised as it is, with a note. No
     wait begins that is longer than what a deadline leaves; when a switch around it is engaged, or
     one of `sources` refuses, the wait ends and no other attempt is made. `sleep` is called instead
-    of waiting, and awaited in coroutines if it gives something to await.
+    of waiting, and awaited in coroutines if it gives something to await. `rng` returns numbers from
+    0 to 1 for the jitter. Raises :class:`TypeError` for an argument of a wrong type.
     """
+
+    @overload
+    def __new__(cls, name: F) -> F: ...  # type: ignore[misc]
+    @overload
+    def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
+    def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
+        if _is_decorated(name) and not args and not kwargs:
+            return cls(getattr(name, "__name__", "unnamed"))(name)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -98,9 +112,15 @@ class Retry:
         counters: Counters | None = None,
         on_retry: Callable[[RetryState], None] | None = None,
         clock: Clock = time.monotonic,
-        draw: Callable[[], float] = random.random,
+        rng: Callable[[], float] = random.random,
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
+        _check_types(name, parameters, budget, counters)
+        _check_kinds(retry_on=retry_on, never=never)
+        _check_callables(
+            retry_result=retry_result, truncate=truncate, on_retry=on_retry,
+            clock=clock, rng=rng, sleep=sleep,
+        )  # fmt: skip
         self.name = name
         self.sources: cancellation.Sources = ()
         self.parameters = parameters or RetryParameters()
@@ -109,7 +129,7 @@ class Retry:
         self.truncate = truncate
         self.counters = counters
         self.on_retry = on_retry
-        self.clock, self.draw = clock, draw
+        self.clock, self.rng = clock, rng
         self.exhausted_at: float | None = None
         """When it was last said that the budget is."""
         self._sleep = sleep
@@ -119,17 +139,20 @@ class Retry:
         )
 
     def configure(self, parameters: RetryParameters) -> None:
-        """For attempts from now on; also the budget, if it is its own."""
+        """Use `parameters` for attempts from now on; also for the budget, if it is its own."""
         self.parameters = parameters
         if self._owns_budget and self.budget is not None:
             self.budget.configure(parameters.budget_rate, parameters.budget_per_second)
 
     def begin(self) -> Round | None:
-        """What decides for one call, for adapters; None if it is made once only, because something
-        around it tries again."""
-        if self.parameters.attempts == 1 or attempts.active() is not None:
+        """Return what decides for one call, for adapters; None if it is made once only, because the
+        parameters say so or it is a part of a call that this same retry repeats."""
+        if self.parameters.attempts == 1:
             return None
-        return Round(self)
+        outer = attempts.innermost()
+        if outer is not None and outer.owner is self:
+            return None
+        return Round(self, outer)
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
         """Block until the next attempt. Raise the refusal, from `cause`, as soon as a switch or a
@@ -151,7 +174,7 @@ class Retry:
         cancellation.check(self.sources, cause)
 
     def __call__(self, function: F) -> F:
-        """`function`, tried again. A generator can't be: :class:`TypeError`."""
+        """Return `function` with retries. Raises :class:`TypeError` for a generator function."""
         return by_kind(
             function, plain=self._plain, coroutine=self._coroutine, stream=None, what="a retry"
         )
@@ -161,7 +184,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return function(*args, **kwargs)
-            attempts.begin(round_)
+            attempts.enter(round_)
             cause = None
             try:
                 while True:
@@ -194,7 +217,7 @@ class Retry:
             round_ = self.begin()
             if round_ is None:
                 return await function(*args, **kwargs)
-            attempts.begin(round_)
+            attempts.enter(round_)
             cause = None
             try:
                 while True:
@@ -254,3 +277,40 @@ class Retry:
                 await self.await_(attempt.wait_seconds)
         finally:
             round_.leave()
+
+
+def _is_decorated(given: object) -> bool:
+    """Whether `@Retry` stands there without parentheses."""
+    return callable(given) or isinstance(given, classmethod | staticmethod)
+
+
+def _check_types(name: object, parameters: object, budget: object, counters: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, not {name!r:.50}")
+    for argument, given, kind in (
+        ("parameters", parameters, RetryParameters),
+        ("budget", budget, RetryBudget),
+        ("counters", counters, Counters),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(f"{argument} must be {kind.__name__}, not {given!r:.50}")
+
+
+def _check_callables(**arguments: object) -> None:
+    for argument, given in arguments.items():
+        if given is not None and not callable(given):
+            raise TypeError(f"{argument} must be a function, not {given!r:.50}")
+
+
+def _check_kinds(**arguments: object) -> None:
+    for argument, given in arguments.items():
+        # A single class can be called too, and every error is true.
+        is_function = callable(given) and not isinstance(given, type)
+        is_tuple = isinstance(given, tuple) and all(
+            isinstance(each, type) and issubclass(each, BaseException) for each in given
+        )
+        if given is not None and not is_function and not is_tuple:
+            raise TypeError(
+                f"{argument} must be a tuple of exception classes or a function that is given the "
+                f"error, not {given!r:.50}"
+            )

@@ -1,4 +1,4 @@
-"""How many retries all calls of one dependency may make together: a part of the calls, and a few.
+"""The retries that all calls of one dependency may make together: a share of the calls, and a few.
 
 When everything fails, three attempts each would be three times the load, just when there should be
 less of it.
@@ -32,7 +32,7 @@ class RetryBudget:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self.configure(rate, per_second)
         self.after_fork()
         forks.register(self)
@@ -42,25 +42,33 @@ class RetryBudget:
         self.rate = rate
         self.per_second = per_second
 
-    def called(self) -> None:
-        """One logical call begins."""
-        second = int(self._clock())
+    def called(self, now: float | None = None) -> None:
+        """One logical call begins; `now` is a reading of `clock` that the caller has already."""
+        second = int(self.clock() if now is None else now)
         if second != self._second:
             self._turn(second)
         self._count()
 
-    def take(self) -> bool:
-        """Whether one of them may be tried again now; if so, that is counted."""
-        second = int(self._clock())
+    def has_left(self) -> bool:
+        """Return whether :meth:`take` would allow a retry now; count nothing."""
         with self._lock:
-            spent = sum(n for at, n in self._retries.items() if at > second - OVER_SECONDS)
-            earned = self.rate * self._calls(second) + self.per_second * OVER_SECONDS
-            # What 5 calls at 0.2 earn is 1.0 and not 0.9999…
-            if spent + 1 > earned + 1e-9 * max(earned, 1.0):
+            return self._has_left(int(self.clock()))
+
+    def take(self) -> bool:
+        """Count one retry and return True, or return False if the budget is spent."""
+        second = int(self.clock())
+        with self._lock:
+            if not self._has_left(second):
                 return False
             self._turn(second)
             self._retries[second] = self._retries.get(second, 0) + 1
             return True
+
+    def _has_left(self, second: int) -> bool:
+        spent = sum(n for at, n in self._retries.items() if at > second - OVER_SECONDS)
+        earned = self.rate * self._calls(second) + self.per_second * OVER_SECONDS
+        # What 5 calls at 0.2 earn is 1.0 and not 0.9999…
+        return spent + 1 <= earned + 1e-9 * max(earned, 1.0)
 
     def _calls(self, second: int) -> int:
         """In the last ten seconds. Reading is counting, which is taken off again."""

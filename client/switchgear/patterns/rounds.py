@@ -1,37 +1,37 @@
-"""One call that is tried again and again: what decides after each attempt. Sync and async share it,
-as it never waits itself."""
+"""The decision after each attempt of one call that is retried. Sync and async share it, as it never
+waits itself."""
 
-import concurrent.futures
 import contextlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from switchgear import journal
-from switchgear.clock import read_date
-from switchgear.failing.classes import Retried, is_catastrophic
-from switchgear.failing.words import HOPELESS, header_of, is_told_to_stop, retry_after_of, words_of
+from switchgear.failing.classes import Retried
+from switchgear.failing.words import HOPELESS, words_of
 from switchgear.patterns import attempts, limits
-from switchgear.patterns.backoff import pause_seconds, spread_seconds, told_seconds
+from switchgear.patterns.backoff import pause_seconds, spread_seconds
 from switchgear.patterns.counters import Counters
+from switchgear.patterns.outcomes import (
+    Kinds,
+    is_final,
+    is_one_of,
+    is_true_of,
+    members_of,
+    status_error_of,
+    told_by,
+)
 from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.refusals import refusal_in
 
 NOTE = "switchgear: "
 TOO_LONG = "context_length_exceeded"
 EXHAUSTED_NOTED_EVERY_SECONDS = 10.0
 
-Kinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool] | None
-"""Errors of these classes, or of which this is true; None for what the parameters say."""
-
-CANCELLED = concurrent.futures.CancelledError
-
 
 @dataclass(frozen=True, slots=True)
 class RetryState:
-    """What a hook is told before the pause: attempt `attempt` (from 1) of `name` has failed with
+    """The argument of a hook before the pause: attempt `attempt` (from 1) of `name` has failed with
     `error`, or given `result`, `elapsed_seconds` after the first began; the next one begins in
     `wait_seconds`."""
 
@@ -44,7 +44,7 @@ class RetryState:
 
 
 class Rules(Protocol):
-    """What a round asks of its retry."""
+    """The settings of a retry that its rounds read."""
 
     name: str
     parameters: RetryParameters
@@ -56,103 +56,173 @@ class Rules(Protocol):
     truncate: Callable[..., Any] | None
     on_retry: Callable[[RetryState], None] | None
     clock: Callable[[], float]
-    draw: Callable[[], float]
+    rng: Callable[[], float]
     exhausted_at: float | None
 
 
 class Round(attempts.Attempts):
-    """The attempts of one call. `truncates` says that the next one is to be made with truncated
-    arguments.
+    """The attempts of one call. `truncates` is True if the next one needs truncated arguments.
 
-    :meth:`enter`, and after each attempt one of the `after_…`: they give the seconds to wait before
-    the next one, or None if that was the last. At the end, :meth:`leave`.
+    :meth:`enter`, and after each attempt one of the `after_…`: they return the seconds to wait
+    before the next one, or None if that was the last, or if a retry around this one takes over. At
+    the end, :meth:`leave`.
     """
 
-    number: int
+    number: int = 0
     truncates = False
     _has_truncated = False
 
-    def __init__(self, rules: Rules) -> None:
-        self.number = 0
+    def __init__(self, rules: Rules, before: attempts.Attempts | None = None) -> None:
         self.owner = self.rules = rules
-        self._began = rules.clock()
-        if rules.budget is not None:
-            rules.budget.called()
+        if before is not None:
+            self.before = before
+        self._began = now = rules.clock()
+        budget = rules.budget
+        if budget is not None:
+            budget.called(now if budget.clock is rules.clock else None)
+
+    @property
+    def label(self) -> str:
+        """Its name in the note on an error that is left to it."""
+        return f"the retry {self.rules.name}"
 
     @property
     def tried(self) -> int:
-        """How many attempts there have been, with the present one."""
+        """Attempts so far, including the present one."""
         return self.number + 1
 
+    @property
+    def has_more(self) -> bool:
+        """Whether another attempt may follow this one."""
+        return self.tried < self.rules.parameters.attempts
+
     def enter(self) -> None:
-        """What is done from here on is a part of it."""
+        """Make it the active one in this context."""
         attempts.begin(self)
 
     def leave(self) -> None:
-        """It is over. Again is nothing."""
+        """End it; a second time does nothing."""
         attempts.end(self)
 
     def after_error(self, error: BaseException) -> float | None:
-        """The attempt ended with `error`, which is to be raised if this gives None."""
+        """The attempt ended with `error`, which is to be raised if this returns None."""
         if is_final(error):
             return None
-        if not self._may(error, words_of(error)):
+        if not self._may(error):
             return self._given_up(error, "no use")
+        outer = attempts.retrying(self.before, error)
+        if outer is not None:
+            self._say(error, f"left to {outer.label}")
+            return None
         return self._pause(error, error, None)
 
     def after_result(self, result: object) -> float | None:
-        """The attempt gave `result`, which is to be returned if this gives None."""
+        """The attempt gave `result`, which is to be returned if this returns None."""
         asked = self.rules.retry_result
-        if asked is None:
-            return None
         self.truncates = False
-        if not _true_of(asked, result):
+        if asked is None or not is_true_of(asked, result):
+            return None
+        if attempts.retrying_result(self.before, result) is not None:
             return None
         return self._pause(result, None, result)
 
     def after_answer(self, response: object) -> float | None:
-        """As :meth:`after_result`, for an HTTP response: without a `retry_result`, its status
-        decides."""
-        if self.rules.retry_result is not None:
-            return self.after_result(response)
+        """Like :meth:`after_result`, for an HTTP response: without a `retry_result`, its status
+        decides. A retry around this one is also asked about the error that `raise_for_status`
+        raises for it."""
         self.truncates = False
-        parameters = self.rules.parameters
-        words = words_of(response)
-        if words & set(parameters.never) or not words & set(parameters.retry_on):
+        asked, parameters = self.rules.retry_result, self.rules.parameters
+        if asked is None:
+            words = words_of(response)
+            if words & set(parameters.never) or not words & set(parameters.retry_on):
+                return None
+        elif not is_true_of(asked, response):
             return None
+        if self.before is not None:
+            error = status_error_of(response)
+            if attempts.retrying_result(self.before, response) is not None:
+                return None
+            if error is not None and attempts.retrying(self.before, error) is not None:
+                return None
         return self._pause(response, None, response)
 
-    def _may(self, error: BaseException, words: frozenset[str | int]) -> bool:
-        rules = self.rules
-        never, retry_on = rules.parameters.never, rules.parameters.retry_on
-        self.truncates = False
-        if TOO_LONG in words and TOO_LONG in retry_on and TOO_LONG not in never:
-            # Before `never`, which has the status 400 that it comes with.
-            self.truncates = rules.truncate is not None and not self._has_truncated
-            self._has_truncated = True
-            return self.truncates
+    def repeats_on(self, failure: BaseException | None) -> bool:
+        """Whether a request made here is sent again if it fails with `failure`, or at all."""
+        return self._is_able() and super().repeats_on(failure)
+
+    def would_retry(self, error: BaseException) -> bool:
+        """Whether it retries `error`. On its last attempt too: the earlier ones were its retries of
+        such an error."""
         try:
-            if words & HOPELESS or _is_of(error, rules.never, words, never):
-                return False
-            return _is_of(error, rules.retry_on, words, retry_on)
-        except Exception:  # The caller shall get what the call raised, and not this.
-            journal.complain("the retry %s could not say what to try again", rules.name)
+            return not is_final(error) and self._retries(error) and self._can_wait(error)
+        except Exception:  # As `after_error` takes it, which logs it too.
             return False
+
+    def would_retry_result(self, result: object) -> bool:
+        """Whether it retries a call that gives `result`."""
+        asked = self.rules.retry_result
+        return asked is not None and is_true_of(asked, result) and self._can_wait(result)
+
+    def _can_wait(self, outcome: object) -> bool:
+        told = told_by(outcome)
+        is_too_long = told is not None and told > self.rules.parameters.retry_after_max_seconds
+        return not is_too_long and self._is_able()
+
+    def _is_able(self) -> bool:
+        """False if it makes no retry at all: by its parameters, or as its budget is spent."""
+        rules = self.rules
+        if rules.parameters.attempts == 1:
+            return False
+        return self.number > 0 or rules.budget is None or rules.budget.has_left()
+
+    def _may(self, error: BaseException) -> bool:
+        self.truncates = False
+        try:
+            if not self._retries(error):
+                return False
+        except Exception:  # The caller shall get what the call raised, and not this.
+            journal.complain("the retry %s could not say what to try again", self.rules.name)
+            return False
+        if self.rules.truncate is not None and any(map(self._is_too_long, members_of(error))):
+            self.truncates = self._has_truncated = True
+        return True
+
+    def _retries(self, error: BaseException, is_named: bool = False) -> bool:
+        """Whether the rules retry `error`: of a group, each member. `is_named` says that they name
+        the group that it is in."""
+        rules, words = self.rules, words_of(error)
+        if self._is_too_long(error, words):
+            # Before `never`, which has the status 400 that it comes with.
+            return rules.truncate is not None and not self._has_truncated
+        if words & HOPELESS or is_one_of(error, rules.never, words, rules.parameters.never):
+            return False
+        is_named = is_named or is_one_of(error, rules.retry_on, words, rules.parameters.retry_on)
+        if not isinstance(error, BaseExceptionGroup):
+            return is_named
+        return all(
+            (is_named or not is_final(each)) and self._retries(each, is_named)
+            for each in error.exceptions
+        )
+
+    def _is_too_long(self, error: object, words: frozenset[str | int] | None = None) -> bool:
+        parameters = self.rules.parameters
+        if TOO_LONG not in parameters.retry_on or TOO_LONG in parameters.never:
+            return False
+        return TOO_LONG in (words_of(error) if words is None else words)
 
     def _pause(self, outcome: object, error: BaseException | None, result: object) -> float | None:
         rules, parameters = self.rules, self.rules.parameters
-        if self.tried >= parameters.attempts:
+        if not self.has_more:
             return self._given_up(error, "attempts")
-        sent_at = read_date(header_of(outcome, "date"))
-        told = told_seconds(retry_after_of(outcome), time.time() if sent_at is None else sent_at)
+        told = told_by(outcome)
         if self.truncates:
             wait = 0.0
         elif told is None:
-            wait = pause_seconds(self.number, parameters, rules.draw)
+            wait = pause_seconds(self.number, parameters, rules.rng)
         elif told > parameters.retry_after_max_seconds:
             return self._given_up(error, "retry_after")
         else:
-            wait = spread_seconds(told, parameters, rules.draw)
+            wait = spread_seconds(told, parameters, rules.rng)
         left = limits.left()
         if left is not None and wait >= left:
             return self._given_up(error, "deadline")
@@ -185,12 +255,17 @@ class Round(attempts.Attempts):
         """Say on `error` how often it was tried, and why not again."""
         if error is None or (self.tried == 1 and why in ("no use", "attempts")):
             return None
-        seconds = self.rules.clock() - self._began
+        seconds = self._say(error, f"given up: {why}")
         with contextlib.suppress(Exception):  # Some errors take no attributes.
             error.switchgear_retried = Retried(self.tried, seconds, why)  # type: ignore[attr-defined]
-        times = "attempt" if self.tried == 1 else "attempts"
-        _say_on(error, f"{NOTE}{self.tried} {times} in {seconds:.1f} s, given up: {why}")
         return None
+
+    def _say(self, error: BaseException, end: str) -> float:
+        """Add the note of this round to `error`; return its seconds so far."""
+        seconds = self.rules.clock() - self._began
+        times = "attempt" if self.tried == 1 else "attempts"
+        say_on(error, f"{NOTE}{self.tried} {times} in {seconds:.1f} s, {end}")
+        return seconds
 
     def _note_exhausted(self) -> None:
         rules, now = self.rules, self.rules.clock()
@@ -200,42 +275,10 @@ class Round(attempts.Attempts):
             journal.note("retry_budget_exhausted", rules.name, attempt=self.tried)
 
 
-def _say_on(error: BaseException, note: str) -> None:
-    """In the place of what was said before: one error may be raised again and again."""
+def say_on(error: BaseException, note: str) -> None:
+    """Add `note`, replacing an earlier one of ours: an error may be raised again and again."""
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, list):
         notes[:] = [each for each in notes if not (isinstance(each, str) and each.startswith(NOTE))]
     with contextlib.suppress(Exception):  # Some errors take no attributes.
         error.add_note(note)
-
-
-def is_final(error: BaseException) -> bool:
-    """Never tried again, whatever anybody says: refusals, cancellation, and what must be stopped by
-    a person. Of a group: all refused, or anything in it cancelled or to be stopped."""
-    return _is_cancelled(error) or refusal_in(error) is not None or is_catastrophic(error)
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    if isinstance(error, ExceptionGroup):
-        return any(_is_cancelled(each) for each in error.exceptions)
-    is_stopped = isinstance(error, CANCELLED) or is_told_to_stop(error)
-    return not isinstance(error, Exception) or is_stopped
-
-
-def _true_of(asked: Callable[[Any], bool], result: object) -> bool:
-    try:
-        return bool(asked(result))
-    except Exception:  # The caller shall get what the call gave, and not this.
-        journal.complain("%r could not say whether to try again", asked)
-        return False
-
-
-def _is_of(
-    error: BaseException,
-    kinds: Kinds,
-    words: frozenset[str | int],
-    named: tuple[str | int, ...],
-) -> bool:
-    if kinds is None:
-        return not words.isdisjoint(named)
-    return isinstance(error, kinds) if isinstance(kinds, tuple) else bool(kinds(error))

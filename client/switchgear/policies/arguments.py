@@ -50,6 +50,8 @@ class Arguments(TypedDict, total=False):
     - `key` and `priority` of the bulkhead: values, or what finds them in the call's arguments.
     - `ignore`, `is_failure`, `is_failed_result`: of the breaker, which all policies of a name
       share. `retry_on`, `never`, `retry_result`, `truncate`: of retries.
+    - `hedge_after_seconds`: another attempt begins if a coroutine function takes longer (see
+      :class:`Hedge`); needs `is_idempotent=True`, which says that the call may be made twice.
     """
 
     timeout_seconds: float | None
@@ -71,6 +73,8 @@ class Arguments(TypedDict, total=False):
     never: Errors | Callable[[BaseException], bool] | None
     retry_result: Callable[[Any], bool] | None
     truncate: Callable[[tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+    hedge_after_seconds: float | None
+    is_idempotent: bool
 
 
 class GuardArguments(TypedDict, total=False):

@@ -10,6 +10,7 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
 from switchgear.policies.documents import Said
@@ -81,6 +82,7 @@ class Layers:
     breaker: Breaker
     bulkhead: Bulkhead | None
     timeout: Timeout | None
+    hedge: Hedge | None = None
     _through: dict[Callable[..., Any], Callable[..., Any]] = field(
         default_factory=dict, compare=False
     )
@@ -99,7 +101,7 @@ class Layers:
         if self.bulkhead is not None:
             function = sought.around(self.bulkhead, function)
         function = self.breaker(function)
-        for layer in (self.retry, self.deadline, self.guard):
+        for layer in (self.hedge, self.retry, self.deadline, self.guard):
             if layer is not None:
                 function = layer(function)
         if self.fallback is not None and with_fallback:

@@ -15,6 +15,7 @@ from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.hedging import check_hedge, hedge_of
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
@@ -37,8 +38,8 @@ T = TypeVar("T")
 
 
 class Policy:
-    """fallback › kill switch › deadline › retry › breaker › bulkhead › timeout, each as far as the
-    console or the code says something of it.
+    """fallback › kill switch › deadline › retry › hedge › breaker › bulkhead › timeout, each as far
+    as the console or the code says something of it.
 
     `gear.policy("core->oracle")` follows the console: whoever holds one sees a change at its next
     call. `Policy(...)` goes by its `arguments` alone (see :class:`Arguments`). All policies of a
@@ -62,6 +63,7 @@ class Policy:
     ) -> None:
         if wrong := arguments.keys() - Arguments.__annotations__.keys():
             raise TypeError(f"a policy has no argument {', '.join(sorted(wrong))}")
+        check_hedge(arguments)
         self.name = name
         self._guard = guard
         self._owner = owner  # A client that nobody holds follows no more.
@@ -85,6 +87,7 @@ class Policy:
             budget=dependency.budget_of(arguments.get("retry")),
             counters=dependency.counters,
         )
+        self._hedge = hedge_of(name, arguments, self._retry.budget, dependency.counters)
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
         self._timeout = Timeout(arguments.get("timeout_seconds"))
         self._answering = Answering(
@@ -265,6 +268,7 @@ class Policy:
             breaker=self.breaker,
             bulkhead=None if self._bulkhead.parameters is None else self._bulkhead,
             timeout=None if timeout is None else self._timeout,
+            hedge=self._hedge,
         )
 
     def _seconds(self, said: Said) -> float | None:

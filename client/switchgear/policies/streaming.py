@@ -48,6 +48,8 @@ class Streaming:
     def _unfit(self) -> list[str]:
         retry, fallback = self._arguments.get("retry"), self._arguments.get("fallback")
         unfit = ["retry"] if retry is not None and retry.attempts > 1 else []
+        if self._arguments.get("hedge_after_seconds") is not None:
+            unfit.append("hedge")
         has_none = fallback is None and self._arguments.get("cache") is None
         return unfit if has_none else [*unfit, "fallback"]
 

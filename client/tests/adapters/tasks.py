@@ -35,7 +35,9 @@ class Told(Exception):
 
 def keep(key: str) -> int:
     """Note this attempt; gives how many there were."""
-    said = {"attempt": outgoing().get("X-Retry-Attempt"), "key": idempotency_key()}
+    told = outgoing()
+    attempt = told.get("X-Retry-Attempt", told.get("X-Retry-Last-Attempt"))
+    said = {"attempt": attempt, "key": idempotency_key()}
     return store.rpush(key, json.dumps({**said, "at": time.time()}))
 
 

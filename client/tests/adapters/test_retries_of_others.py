@@ -138,6 +138,82 @@ def test_our_retry_within_it_is_left_out(made):
     assert counters.counted()["retry"] == 2
 
 
+def test_within_our_retry_of_other_errors_it_retries(made):
+    decorate, counters = made
+    call, calls = failing(9)
+    job = Retry("job", RetryParameters(base_seconds=0), retry_on=(KeyError,))
+
+    with pytest.raises(ConnectionError):
+        job(decorate(call))()
+
+    assert len(calls) == 3
+    assert counters.counted()["retry"] == 2
+
+
+def of_tenacity(error):
+    return for_tenacity.outermost(
+        "job",
+        stop=tenacity.stop_after_attempt(3),
+        wait=tenacity.wait_none(),
+        retry=tenacity.retry_if_exception_type(error),
+    )
+
+
+def of_stamina(error):
+    return for_stamina.outermost("job", on=error, wait_initial=0, wait_max=0, wait_jitter=0)
+
+
+@pytest.mark.parametrize("job_of", [of_tenacity, of_stamina])
+def test_our_retry_within_one_for_other_errors_retries(job_of):
+    call, calls = failing(9)
+    ours = Retry(parameters=RetryParameters(attempts=3, base_seconds=0))
+
+    with pytest.raises(ConnectionError):
+        job_of(KeyError)(ours(call))()
+
+    assert len(calls) == 3
+
+
+def test_one_that_can_not_be_asked_is_assumed_to_retry():
+    call, calls = failing(9)
+    needs_more = for_tenacity.outermost(
+        "job", stop=tenacity.stop_after_attempt(2), retry=lambda state: state.kwargs["again"]
+    )
+
+    with pytest.raises(ConnectionError) as failed:
+        needs_more(lambda again: Retry(sleep=lambda seconds: None)(call)())(again=True)
+
+    assert len(calls) == 2
+    assert "left to the retry job" in failed.value.__notes__[0]
+
+
+def test_each_within_the_other_retries_once(made):
+    decorate, _ = made
+    for around in (by_tenacity(None), by_stamina(None)):
+        call, calls = failing(9)
+
+        with pytest.raises(ConnectionError) as failed:
+            around(decorate(call))()
+
+        assert len(calls) == 3
+        assert f"left to the retry {NAME}" in failed.value.__notes__[0]
+
+
+def test_a_result_that_both_retry_is_retried_by_the_outer_one():
+    calls = []
+    is_bad = tenacity.retry_if_result(lambda given: given == "bad")
+
+    def decorate():
+        return for_tenacity.outermost(
+            NAME, stop=tenacity.stop_after_attempt(3), retry=is_bad,
+            retry_error_callback=lambda state: state.outcome.result(),
+        )  # fmt: skip
+
+    decorate()(decorate()(lambda: calls.append(1) or "bad"))()
+
+    assert len(calls) == 3
+
+
 def test_parts_for_a_decorator_of_tenacity_that_is_there(entries):
     counters, slept = Counters(), []
 

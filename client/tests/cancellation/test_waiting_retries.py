@@ -39,7 +39,7 @@ class Failing:
 
 
 def slow_retry(**more):
-    return Retry("callee", SLOW, draw=lambda: 1.0, **more)
+    return Retry("callee", SLOW, rng=lambda: 1.0, **more)
 
 
 def engage_after(called, console, switch="feature:chat"):
@@ -105,7 +105,7 @@ def test_policy_refuses_the_attempts_that_are_left(console):
     callee = Failing()
     policy = console.client().policy("core->model", feature="chat", retry=SLOW)
     guarded = policy(callee)
-    policy.retry.draw = lambda: 1.0
+    policy.retry.rng = lambda: 1.0
     thread = engage_after(callee.called, console)
 
     refused_by(guarded)
@@ -134,7 +134,7 @@ def test_attempts_by_hand_are_refused_too(console):
 def test_attempts_of_a_policy_by_hand_are_refused_too(console):
     callee = Failing()
     policy = console.client().policy("core->model", feature="chat", retry=SLOW)
-    policy.retry.draw = lambda: 1.0
+    policy.retry.rng = lambda: 1.0
     thread = engage_after(callee.called, console)
 
     async def run():
@@ -161,7 +161,7 @@ def test_key_found_in_the_arguments_is_asked_for_again(console):
 
 
 def test_another_switch_disturbs_no_back_off(console):
-    quick = Retry("callee", RetryParameters(attempts=2, base_seconds=0.05), draw=lambda: 1.0)
+    quick = Retry("callee", RetryParameters(attempts=2, base_seconds=0.05), rng=lambda: 1.0)
     calls = []
 
     @console.client().guard(feature="chat")
@@ -209,7 +209,7 @@ def test_guard_around_a_nested_call_is_asked_too(console):
     callee = Failing()
     gear = console.client()
     inner = gear.policy("core->model", feature="search", retry=SLOW)
-    inner.retry.draw = lambda: 1.0
+    inner.retry.rng = lambda: 1.0
     ask = inner(callee)
     thread = engage_after(callee.called, console)
 

@@ -38,7 +38,7 @@ def test_node_that_backs_off_within_a_guarded_graph_is_refused(console, is_async
     async def failing_later(state):
         failing(state)
 
-    retry = Retry("llm", SLOW, draw=lambda: 1.0)
+    retry = Retry("llm", SLOW, rng=lambda: 1.0)
     graph = StateGraph(State)
     graph.add_node("llm", node(retry)(failing_later if is_async else failing))
     graph.add_edge(START, "llm")

@@ -76,9 +76,7 @@ def test_an_error_that_a_budget_gave_up_is_cascading():
 
 def test_an_error_that_a_deadline_gave_up_is_cascading():
     with pytest.raises(ConnectionError) as failed, Deadline(5):
-        Retry(parameters=RetryParameters(base_seconds=60, cap_seconds=60), draw=lambda: 1.0)(
-            _fail
-        )()
+        Retry(parameters=RetryParameters(base_seconds=60, cap_seconds=60), rng=lambda: 1.0)(_fail)()
     assert classify(failed.value) is CASCADING
 
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from switchgear.patterns.deadline import Deadline, left
 from switchgear.patterns.idempotency import idempotency_key, idempotency_key_of, key_of_request
+from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.propagation import MOST_SECONDS, incoming, outgoing
 from switchgear.patterns.retry import Retry
+from switchgear.patterns.retry_budget import RetryBudget
 from tests.patterns.clocks import Clock
 
 
@@ -37,16 +39,69 @@ def test_the_attempt_goes_along_from_the_first_one_on():
             seen.append(outgoing())
             if len(seen) < 3:
                 raise ConnectionError
-    assert seen == [{"X-Retry-Attempt": "0"}, {"X-Retry-Attempt": "1"}, {"X-Retry-Attempt": "2"}]
+    last = {"X-Retry-Last-Attempt": "2"}
+    assert seen == [{"X-Retry-Attempt": "0"}, {"X-Retry-Attempt": "1"}, last]
     assert outgoing() == {}
 
 
-def test_what_came_in_goes_out_again():
+@pytest.mark.parametrize("header", ["X-Retry-Attempt", "X-Retry-Last-Attempt"])
+def test_what_came_in_goes_out_again(header):
     clock = Clock()
-    with incoming({"X-Request-Timeout-Ms": "3000", "X-Retry-Attempt": "2"}, clock=clock):
+    headers = {"X-Request-Timeout-Ms": "3000", header: "2"}
+    with incoming(headers, clock=clock, trusts_attempt=True) as brought:
         clock.goes(1)
-        assert outgoing() == {"X-Request-Timeout-Ms": "2000", "X-Retry-Attempt": "2"}
+        assert outgoing() == {"X-Request-Timeout-Ms": "2000", header: "2"}
     assert outgoing() == {}
+    assert brought.is_last is (header == "X-Retry-Last-Attempt")
+
+
+def test_the_attempt_of_a_stranger_is_ignored_but_not_its_time():
+    calls = []
+
+    @failing_retry()
+    def failing():
+        calls.append(outgoing()["X-Retry-Attempt"] if len(calls) < 2 else None)
+        raise ConnectionError
+
+    with incoming({"X-Request-Timeout-Ms": "9000", "X-Retry-Attempt": "7"}) as brought:
+        with pytest.raises(ConnectionError):
+            failing()
+        assert 8 < left() <= 9
+
+    assert brought.attempt is None
+    assert calls == ["0", "1", None]
+
+
+@pytest.mark.parametrize("header", ["X-Retry-Attempt", "X-Retry-Last-Attempt"])
+def test_failures_are_left_to_a_trusted_caller_that_retries_on_its_last_attempt_too(header):
+    calls = []
+
+    @failing_retry()
+    def failing():
+        calls.append(1)
+        raise ConnectionError
+
+    with incoming({header: "2"}, trusts_attempt=True), pytest.raises(ConnectionError) as failed:
+        failing()
+
+    assert len(calls) == 1
+    assert "left to the caller's retry" in failed.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        {"retry_on": (LookupError,)},
+        {"parameters": RetryParameters(retry_on=("timeout",))},
+        {"budget": RetryBudget(0, 0)},
+    ],
+)
+def test_an_attempt_that_would_not_be_repeated_does_not_go_along(outer):
+    seen = []
+    for attempt in Retry(sleep=lambda seconds: None, **outer):
+        with attempt:
+            seen.append(outgoing(ConnectionError()))
+    assert seen == [{}]
 
 
 @pytest.mark.parametrize(
@@ -78,12 +133,15 @@ def test_time_is_read_or_left_aside(headers, seconds):
 
 @given(
     st.dictionaries(
-        st.sampled_from(["grpc-timeout", "X-Request-Timeout-Ms", "X-Retry-Attempt"]), st.text()
+        st.sampled_from(
+            ["grpc-timeout", "X-Request-Timeout-Ms", "X-Retry-Attempt", "X-Retry-Last-Attempt"]
+        ),
+        st.text() | st.integers().map(str),
     )
 )
 @settings(deadline=None, max_examples=100)
 def test_whatever_comes_it_is_bounded(headers):
-    with incoming(headers) as brought:
+    with incoming(headers, trusts_attempt=True) as brought:
         assert brought.seconds is None or 0 <= left() <= MOST_SECONDS
         assert brought.attempt is None or 0 <= brought.attempt <= 1000
 
@@ -145,7 +203,7 @@ def test_what_can_be_no_key_is_refused(key):
 
 
 def test_a_callers_attempt_has_no_key_of_ours():
-    with incoming({"X-Retry-Attempt": "1"}):
+    with incoming({"X-Retry-Attempt": "1"}, trusts_attempt=True):
         assert idempotency_key() is None
         assert key_of_request(b"POST") != key_of_request(b"POST")
 
@@ -176,3 +234,28 @@ def test_tasks_of_one_attempt_share_its_key():
     first, second = asyncio.run(main())
     assert first == second
     assert first is not None
+
+
+def test_requests_of_an_inner_retry_keep_their_keys_and_stay_apart_from_equal_ones():
+    sent, inner_calls = [], []
+
+    @Retry("inner", retry_on=(KeyError,), sleep=lambda seconds: None)
+    def inner():
+        inner_calls.append(1)
+        sent.append(("inner", key_of_request(b"POST")))
+        if len(inner_calls) % 2:
+            raise KeyError
+
+    @failing_retry()
+    def outer():
+        sent.append(("before", key_of_request(b"POST")))
+        inner()
+        sent.append(("after", key_of_request(b"POST")))
+        if len(inner_calls) < 4:
+            raise ConnectionError
+
+    outer()
+
+    assert len(sent) == 8
+    assert len({key for _, key in sent}) == 3
+    assert all(len({key for at, key in sent if at == place}) == 1 for place, _ in sent)

@@ -28,7 +28,7 @@ class Dependency:
     def __init__(self, *errors, **given):
         self.errors = list(errors)
         self.calls, self.waits = [], []
-        given = {"draw": lambda: 1.0, "sleep": self.waits.append, **given}
+        given = {"rng": lambda: 1.0, "sleep": self.waits.append, **given}
         self.retry = Retry("a->b", **given)
 
     def __call__(self, *args, **kwargs):
@@ -265,7 +265,7 @@ def test_a_timeout_because_of_retries_says_so():
     clock = Clock()
 
     @Deadline(5, clock=clock)
-    @Retry(sleep=clock.goes, draw=lambda: 1.0)
+    @Retry(sleep=clock.goes, rng=lambda: 1.0)
     def slow():
         clock.goes(3)
         raise TimeoutError

@@ -66,7 +66,7 @@ def test_what_comes_after_truncation_is_waited_for_and_not_truncated_again(of_ht
         RetryParameters(attempts=4, base_seconds=1),
         retry_result=None if of_http else (lambda result: result == "bad"),
         truncate=lambda args, kwargs: ((args[0][: len(args[0]) // 2],), kwargs),
-        draw=lambda: 0.5,
+        rng=lambda: 0.5,
     )
     round_, text = retry.begin(), "x" * 16
     for outcome in (TooLong(), Answer(), Answer()) if of_http else (TooLong(), "bad", "bad"):

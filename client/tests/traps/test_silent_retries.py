@@ -63,7 +63,7 @@ def test_each_retry_is_counted_and_told(heard: list[Entry]) -> None:
         counters=counters,
         clock=clock.monotonic,
         sleep=clock.advance,
-        draw=lambda: 0.5,
+        rng=lambda: 0.5,
     )
     flaky = retry(Flaky(clock).__call__)
 

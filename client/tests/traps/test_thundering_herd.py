@@ -69,7 +69,7 @@ def test_retries_are_spread_over_their_whole_pause() -> None:
         "herd",
         RetryParameters(attempts=2, base_seconds=1.0, budget_per_second=1000),
         sleep=waits.append,
-        draw=chance.random,
+        rng=chance.random,
     )
 
     @retry

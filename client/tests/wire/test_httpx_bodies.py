@@ -135,7 +135,7 @@ def test_what_fails_while_an_answer_is_judged_takes_no_place_along(ask_it):
     bulkhead = Bulkhead("backend", BulkheadParameters(limit=1))
     for _ in range(2):
         with serving(in_turn(Said(503))) as server, pytest.raises(RuntimeError, match="no chance"):
-            ask_it(server, bulkhead=bulkhead, retry=Retry("backend", QUICK, draw=no_chance))
+            ask_it(server, bulkhead=bulkhead, retry=Retry("backend", QUICK, rng=no_chance))
         assert bulkhead.look().in_flight == 0
 
 
@@ -144,7 +144,7 @@ def test_what_fails_while_an_answer_is_judged_takes_no_connection_along():
         raise RuntimeError("no chance")
 
     limits = httpx.Limits(max_connections=1)
-    parts = Patterns(retry=Retry("backend", QUICK, draw=no_chance))
+    parts = Patterns(retry=Retry("backend", QUICK, rng=no_chance))
     inner = httpx.HTTPTransport(verify=False, limits=limits)
     with (
         serving(in_turn(Said(503), Said())) as server,

@@ -22,7 +22,7 @@ BUSY, FINE = Said(503), Said(200)
 def retry_of(**given):
     """One that notes what it would have waited."""
     waits = []
-    given = {"parameters": QUICK, "draw": lambda: 0.0, "sleep": waits.append, **given}
+    given = {"parameters": QUICK, "rng": lambda: 0.0, "sleep": waits.append, **given}
     return Retry("backend", **given), waits
 
 
@@ -92,7 +92,7 @@ def test_a_long_answer_that_nobody_wants_is_not_read(ask_it):
 
 @both
 def test_seconds_of_retry_after_are_waited(ask_it):
-    retry, waits = retry_of(draw=lambda: 1.0)
+    retry, waits = retry_of(rng=lambda: 1.0)
     with serving(in_turn(Said(429, {"Retry-After": "7"}), FINE)) as server:
         assert ask_it(retry, server).status_code == 200
     assert waits == [pytest.approx(7.7)]

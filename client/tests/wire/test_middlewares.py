@@ -59,17 +59,17 @@ def serving_wsgi(app):
         server.server_close()
 
 
-def ask_asgi(path, headers):
+def ask_asgi(path, headers, trusted=(), peer=("127.0.0.1", 123)):
     async def main():
-        transport = httpx.ASGITransport(AsgiIncoming(asgi_app))
+        transport = httpx.ASGITransport(AsgiIncoming(asgi_app, trusted_peers=trusted), client=peer)
         async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
             return await client.get(path, headers=headers)
 
     return asyncio.run(main())
 
 
-def ask_wsgi(path, headers):
-    with serving_wsgi(WsgiIncoming(wsgi_app)) as url:
+def ask_wsgi(path, headers, trusted=()):
+    with serving_wsgi(WsgiIncoming(wsgi_app, trusted_peers=trusted)) as url:
         return httpx.get(url + path, headers=headers)
 
 
@@ -79,10 +79,44 @@ each = pytest.mark.parametrize(
 
 
 @each
-def test_time_and_attempt_of_the_caller_hold_inside(ask, path):
-    seconds, calls = ask(path, HEADERS).json()
+@pytest.mark.parametrize("trusted", [("127.0.0.1",), ("10.0.0.0/8", "127.0.0.0/8")])
+def test_time_and_attempt_of_a_trusted_caller_hold_inside(ask, path, trusted):
+    seconds, calls = ask(path, HEADERS, trusted).json()
     assert 0 < seconds <= 5
     assert calls == 1
+
+
+@each
+@pytest.mark.parametrize("trusted", [(), ("10.0.0.0/8", "::1")])
+def test_of_a_stranger_only_the_time_holds_inside(ask, path, trusted):
+    seconds, calls = ask(path, HEADERS, trusted).json()
+    assert 0 < seconds <= 5
+    assert calls == CALLS
+
+
+@pytest.mark.parametrize(
+    ("peer", "calls"),
+    [
+        (("::ffff:10.1.2.3", 1), 1),
+        (("fd00::1", 1), 1),
+        (("fe80::1%eth0", 1), CALLS),
+        (("11.1.2.3", 1), CALLS),
+        (("testclient", 1), CALLS),
+        (None, CALLS),
+    ],
+)
+def test_the_address_of_the_connection_decides(peer, calls):
+    assert ask_asgi("/", HEADERS, ("10.0.0.0/8", "fd00::/8"), peer).json()[1] == calls
+
+
+@pytest.mark.parametrize(
+    ("trusted", "kind"),
+    [("10.0.0.0/8", TypeError), (("backend",), ValueError), ((7.5,), ValueError)],
+)
+@pytest.mark.parametrize("make", [AsgiIncoming, WsgiIncoming])
+def test_what_is_no_network_is_refused_by_name(make, trusted, kind):
+    with pytest.raises(kind, match="trusted_peers"):
+        make(asgi_app, trusted_peers=trusted)
 
 
 @each

@@ -1,0 +1,38 @@
+"""The peers whose `X-Retry-Attempt` is believed."""
+
+import ipaddress
+from collections.abc import Iterable
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class TrustedPeers:
+    """A set of addresses and networks, such as "10.0.0.0/8" or "::1". Raises :class:`TypeError` for
+    a single string, :class:`ValueError` for what is no address or network."""
+
+    def __init__(self, peers: Iterable[str]) -> None:
+        if isinstance(peers, str):
+            raise TypeError(f"trusted_peers must be a tuple of networks, not {peers!r:.50}")
+        self._networks = tuple(map(_network, peers))
+
+    def has(self, address: object) -> bool:
+        """Whether the peer of a connection is one of them. A peer without an IP address, as behind
+        a UNIX socket, is not."""
+        if not self._networks or not isinstance(address, str):
+            return False
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+            found = found.ipv4_mapped  # A peer by IPv4, on a socket for both.
+        return any(found in network for network in self._networks)
+
+
+def _network(text: object) -> Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)  # type: ignore[arg-type]
+    except ValueError:
+        raise ValueError(
+            f"trusted_peers: {text!r:.50} is neither an address nor a network"
+        ) from None

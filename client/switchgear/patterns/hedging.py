@@ -1,0 +1,198 @@
+"""Hedged requests: another attempt of a call that is slow, beside the first one.
+
+The rules are those of gRPC's hedging policy; Finagle calls such an attempt a backup request.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from switchgear import journal
+from switchgear.cancellation import find_refusal
+from switchgear.lazy import asyncio
+from switchgear.patterns import attempts, limits
+from switchgear.patterns.attempts import Attempts
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.outcomes import is_final
+from switchgear.patterns.retry_budget import RetryBudget
+from switchgear.patterns.rounds import Round
+from switchgear.refusals import refusal_in
+from switchgear.wrapping import by_kind
+
+MAX_HEDGES = 10
+
+F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    Task = asyncio.Task[Any]
+
+
+class Hedge:
+    """Calls a slow coroutine function again while the first attempt runs on; the first success is
+    the answer. Only for idempotent calls: all attempts may have their effect.
+
+    Each `after_seconds` without an answer another attempt begins, up to `max_hedges`, if the budget
+    has a retry left and the deadline some time; it counts as a retry in `counters`. All attempts
+    have one idempotency key, and each is a task with a copy of the context. The others are
+    cancelled and awaited once one succeeds. A failed attempt does not end the call while another
+    one runs; if all fail, the error of the first is raised. A catastrophic failure and a
+    cancellation end the call at once.
+
+    `budget` and `counters` are those of the dependency; without a budget it has its own. Raises
+    :class:`TypeError` or :class:`ValueError`, naming the argument.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        after_seconds: float,
+        *,
+        max_hedges: int = 1,
+        budget: RetryBudget | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a string, not {name!r:.50}")
+        for argument, given, kind in (
+            ("budget", budget, RetryBudget),
+            ("counters", counters, Counters),
+        ):
+            if given is not None and not isinstance(given, kind):
+                raise TypeError(f"{argument} must be {kind.__name__}, not {given!r:.50}")
+        if not isinstance(max_hedges, int) or isinstance(max_hedges, bool):
+            raise TypeError(f"max_hedges must be a whole number, not {max_hedges!r:.50}")
+        if not 1 <= max_hedges <= MAX_HEDGES:
+            raise ValueError(f"max_hedges must be from 1 to {MAX_HEDGES}, not {max_hedges}")
+        self.name = name
+        self.after_seconds = _checked(after_seconds, "after_seconds")
+        self.max_hedges = max_hedges
+        self.budget = budget or RetryBudget()
+        self.counters = counters
+
+    def __call__(self, function: F) -> F:
+        """Return `function` with hedges. Raises :class:`TypeError` for any but a coroutine
+        function: a thread can't be cancelled, and a generator can't begin again."""
+        return by_kind(
+            function, plain=_refuse, coroutine=self._coroutine, stream=None, what="a hedge"
+        )
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            logical = _Hedged(self)
+            attempts.begin(logical)
+            if not _is_counted(logical, self.budget):
+                self.budget.called()
+            numbers: dict[str, list[int]] = {}
+
+            async def attempt() -> Any:
+                marker = _Hedged(self, numbers)
+                attempts.begin(marker)
+                return await function(*args, **kwargs)
+
+            try:
+                return await self._first_success(lambda: asyncio.create_task(attempt()))
+            finally:
+                attempts.end(logical)
+
+        return call
+
+    async def _first_success(self, start: "Callable[[], Task]") -> Any:
+        tasks, may_hedge = [start()], True
+        try:
+            while True:
+                ended = [task for task in tasks if task.done()]
+                for task in ended:
+                    if _ends_call(task):
+                        return task.result()
+                if len(ended) == len(tasks):
+                    return tasks[0].result()
+                may_hedge = may_hedge and len(tasks) <= self.max_hedges
+                done, _ = await asyncio.wait(
+                    [task for task in tasks if not task.done()],
+                    timeout=self.after_seconds if may_hedge else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if not done:
+                    may_hedge = self._takes_one(len(tasks))
+                    if may_hedge:
+                        tasks.append(start())
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _takes_one(self, attempt: int) -> bool:
+        """Take a hedge from the budget, if there is time for it and no switch refuses it, and count
+        it."""
+        left = limits.left()
+        if (left is not None and left <= 0) or find_refusal() or not self.budget.take():
+            return False
+        if self.counters is not None:
+            self.counters.retry()
+        journal.note("call_hedged", self.name, attempt=attempt, after_seconds=self.after_seconds)
+        return True
+
+
+class _Hedged(Attempts):
+    """A hedged call, or one attempt of it with the `numbers` of all: it retries nothing."""
+
+    repeats = False
+
+    def __init__(self, owner: Hedge, numbers: dict[str, list[int]] | None = None) -> None:
+        super().__init__(0, owner)
+        self.numbers = numbers
+
+    def would_retry(self, error: BaseException) -> bool:
+        return False
+
+    def would_retry_result(self, result: object) -> bool:
+        return False
+
+
+def hedge_of(
+    name: str, arguments: Mapping[str, Any], budget: RetryBudget | None, counters: Counters
+) -> Hedge | None:
+    """Return the hedge of a policy with these arguments, None without one."""
+    seconds = arguments.get("hedge_after_seconds")
+    return None if seconds is None else Hedge(name, seconds, budget=budget, counters=counters)
+
+
+def check_hedge(arguments: Mapping[str, Any]) -> None:
+    """Raise :class:`TypeError` or :class:`ValueError` if a policy may not hedge."""
+    is_idempotent, seconds = arguments.get("is_idempotent", False), "hedge_after_seconds"
+    if not isinstance(is_idempotent, bool):
+        raise TypeError(f"is_idempotent must be True or False, not {is_idempotent!r:.50}")
+    if arguments.get(seconds) is None:
+        return
+    _checked(arguments[seconds], seconds)
+    if not is_idempotent:
+        raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call may be made twice")
+
+
+def _checked(seconds: object, argument: str) -> float:
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        raise TypeError(f"{argument} must be a number, not {seconds!r:.50}")
+    try:
+        limits.checked_seconds(seconds)
+    except ValueError as error:
+        raise ValueError(f"{argument}: {error}") from None
+    return seconds
+
+
+def _refuse(function: Callable[..., Any]) -> NoReturn:
+    raise TypeError(
+        f"only a coroutine function can be hedged, not {function!r:.100}: a thread can't be "
+        "cancelled. Write `async def`, around what gives a coroutine too"
+    )
+
+
+def _is_counted(logical: Attempts, budget: RetryBudget) -> bool:
+    """Whether a retry around the call has counted it for the same budget."""
+    around = attempts.outward(logical.before)
+    return any(isinstance(each, Round) and each.rules.budget is budget for each in around)
+
+
+def _ends_call(task: "Task") -> bool:
+    """Whether a finished attempt succeeded, or failed so that no other one may answer for it."""
+    if task.cancelled():
+        return True
+    error = task.exception()
+    return error is None or (is_final(error) and refusal_in(error) is None)
