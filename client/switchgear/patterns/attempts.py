@@ -97,9 +97,8 @@ def begin(attempts: Attempts) -> None:
     _active.set(attempts)
 
 
-def enter(attempts: Attempts) -> None:
-    """Like :meth:`begin`, for one that was made with the innermost one as its `before`."""
-    _active.set(attempts)
+enter = _active.set
+"""Like :func:`begin`, for one that was made with the innermost one as its `before`."""
 
 
 def end(attempts: Attempts) -> None:
@@ -107,6 +106,12 @@ def end(attempts: Attempts) -> None:
     attempts.is_over = True
     if _active.get() is attempts:
         _active.set(attempts.before)
+
+
+def end_here(attempts: Attempts) -> None:
+    """As :func:`end`, for plain functions: those end in the context in which they began."""
+    attempts.is_over = True
+    _active.set(attempts.before)
 
 
 def _unfinished(found: Attempts | None) -> Attempts | None:

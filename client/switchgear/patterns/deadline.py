@@ -16,6 +16,7 @@ from switchgear.patterns.limits import (
     checked_seconds,
     cut_off,
     end,
+    end_here,
     held_by,
     left,
     was_cut_off,
@@ -80,7 +81,7 @@ class Deadline:
                 raise
             finally:
                 if limit is not None:
-                    end(limit)
+                    end_here(limit)
 
         return call
 

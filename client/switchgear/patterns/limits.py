@@ -18,6 +18,7 @@ from switchgear.patterns.parameters import MOST_SECONDS
 from switchgear.refusals import Refused
 
 Clock = Callable[[], float]
+FOREVER = math.inf
 
 
 class DeadlineExceeded(TimeoutError):
@@ -90,7 +91,7 @@ def left() -> float | None:
 def current() -> Limit | None:
     """The limit that holds here."""
     limit = _innermost()
-    return None if limit is None or limit.until == math.inf else limit
+    return None if limit is None or limit.until == FOREVER else limit
 
 
 def _innermost() -> Limit | None:
@@ -122,26 +123,26 @@ def begin(owner: object, seconds: float | None, clock: Clock) -> Limit | None:
 def _begin_inside(
     before: Limit | None, owner: object, seconds: float | None, clock: Clock
 ) -> Limit | None:
-    while before is not None and before.is_over:
-        before = before.before
     outer = before
-    if outer is None or outer.until == math.inf:
+    while outer is not None and outer.is_over:
+        outer = outer.before
+    if outer is None or (until := outer.until) == FOREVER:
         if seconds is None:
             return None
         limit = Limit(owner, seconds, clock() + seconds, clock)
+        limit.before = outer
+        return limit
+    outer_clock = outer.clock
+    now = outer_clock()
+    if seconds is not None and now + seconds < until:
+        began = now if clock is outer_clock else clock()
+        limit = Limit(owner, seconds, began + seconds, clock)
+    elif now < until:
+        limit = Limit(owner, outer.seconds, until, outer_clock)
+        limit.lent_by = outer.lent_by or outer
     else:
-        now = outer.clock()
-        most = outer.until - now
-        if most <= 0:
-            raise outer.source.exceeded(NoTimeLeft)
-        if seconds is None or most <= seconds:
-            limit = Limit(owner, outer.seconds, outer.until, outer.clock)
-            limit.lent_by = outer.lent_by or outer
-        else:
-            began = now if clock is outer.clock else clock()
-            limit = Limit(owner, seconds, began + seconds, clock)
-        limit.outer = outer
-    limit.before = before
+        raise outer.source.exceeded(NoTimeLeft)
+    limit.before = limit.outer = outer
     return limit
 
 
@@ -239,6 +240,13 @@ def end(limit: Limit) -> None:
         cutoff.stop()
     if _limit.get() is limit:
         _limit.set(limit.before)
+
+
+def end_here(limit: Limit) -> None:
+    """As :func:`end`, for plain functions: those end in the context in which they began, and
+    nothing cuts them off."""
+    limit.is_over = True
+    _limit.set(limit.before)
 
 
 def held_by(owner: object) -> Limit | None:

@@ -208,7 +208,7 @@ class Retry:
                     self.wait(wait, cause)
             finally:
                 cause = None  # It refers to this frame.
-                attempts.end(round_)
+                attempts.end_here(round_)
 
         return call
 

@@ -13,6 +13,7 @@ from switchgear.patterns.limits import (
     checked_seconds,
     cut_off,
     end,
+    end_here,
     held_by,
     was_cut_off,
 )
@@ -74,7 +75,7 @@ class Timeout:
                 return refuse_coroutine(value) if type(value) is CoroutineType else value
             finally:
                 if limit is not None:
-                    end(limit)
+                    end_here(limit)
 
         return call
 
