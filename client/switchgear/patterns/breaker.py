@@ -79,7 +79,9 @@ class Breaker:
         )
 
     def __enter__(self) -> "Breaker":
-        entered(self, *self._begin())
+        permit, began = self._begin()
+        permit.is_block = True
+        entered(self, permit, began)
         return self
 
     def __exit__(
@@ -90,6 +92,8 @@ class Breaker:
     ) -> None:
         if (found := left(self)) is not None:
             self._end(*found, error)
+        elif self._machine.term.state == "half_open":
+            self._locked(self._machine.give_back_lost)
 
     async def __aenter__(self) -> "Breaker":
         return self.__enter__()

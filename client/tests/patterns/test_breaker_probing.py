@@ -156,11 +156,12 @@ def test_a_look_notices_a_half_open_that_took_too_long() -> None:
     breaker, told = watched(clock, failure_count=1, open_seconds=1, half_open_max_seconds=5)
     fail(breaker)
     clock.goes(1)
-    breaker.admit()
+    hung = breaker.admit()
     clock.goes(5)
 
     assert breaker.look().state == "open"
     assert len(told) == 3
+    breaker.give_back(hung)
 
 
 def test_probes_all_on_their_way_reject_the_next_with_no_time_said() -> None:
@@ -168,12 +169,12 @@ def test_probes_all_on_their_way_reject_the_next_with_no_time_said() -> None:
     breaker, _ = watched(clock, failure_count=1, open_seconds=1, half_open_concurrent=2)
     fail(breaker)
     clock.goes(1)
-    breaker.admit()
-    breaker.admit()
+    in_flight = [breaker.admit(), breaker.admit()]
 
     with pytest.raises(CircuitOpen) as caught:
         breaker.admit()
     assert caught.value.retry_after == 0.0
+    assert len(in_flight) == 2
 
 
 def test_one_probe_settled_twice_counts_once() -> None:
