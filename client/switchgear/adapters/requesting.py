@@ -92,21 +92,20 @@ class Admission:
     """Leave of a breaker, if there is one, to send a request. Raises what it raises."""
 
     def __init__(self, breaker: Breaker | None) -> None:
-        self._admitted = None if breaker is None else (breaker, breaker.admit())
-        self._began = time.monotonic()
+        self._admitted = None if breaker is None else (breaker, *breaker._start())
 
     def failed(self, error: BaseException) -> None:
         """There was no answer."""
         if self._admitted is not None:
-            breaker, permit = self._admitted
-            breaker.settle(permit, error, time.monotonic() - self._began)
+            breaker, permit, began = self._admitted
+            breaker.settle(permit, error, breaker._seconds(began))
 
     def answered(self, status: int) -> None:
         """The head of an answer came."""
         if self._admitted is None:
             return
-        breaker, permit = self._admitted
-        seconds = time.monotonic() - self._began
+        breaker, permit, began = self._admitted
+        seconds = breaker._seconds(began)
         if is_failure(status):
             breaker.fail(permit, StatusFailure(status), seconds)
         else:

@@ -14,6 +14,7 @@ from switchgear.patterns.counters import Counters
 from switchgear.patterns.entries import Passage, entered, left
 from switchgear.patterns.machine import Machine
 from switchgear.patterns.parameters import BreakerParameters
+from switchgear.patterns.queue_time import CallTimer, queued, used_up_time
 from switchgear.patterns.terms import MODES, Mode, Permit, Standing, State
 from switchgear.patterns.verdicts import Verdicts
 from switchgear.patterns.watchers import Watcher, Watchers
@@ -79,9 +80,9 @@ class Breaker:
         )
 
     def __enter__(self) -> "Breaker":
-        permit, began = self._begin()
+        permit, timer = self._begin()
         permit.is_block = True
-        entered(self, permit, began)
+        entered(self, permit, timer)
         return self
 
     def __exit__(
@@ -163,7 +164,7 @@ class Breaker:
         verdict = "good" if error is None else self._verdicts.of_error(error)
         if verdict == "good":
             self.succeed(permit, seconds)
-        elif verdict == "bad":
+        elif verdict == "bad" and not (error is not None and used_up_time(error)):
             self.fail(permit, error, seconds)
         else:
             self.give_back(permit)
@@ -225,13 +226,13 @@ class Breaker:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             calm = self._calm
-            permit, began = (calm, None) if calm is not None else self._begin()
+            permit, began = (calm, None) if calm is not None else self._start()
             try:
                 value = function(*args, **kwargs)
                 if type(value) is CoroutineType:
                     refuse_coroutine(value)
             except BaseException as error:
-                self._end(permit, began, error)
+                self.settle(permit, error, self._seconds(began))
                 raise
             if calm is None or is_judged:
                 return self._returned(permit, value, began)
@@ -245,11 +246,11 @@ class Breaker:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             calm = self._calm
-            permit, began = (calm, None) if calm is not None else self._begin()
+            permit, began = (calm, None) if calm is not None else self._start()
             try:
                 value = await function(*args, **kwargs)
             except BaseException as error:
-                self._end(permit, began, error)
+                self.settle(permit, error, self._seconds(began))
                 raise
             if calm is None or is_judged:
                 return self._returned(permit, value, began)
@@ -258,19 +259,25 @@ class Breaker:
 
         return call
 
-    def _begin(self) -> tuple[Permit, float | None]:
+    def _begin(self) -> tuple[Permit, CallTimer | None]:
+        """Admit what may end in another context than it begins in."""
         permit = self.admit()
-        return permit, None if self._slow_seconds is None else self._clock()
+        return permit, None if self._slow_seconds is None else CallTimer(self._clock)
 
-    def _end(self, permit: Permit, began: float | None, error: BaseException | None) -> None:
-        self.settle(permit, error, self._seconds(began))
+    def _end(self, permit: Permit, timer: CallTimer | None, error: BaseException | None) -> None:
+        self.settle(permit, error, None if timer is None else timer.stop())
+
+    def _start(self) -> tuple[Permit, float | None]:
+        """Admit what ends in the same context, by a clock that stands still in queues."""
+        permit = self._shared or self.admit()
+        return permit, None if self._slow_seconds is None else self._clock() - queued()
 
     def _seconds(self, began: float | None) -> float | None:
-        return None if began is None else self._clock() - began
+        return None if began is None else self._clock() - queued() - began
 
     def _returned(self, permit: Permit, value: Any, began: float | None) -> Any:
-        seconds = self._seconds(began)
-        if self._verdicts.is_bad_result(value):
+        seconds = None if began is None else self._clock() - queued() - began
+        if self._verdicts.judge_results and self._verdicts.is_bad_result(value):
             self.fail(permit, None, seconds)
         else:
             self.succeed(permit, seconds)
