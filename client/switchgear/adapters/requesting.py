@@ -106,15 +106,10 @@ class Admission:
             return
         breaker, permit, began = self._admitted
         seconds = breaker._seconds(began)
-        if is_failure(status):
+        if status >= 500 or status in (408, 429):
             breaker.fail(permit, StatusFailure(status), seconds)
         else:
             breaker.succeed(permit, seconds)
-
-
-def is_failure(status: int) -> bool:
-    """Whether a breaker counts it: the server's errors, 408 and 429."""
-    return status >= 500 or status in (408, 429)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,11 @@ class Breaker:
     again within itself. A generator's call lasts from its first step to its end; decorate it, as a
     block that is left in another context than entered says nothing.
 
-    A failure is every :class:`Exception` for which `is_failure` says so (without one: every one),
-    and a result for which `is_failed_result` does, of decorated functions alone. If one of the two
-    raises, that is logged, and it was a failure.
+    A failure is every :class:`Exception` for which `is_failure` returns true; without it, every one
+    but client errors of HTTP, a status of 400 to 499 other than 408 and 429: the callee has
+    answered, so they count as successes. So is a result of a decorated function for which
+    `is_failed_result` returns true. If one of the two raises, that is logged and counts as a
+    failure.
     Neither good nor bad are calls that were cancelled or refused by something inside, and those
     that end with something of `ignore`. An outcome counts only in the generation in which its call
     began: from one change of state to the next, and from one window to the next.
