@@ -34,13 +34,13 @@ class Machine:
         self,
         parameters: BreakerParameters,
         clock: Callable[[], float],
-        draw: Callable[[], float],
+        rng: Callable[[], float],
         mode: Mode = "normal",
     ) -> None:
         self.parameters = parameters
         self.mode: Mode = mode
         self.news: deque[Transition | WouldOpen] = deque()
-        self._clock, self._draw = clock, draw
+        self._clock, self._rng = clock, rng
         self._n = self._reopened = 0
         self._open_seconds = self._open_until = 0.0
         self._judged = Tally()
@@ -101,15 +101,20 @@ class Machine:
         if probe is not None:
             self.give_back(probe)
 
-    def force(self, mode: Mode) -> None:
-        """Overrule the state, beginning with an empty window; the same mode again is no change."""
-        if mode != self.mode:
-            cause = "override ended" if mode == "normal" else f"override {mode}"
-            self._begin_anew(mode, cause)
+    def force(self, mode: Mode) -> bool:
+        """Overrule the state, beginning with an empty window. Return False if that is the mode
+        already, which changes nothing."""
+        if mode == self.mode:
+            return False
+        cause = "override ended" if mode == "normal" else f"override {mode}"
+        self._begin_anew(mode, cause)
+        return True
 
-    def reset(self) -> None:
-        """CLOSED, with an empty window, and in no mode."""
+    def reset(self) -> bool:
+        """Go to CLOSED, with an empty window, and end the mode. Return True if there was one."""
+        was_forced = self.mode != "normal"
         self._begin_anew("normal", "reset")
+        return was_forced
 
     def configure(self, parameters: BreakerParameters) -> None:
         """What has been counted stays, unless the window is another one."""
@@ -195,7 +200,7 @@ class Machine:
             self.move("closed", now, why_close(parameters, done))
 
     def _open(self, now: float, cause: str) -> None:
-        self._open_seconds = open_length(self.parameters, self._reopened, self._draw())
+        self._open_seconds = open_length(self.parameters, self._reopened, self._rng())
         self._open_until = now + self._open_seconds
         self.move("open", now, cause)
 

@@ -36,7 +36,7 @@ class BreakerAndOracle(RuleBasedStateMachine):
     @initialize(parameters=PARAMETERS, drawn=st.sampled_from([0.0, 0.25, 0.75]))
     def begin(self, parameters: BreakerParameters, drawn: float) -> None:
         self.clock = Clock()
-        self.breaker = Breaker("d", parameters, clock=self.clock, draw=lambda: drawn)
+        self.breaker = Breaker("d", parameters, clock=self.clock, rng=lambda: drawn)
         self.oracle = Oracle(parameters, self.clock.now, drawn)
         self.told: list[Transition] = []
         self.breaker.watch(self.told.append)

@@ -18,7 +18,7 @@ DRAWN = 0.5
 
 def watched(clock: Clock, **parameters: object) -> tuple[Breaker, list[Transition]]:
     made = BreakerParameters(**{"open_jitter": 0, **parameters})  # type: ignore[arg-type]
-    breaker = Breaker("d", made, clock=clock, draw=lambda: DRAWN)
+    breaker = Breaker("d", made, clock=clock, rng=lambda: DRAWN)
     told: list[Transition] = []
     breaker.watch(told.append)
     return breaker, told

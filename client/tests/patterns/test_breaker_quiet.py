@@ -21,7 +21,7 @@ def opened(clock: Clock, rng: float = 0.5, **parameters: object) -> Breaker:
         "d",
         BreakerParameters(**parameters),  # type: ignore[arg-type]
         clock=clock,
-        draw=lambda: rng,
+        rng=lambda: rng,
     )
     for _ in range(breaker.parameters.needed_calls):
         breaker.fail(breaker.admit(), None)

@@ -16,7 +16,7 @@ TICK_SECONDS = 0.5
 def fleet(clock: FakeClock, parameters: BreakerParameters) -> list[Breaker]:
     chance = random.Random(11)
     return [
-        Breaker(f"client-{number}", parameters, clock=clock.monotonic, draw=chance.random)
+        Breaker(f"client-{number}", parameters, clock=clock.monotonic, rng=chance.random)
         for number in range(CLIENTS)
     ]
 
