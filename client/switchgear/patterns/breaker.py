@@ -4,12 +4,14 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from types import CoroutineType, TracebackType
+from functools import partial
+from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
 from switchgear import journal
 from switchgear.failing.words import is_timeout, said_by
 from switchgear.patterns import forks
+from switchgear.patterns.breaker_calls import around_coroutine, around_function
 from switchgear.patterns.checks import check_exceptions, check_functions, check_type
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.entries import Passage, entered, left
@@ -20,7 +22,7 @@ from switchgear.patterns.terms import MODES, Mode, Permit, Standing, State
 from switchgear.patterns.verdicts import Verdicts
 from switchgear.patterns.watchers import Watcher, Watchers
 from switchgear.refusals import CircuitOpen
-from switchgear.wrapping import by_kind, refuse_coroutine
+from switchgear.wrapping import by_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -84,7 +86,7 @@ class Breaker:
         check_functions(clock=clock, rng=rng)
         self.name: Final = name
         self.counters: Final = counters
-        self._verdicts = Verdicts(ignore, is_failure, is_failed_result)
+        self._verdicts: Final = Verdicts(ignore, is_failure, is_failed_result)
         self._clock, self._rng = clock, rng
         self._watchers = Watchers(name)
         self._last_failure: str | None = None
@@ -95,8 +97,8 @@ class Breaker:
         """Return `function` with this breaker around its calls."""
         return by_kind(
             function,
-            plain=self._plain,
-            coroutine=self._coroutine,
+            plain=partial(around_function, self),
+            coroutine=partial(around_coroutine, self),
             stream=lambda args, kwargs: Passage(self._begin, self._end),
             what="a breaker",
         )
@@ -256,44 +258,6 @@ class Breaker:
         self._calm = None if needs_more else self._shared
         """The same, if neither the time nor the mode of a call matters."""
 
-    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        is_judged = self._verdicts.judge_results
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            calm = self._calm
-            permit, began = (calm, None) if calm is not None else self._start()
-            try:
-                value = function(*args, **kwargs)
-                if type(value) is CoroutineType:
-                    refuse_coroutine(value)
-            except BaseException as error:
-                self.settle(permit, error, self._seconds(began))
-                raise
-            if calm is None or is_judged:
-                return self._returned(permit, value, began)
-            self._did_well(calm)
-            return value
-
-        return call
-
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        is_judged = self._verdicts.judge_results
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            calm = self._calm
-            permit, began = (calm, None) if calm is not None else self._start()
-            try:
-                value = await function(*args, **kwargs)
-            except BaseException as error:
-                self.settle(permit, error, self._seconds(began))
-                raise
-            if calm is None or is_judged:
-                return self._returned(permit, value, began)
-            self._did_well(calm)
-            return value
-
-        return call
-
     def _begin(self) -> tuple[Permit, CallTimer | None]:
         """Admit what may end in another context than it begins in."""
         permit = self.admit()
@@ -310,14 +274,6 @@ class Breaker:
     def _seconds(self, began: float | None) -> float | None:
         """Return how long a call took that :meth:`_start` admitted, without queues."""
         return None if began is None else self._clock() - queued() - began
-
-    def _returned(self, permit: Permit, value: Any, began: float | None) -> Any:
-        seconds = None if began is None else self._clock() - queued() - began
-        if self._verdicts.judge_results and self._verdicts.is_bad_result(value):
-            self.fail(permit, None, seconds)
-        else:
-            self.succeed(permit, seconds)
-        return value
 
     def _did_well(self, permit: Permit) -> None:
         """Record a success that was neither slow nor a probe."""
