@@ -113,7 +113,8 @@ _BREAKER = (
         "failures", 1, 1_000_000,
     ),
     Parameter(
-        "breaker.consecutive_failures", "whole", "Opens at so many in a row as well.", None,
+        "breaker.consecutive_failures", "whole",
+        "Opens at so many in a row as well, but never below minimum_calls.", None,
         "failures", 1, 1_000_000,
     ),
     Parameter(

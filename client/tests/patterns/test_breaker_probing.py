@@ -69,6 +69,26 @@ def test_it_opens_with_the_last_outcome_needed_and_says_why(
     ]
 
 
+@pytest.mark.parametrize(
+    ("parameters", "failures"),
+    [
+        ({"consecutive_failures": 5}, 20),
+        ({"consecutive_failures": 5, "minimum_calls": 5}, 5),
+        ({"window_type": "time", "failure_count": 5}, 5),
+    ],
+)
+def test_failures_in_a_row_open_it_as_the_docs_recommend(
+    parameters: dict[str, object], failures: int
+) -> None:
+    breaker, _ = watched(Clock(), **parameters)
+    fail(breaker, failures - 1)
+    assert breaker.state == "closed"
+
+    fail(breaker)
+
+    assert breaker.state == "open"
+
+
 def test_a_success_ends_a_row_of_failures() -> None:
     breaker, _ = watched(Clock(), minimum_calls=1, consecutive_failures=3, failure_rate=1)
     succeed(breaker, 3)
