@@ -18,9 +18,9 @@ from switchgear.refusals import BulkheadFull
 from tests.patterns.clocks import Clock
 
 CALLS = 8
-CALL_SECONDS = 0.03
-SLOW = BreakerParameters(minimum_calls=4, slow_call_seconds=0.12, slow_call_rate=0.5)
-"""The last four of eight calls of 0.03 s, one at a time, are slower than that with their wait."""
+CALL_SECONDS = 0.05
+SLOW = BreakerParameters(minimum_calls=4, slow_call_seconds=0.25, slow_call_rate=0.3)
+"""The last three of eight calls of 0.05 s, one at a time, are slower than that with their wait."""
 ONE_AT_A_TIME = BulkheadParameters(limit=1, queue=20, queue_seconds=10)
 
 
@@ -219,10 +219,10 @@ async def hung() -> None:
 
 
 def outcomes_of_two(breaker: Breaker, call: Callable[[float], object]) -> dict[str, int]:
-    """Make two calls at once, of which the second waits 0.2 s for the first and has 0.1 s left."""
+    """Make two calls at once, of which the second waits 0.4 s for the first."""
 
     async def main() -> None:
-        await asyncio.gather(call(0.2), call(10), return_exceptions=True)
+        await asyncio.gather(call(0.4), call(10), return_exceptions=True)
 
     asyncio.run(main())
     return {name: count for name, count in breaker.counters.counted().items() if count}
@@ -231,7 +231,7 @@ def outcomes_of_two(breaker: Breaker, call: Callable[[float], object]) -> dict[s
 def test_deadline_that_the_queue_used_up_is_no_timeout_of_the_callee() -> None:
     breaker = Breaker("d")
     bulkhead = Bulkhead("d", ONE_AT_A_TIME)
-    call = Deadline(0.3, cuts=False)(breaker(bulkhead(Timeout(None)(asyncio.sleep))))
+    call = Deadline(0.7, cuts=False)(breaker(bulkhead(Timeout(None)(asyncio.sleep))))
 
     assert outcomes_of_two(breaker, call) == {"success": 1}
 
@@ -239,7 +239,7 @@ def test_deadline_that_the_queue_used_up_is_no_timeout_of_the_callee() -> None:
 def test_deadline_that_the_callee_used_up_is_a_timeout_also_after_a_wait() -> None:
     breaker = Breaker("d")
     bulkhead = Bulkhead("d", ONE_AT_A_TIME)
-    call = Deadline(0.7, cuts=False)(breaker(bulkhead(Timeout(None)(asyncio.sleep))))
+    call = Deadline(1.1, cuts=False)(breaker(bulkhead(Timeout(None)(asyncio.sleep))))
 
     assert outcomes_of_two(breaker, call) == {"success": 1, "timeout": 1}
 
