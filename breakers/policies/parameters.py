@@ -113,7 +113,8 @@ _BREAKER = (
         "failures", 1, 1_000_000,
     ),
     Parameter(
-        "breaker.consecutive_failures", "whole", "Opens at so many in a row as well.", None,
+        "breaker.consecutive_failures", "whole",
+        "Opens at so many in a row as well, but never below minimum_calls.", None,
         "failures", 1, 1_000_000,
     ),
     Parameter(
@@ -140,8 +141,8 @@ _BREAKER = (
     Parameter(
         "breaker.half_open_concurrent", "whole", "Probes at once.", 1, "calls", 1, 10_000
     ),
-    _seconds("breaker.half_open_max_seconds", 30, "Then it is open again.",
-             least=LEAST_SECONDS),
+    _seconds("breaker.half_open_max_seconds", 0,
+             "A probe that runs longer opens it again; 0 waits for every probe."),
 )  # fmt: skip
 _RETRY = (
     Parameter("retry.attempts", "whole", "In all, the first try included.", 3, "tries", 1, 100),

@@ -55,7 +55,7 @@ def test_defaults_are_those_of_the_contract():
         "open_jitter": 0.2,
         "half_open_calls": 5,
         "half_open_concurrent": 1,
-        "half_open_max_seconds": 30,
+        "half_open_max_seconds": 0,
     }
 
 

@@ -108,6 +108,10 @@ def _policy(
     if removed or (not policy and override is None):
         return Policy(caller, callee, version, b"")
     told = {**policy, "override": override}
+    breaker = policy.get("breaker")
+    if isinstance(breaker, dict) and breaker.get("half_open_max_seconds") == 0:
+        # Clients before 0.4 refuse 0, now the default, and with it the whole breaker section.
+        told["breaker"] = {k: v for k, v in breaker.items() if k != "half_open_max_seconds"}
     return Policy(caller, callee, version, orjson.dumps(told, option=orjson.OPT_SORT_KEYS))
 
 

@@ -53,7 +53,10 @@ def _notices_slowness(policy: Policy) -> bool:
 
 def _probes_can_end(policy: Policy) -> bool:
     timeout = policy.timeout_seconds
-    return timeout is None or policy.breaker.parameters.half_open_max_seconds >= timeout
+    limit = policy.breaker.parameters.half_open_max_seconds
+    if not limit:
+        return timeout is not None
+    return timeout is None or limit >= timeout
 
 
 ITEMS = (
@@ -103,8 +106,8 @@ ITEMS = (
         _probes_are_few_at_once,
     ),
     Item(
-        "time for a probe to end (half_open_max_seconds)",
-        "It would open again before a slow probe is answered.",
+        "an end for each probe (a timeout, within half_open_max_seconds if that is set)",
+        "A probe that hangs would reject all calls, a slow one would open it again.",
         _probes_can_end,
     ),
 )

@@ -93,30 +93,24 @@ class Admission:
     """Leave of a breaker, if there is one, to send a request. Raises what it raises."""
 
     def __init__(self, breaker: Breaker | None) -> None:
-        self._admitted = None if breaker is None else (breaker, breaker.admit())
-        self._began = time.monotonic()
+        self._admitted = None if breaker is None else (breaker, *breaker._start())
 
     def failed(self, error: BaseException) -> None:
         """There was no answer."""
         if self._admitted is not None:
-            breaker, permit = self._admitted
-            breaker.settle(permit, error, time.monotonic() - self._began)
+            breaker, permit, began = self._admitted
+            breaker.settle(permit, error, breaker._seconds(began))
 
     def answered(self, status: int) -> None:
         """The head of an answer came."""
         if self._admitted is None:
             return
-        breaker, permit = self._admitted
-        seconds = time.monotonic() - self._began
-        if is_failure(status):
+        breaker, permit, began = self._admitted
+        seconds = breaker._seconds(began)
+        if status >= 500 or status in (408, 429):
             breaker.fail(permit, StatusFailure(status), seconds)
         else:
             breaker.succeed(permit, seconds)
-
-
-def is_failure(status: int) -> bool:
-    """Whether a breaker counts it: the server's errors, 408 and 429."""
-    return status >= 500 or status in (408, 429)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
 from switchgear import journal
 from switchgear.failing.classes import FailureClass, Rule, classify
-from switchgear.failing.words import said_by
+from switchgear.failing.words import is_client_error, said_by
 
 Alert = Literal["none", "people", "now"]
 
@@ -85,4 +85,6 @@ def respond(error: BaseException, about: str, rules: tuple[Rule, ...] = ()) -> R
         journal.note("failure_catastrophic", about, error=name, advice=response.advice)
     elif kind is FailureClass.PERSISTENT and _noted.lets((about, name)):
         journal.note("failure_persistent", about, error=said_by(error), advice=response.advice)
+    if response.counts and kind is not FailureClass.CATASTROPHIC and is_client_error(error):
+        return replace(response, counts=False)
     return response

@@ -108,6 +108,13 @@ def status_of(error: object) -> int | None:
     return _STATUS_OF_GRPC.get(_grpc_code(error))
 
 
+def is_client_error(error: object) -> bool:
+    """Return True for an HTTP status of 400 to 499 other than 408 and 429: the callee has answered,
+    and the request was at fault."""
+    status = status_of(error)
+    return status is not None and 400 <= status <= 499 and status not in (408, 429)
+
+
 def header_of(error: object, name: str) -> str | None:
     """A header of the answer that `error` is about, or of `error` if it is an answer."""
     for holder in (_get(error, "response"), error):

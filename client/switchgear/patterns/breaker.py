@@ -1,24 +1,28 @@
-"""The circuit breaker: stops calling what fails, and asks now and then whether it is well again."""
+"""The circuit breaker."""
 
 import random
 import threading
 import time
 from collections.abc import Callable
-from types import CoroutineType, TracebackType
-from typing import Any, Final, TypeVar
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, overload
 
 from switchgear import journal
 from switchgear.failing.words import is_timeout, said_by
 from switchgear.patterns import forks
+from switchgear.patterns.breaker_calls import around_coroutine, around_function
+from switchgear.patterns.checks import check_exceptions, check_functions, check_type
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.entries import Passage, entered, left
 from switchgear.patterns.machine import Machine
 from switchgear.patterns.parameters import BreakerParameters
+from switchgear.patterns.queue_time import CallTimer, queued, used_up_time
 from switchgear.patterns.terms import MODES, Mode, Permit, Standing, State
 from switchgear.patterns.verdicts import Verdicts
 from switchgear.patterns.watchers import Watcher, Watchers
 from switchgear.refusals import CircuitOpen
-from switchgear.wrapping import by_kind, refuse_coroutine
+from switchgear.wrapping import by_kind
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -26,26 +30,39 @@ FAILED_RESULT = "a result that counts as a failure"
 
 
 class Breaker:
-    """Lets calls through while they do well, rejects them with :class:`CircuitOpen` while they do
-    not, and probes then (see :class:`BreakerParameters`).
+    """A circuit breaker: passes calls while the failure rate is below the threshold, rejects them
+    with :class:`CircuitOpen` while open, probes while half-open (see :class:`BreakerParameters`).
 
-    As a decorator it suits functions, coroutine functions, methods and generators, as a context
-    manager `with` and `async with`; one serves any number of threads and tasks, and may be entered
-    again within itself. A generator's call lasts from its first step to its end; decorate it, as a
-    block that is left in another context than entered says nothing.
+    A decorator for functions, coroutine functions, methods and generators, and a context manager
+    for `with` and `async with`. `@Breaker` without parentheses has all defaults and the function's
+    qualified name. One breaker serves any number of threads and tasks, and may be entered again
+    within itself. A generator's call lasts from its first step to its end; decorate it, as a block
+    that is left in another context than it was entered in counts for nothing.
 
-    A failure is every :class:`Exception` for which `is_failure` says so (without one: every one),
-    and a result for which `is_failed_result` does, of decorated functions alone. If one of the two
-    raises, that is logged, and it was a failure.
-    Neither good nor bad are calls that were cancelled or refused by something inside, and those
-    that end with something of `ignore`. An outcome counts only in the generation in which its call
-    began: from one change of state to the next, and from one window to the next.
+    A failure is every :class:`Exception` for which `is_failure` returns true; without it, every one
+    but client errors of HTTP, a status of 400 to 499 other than 408 and 429: the callee has
+    answered, so they count as successes. A result of a decorated function for which
+    `is_failed_result` returns true is a failure, too. If one of the two functions raises, that is
+    logged and counts as a failure. Not counted are calls that were cancelled or refused by
+    something inside, those that raise something of `ignore`, and timeouts of which a queue of ours
+    took most. An outcome counts only in the generation in which its call began: from one change of
+    state to the next, and from one window to the next.
 
-    `counters` may be shared with other patterns of the same dependency. `clock` is in seconds and
-    never goes back; it is not read while calls do well, unless a window of time or
-    `slow_call_seconds` wants it. `draw` gives numbers from 0 to 1 for the jitter. No lock is held
-    while a call, a watcher or a hook runs.
+    `counters` may be shared with other patterns of the same dependency. `clock` is monotonic, in
+    seconds; it is not read while calls succeed, unless a time window or `slow_call_seconds` needs
+    it. `rng` returns numbers from 0 to 1 for the jitter. No lock is held while a call, a watcher or
+    a hook runs. Raises :class:`TypeError`, naming the argument, for one of a wrong type.
     """
+
+    @overload
+    def __new__(cls, name: F, /) -> F: ...  # type: ignore[misc]
+    @overload
+    def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
+    def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
+        is_function = callable(name) or isinstance(name, classmethod | staticmethod)
+        if is_function and not args and not kwargs:  # `@Breaker` without parentheses.
+            return cls(getattr(name, "__qualname__", "unnamed"))(name)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -57,29 +74,39 @@ class Breaker:
         is_failed_result: Callable[[Any], bool] | None = None,
         counters: Counters | None = None,
         clock: Callable[[], float] = time.monotonic,
-        draw: Callable[[], float] = random.random,
+        rng: Callable[[], float] = random.random,
     ) -> None:
+        parameters = BreakerParameters() if parameters is None else parameters
+        counters = Counters() if counters is None else counters
+        check_type("name", name, str)
+        check_type("parameters", parameters, BreakerParameters)
+        check_type("counters", counters, Counters)
+        check_exceptions("ignore", ignore)
+        check_functions(is_failure=is_failure, is_failed_result=is_failed_result)
+        check_functions(clock=clock, rng=rng)
         self.name: Final = name
-        self.counters: Final = counters if counters is not None else Counters()
-        self._verdicts = Verdicts(ignore, is_failure, is_failed_result)
-        self._clock, self._draw = clock, draw
+        self.counters: Final = counters
+        self._verdicts: Final = Verdicts(ignore, is_failure, is_failed_result)
+        self._clock, self._rng = clock, rng
         self._watchers = Watchers(name)
         self._last_failure: str | None = None
-        self._begin_anew(parameters or BreakerParameters(), "normal")
+        self._begin_anew(parameters, "normal")
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """`function`, whose calls go through this."""
+        """Return `function` with this breaker around its calls."""
         return by_kind(
             function,
-            plain=self._plain,
-            coroutine=self._coroutine,
+            plain=partial(around_function, self),
+            coroutine=partial(around_coroutine, self),
             stream=lambda args, kwargs: Passage(self._begin, self._end),
             what="a breaker",
         )
 
     def __enter__(self) -> "Breaker":
-        entered(self, *self._begin())
+        permit, timer = self._begin()
+        permit.is_block = True
+        entered(self, permit, timer)
         return self
 
     def __exit__(
@@ -90,6 +117,8 @@ class Breaker:
     ) -> None:
         if (found := left(self)) is not None:
             self._end(*found, error)
+        elif self._machine.term.state == "half_open":
+            self._locked(self._machine.give_back_lost)
 
     async def __aenter__(self) -> "Breaker":
         return self.__enter__()
@@ -103,16 +132,21 @@ class Breaker:
 
     @property
     def state(self) -> State:
-        """As it is shown: a forced breaker's is what it is forced to."""
+        """The state that is shown: a forced breaker has that which it is forced to."""
         return self.look().state
 
     @property
     def mode(self) -> Mode:
         return self._machine.mode
 
+    @property
+    def is_forced_open(self) -> bool:
+        """True while an operator rejects all calls."""
+        return self._machine.mode == "forced_open"
+
     def admit(self) -> Permit:
-        """Leave to make one call, which must be followed by `settle`, or one of the three that it
-        chooses from. Raises :class:`CircuitOpen`."""
+        """Return the permit for one call, which must be followed by `settle`, or by one of the
+        three methods that it chooses from. Raises :class:`CircuitOpen`."""
         permit = self._shared
         if permit is not None:
             return permit
@@ -124,7 +158,7 @@ class Breaker:
         return permit
 
     def succeed(self, permit: Permit, seconds: float | None = None) -> None:
-        """The call went well, and took so long, if that is known."""
+        """Record a success that took `seconds`, if that is known."""
         term = permit.term
         if not term.is_counted:
             return
@@ -138,7 +172,7 @@ class Breaker:
     def fail(
         self, permit: Permit, error: BaseException | None, seconds: float | None = None
     ) -> None:
-        """The call failed; without an `error`, by its result."""
+        """Record a failure; without an `error`, one by its result."""
         if not permit.term.is_counted:
             return
         self._last_failure = FAILED_RESULT if error is None else said_by(error)
@@ -148,132 +182,101 @@ class Breaker:
         self._locked(self._machine.record, permit, True, slow)
 
     def give_back(self, permit: Permit) -> None:
-        """The call says nothing of whom it was for."""
+        """End a call that says nothing of the callee."""
         if permit.term.state == "half_open":
             self._locked(self._machine.give_back, permit)
 
     def settle(
         self, permit: Permit, error: BaseException | None, seconds: float | None = None
     ) -> None:
-        """The call ended, with `error` or without."""
+        """Record the outcome of a call that raised `error`, or nothing."""
         verdict = "good" if error is None else self._verdicts.of_error(error)
         if verdict == "good":
             self.succeed(permit, seconds)
-        elif verdict == "bad":
+        elif verdict == "bad" and not (error is not None and used_up_time(error)):
             self.fail(permit, error, seconds)
         else:
             self.give_back(permit)
 
     def force(self, mode: Mode) -> None:
-        """Go into that mode, or out of it with `normal`, and begin there with an empty window. The
-        same one again changes nothing. Raises :class:`ValueError` for one that there is not."""
+        """Enter `mode`, or leave it with `normal`, with an empty window. The same mode again
+        changes nothing. Raises :class:`ValueError` for an unknown mode."""
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r:.50}")
-        self._locked(self._machine.force, mode)
+        if self._locked(self._machine.force, mode):
+            self._watchers.tell_mode()
 
     def unforce(self) -> None:
-        """Out of its mode: CLOSED, with an empty window. Without a mode it changes nothing."""
+        """Leave the mode: CLOSED, with an empty window. Without a mode nothing changes."""
         self.force("normal")
 
     def reset(self) -> None:
-        """CLOSED, with an empty window, and out of its mode."""
-        self._locked(self._machine.reset)
+        """Go to CLOSED, with an empty window and without a mode."""
+        if self._locked(self._machine.reset):
+            self._watchers.tell_mode()
 
     def configure(self, parameters: BreakerParameters) -> None:
-        """Take these from now on. OPEN stays as long as it was to. What was counted is judged anew
-        after the next call; but another type or size of window begins empty, without the calls that
-        are on their way."""
+        """Use `parameters` from now on. OPEN lasts as long as it was to. The outcomes so far are
+        evaluated anew after the next call; but another type or size of window begins empty, without
+        the calls in flight. Raises :class:`TypeError`."""
+        check_type("parameters", parameters, BreakerParameters)
         self._locked(self._machine.configure, parameters)
 
     def look(self) -> Standing:
-        """How it is with this breaker now."""
+        """Return state, mode and rates."""
         return self._locked(self._machine.look)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Tell `watcher` of each transition from now on, in the thread of the call that caused it:
-        it must not wait. What it raises is logged. Two threads may tell of theirs at once, or in
-        the wrong order: `n` says the right one. Returns what ends that."""
+        """Call `watcher` with each transition, in the thread of the call that caused it: it must
+        not block. What it raises is logged. Two threads may report theirs at once, or in the wrong
+        order: `n` gives the right one. Returns a function that removes it."""
         return self._watchers.add(watcher)
 
+    def on_mode_change(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call `listener` after each change of the mode by `force`, `unforce` or `reset`, in the
+        thread that made it. What it raises is logged. Returns a function that removes it."""
+        return self._watchers.add_mode(listener)
+
     def after_fork(self) -> None:
-        """In a child: CLOSED, or in the mode that the parent's is in, and with nothing counted."""
+        """In a child process, begin CLOSED or in the parent's mode, with nothing counted."""
         forks.forsake(self._lock)
         self.counters.after_fork()
         self._begin_anew(self._machine.parameters, self._machine.mode)
 
     def _begin_anew(self, parameters: BreakerParameters, mode: Mode) -> None:
         self._lock, self._last_failure = threading.RLock(), None
-        self._machine = Machine(parameters, self._clock, self._draw, mode)
+        self._machine = Machine(parameters, self._clock, self._rng, mode)
         self._refresh()
 
     def _refresh(self) -> None:
-        """What calls look at without the lock."""
+        """Set what calls read without the lock."""
         term, parameters = self._machine.term, self._machine.parameters
         self._slow_seconds = parameters.slow_call_seconds
         self._shared = term.permit if term.state == "closed" else None
-        """The permit of every call, while it is closed."""
+        """The permit of all calls, while closed."""
         needs_more = self._slow_seconds is not None or not term.is_counted
         self._calm = None if needs_more else self._shared
-        """The same, if all that can be said of a call is whether it failed."""
+        """The same, if neither the time nor the mode of a call matters."""
 
-    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        is_judged = self._verdicts.judge_results
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            calm = self._calm
-            permit, began = (calm, None) if calm is not None else self._begin()
-            try:
-                value = function(*args, **kwargs)
-                if type(value) is CoroutineType:
-                    refuse_coroutine(value)
-            except BaseException as error:
-                self._end(permit, began, error)
-                raise
-            if calm is None or is_judged:
-                return self._returned(permit, value, began)
-            self._did_well(calm)
-            return value
-
-        return call
-
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        is_judged = self._verdicts.judge_results
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            calm = self._calm
-            permit, began = (calm, None) if calm is not None else self._begin()
-            try:
-                value = await function(*args, **kwargs)
-            except BaseException as error:
-                self._end(permit, began, error)
-                raise
-            if calm is None or is_judged:
-                return self._returned(permit, value, began)
-            self._did_well(calm)
-            return value
-
-        return call
-
-    def _begin(self) -> tuple[Permit, float | None]:
+    def _begin(self) -> tuple[Permit, CallTimer | None]:
+        """Admit what may end in another context than it begins in."""
         permit = self.admit()
-        return permit, None if self._slow_seconds is None else self._clock()
+        return permit, None if self._slow_seconds is None else CallTimer(self._clock)
 
-    def _end(self, permit: Permit, began: float | None, error: BaseException | None) -> None:
-        self.settle(permit, error, self._seconds(began))
+    def _end(self, permit: Permit, timer: CallTimer | None, error: BaseException | None) -> None:
+        self.settle(permit, error, None if timer is None else timer.stop())
+
+    def _start(self) -> tuple[Permit, float | None]:
+        """Admit what ends in the same context, by a clock that stands still in queues."""
+        permit = self._shared or self.admit()
+        return permit, None if self._slow_seconds is None else self._clock() - queued()
 
     def _seconds(self, began: float | None) -> float | None:
-        return None if began is None else self._clock() - began
-
-    def _returned(self, permit: Permit, value: Any, began: float | None) -> Any:
-        seconds = self._seconds(began)
-        if self._verdicts.is_bad_result(value):
-            self.fail(permit, None, seconds)
-        else:
-            self.succeed(permit, seconds)
-        return value
+        """Return how long a call took that :meth:`_start` admitted, without queues."""
+        return None if began is None else self._clock() - queued() - began
 
     def _did_well(self, permit: Permit) -> None:
-        """And was not slow, nor a probe."""
+        """Record a success that was neither slow nor a probe."""
         self.counters.success()
         if permit.slides and self._clock() >= permit.term.window.ends:
             self._locked(permit.term.window.tally)
@@ -288,7 +291,7 @@ class Breaker:
         return True
 
     def _locked(self, act: Callable[..., T], *args: Any) -> T:
-        """Have the machine do that, and tell what came of it."""
+        """Do something with the machine under the lock, and report transitions after it."""
         machine = self._machine
         with self._lock:
             permit, parameters = machine.term.permit, machine.parameters

@@ -12,6 +12,7 @@ from switchgear.lazy import asyncio
 from switchgear.patterns import deadline, entries, forks, urgency
 from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
 from switchgear.patterns.places import Occupancy, Places, Waiter
+from switchgear.patterns.queue_time import Waiting
 from switchgear.refusals import BulkheadFull
 from switchgear.wrapping import by_kind, in_event_loop, refuse_coroutine
 
@@ -180,7 +181,8 @@ class Bulkhead:
             raise self._full(places, waiter)
         try:
             if waiter.state == "waiting":
-                bell.wait(seconds)
+                with Waiting():
+                    bell.wait(seconds)
             state = places.leave(waiter)
         except BaseException:
             _give_up(places, waiter)
@@ -199,7 +201,8 @@ class Bulkhead:
         timer = loop.call_later(seconds, _ring, rung)
         try:
             if waiter.state == "waiting":
-                await rung
+                with Waiting():
+                    await rung
             state = places.leave(waiter)
         except BaseException:
             _give_up(places, waiter)

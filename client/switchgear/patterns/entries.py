@@ -11,18 +11,16 @@ DEEPEST = 1000
 
 
 class _Entry:
-    """Who was entered, what it gave, when, and what was entered `before` it. Contexts that are
-    copied share it: what is left in one of them is over in all."""
+    """An object that was entered, what it gave, the timer of that call, and the entry `before`.
+    Contexts that are copied share it: what is left in one of them is over in all."""
 
-    __slots__ = ("before", "began", "depth", "given", "is_over", "who")
+    __slots__ = ("before", "depth", "given", "is_over", "timer", "who")
     depth: int
 
-    def __init__(
-        self, who: object, given: Any, began: float | None, before: "_Entry | None"
-    ) -> None:
+    def __init__(self, who: object, given: Any, timer: Any, before: "_Entry | None") -> None:
         self.who = who
         self.given = given
-        self.began = began
+        self.timer = timer
         self.before = before
         self.depth = 1 if before is None else before.depth + 1
         self.is_over = False
@@ -31,25 +29,25 @@ class _Entry:
 _last: ContextVar[_Entry | None] = ContextVar("switchgear_entries", default=None)
 
 
-def entered(who: object, given: Any, began: float | None) -> None:
-    """Keep `given` until `who` is left in this context."""
+def entered(who: object, given: Any, timer: Any) -> None:
+    """Keep `given` and `timer` until `who` is left in this context."""
     before = _innermost()
     if before is not None and before.depth >= DEEPEST:
         before = None
-    _last.set(_Entry(who, given, began, before))
+    _last.set(_Entry(who, given, timer, before))
 
 
-def left(who: object) -> tuple[Any, float | None] | None:
-    """What was kept when `who` was entered last. None if that was in another context: each step of
-    a generator may have its own."""
+def left(who: object) -> tuple[Any, Any] | None:
+    """Return what was kept when `who` was entered last. None if that was in another context: each
+    step of a generator may have its own."""
     entry = _last.get()
     while entry is not None and (entry.is_over or entry.who is not who):
         entry = entry.before
     if entry is None:
         return None
     entry.is_over = True
-    found = entry.given, entry.began
-    entry.who = entry.given = None
+    found = entry.given, entry.timer
+    entry.who = entry.given = entry.timer = None
     _last.set(_innermost())
     return found
 
@@ -62,14 +60,14 @@ def _innermost() -> _Entry | None:
 
 
 class Passage:
-    """One call: `begin` says what it is given, and when; `end` gets both, and the error."""
+    """A context manager for one call: `end` gets what `begin` returned, and the error."""
 
     __slots__ = ("_begin", "_begun", "_end")
 
     def __init__(
         self,
-        begin: Callable[[], tuple[Any, float | None]],
-        end: Callable[[Any, float | None, BaseException | None], None],
+        begin: Callable[[], tuple[Any, Any]],
+        end: Callable[[Any, Any, BaseException | None], None],
     ) -> None:
         self._begin, self._end = begin, end
 

@@ -34,13 +34,13 @@ class Machine:
         self,
         parameters: BreakerParameters,
         clock: Callable[[], float],
-        draw: Callable[[], float],
+        rng: Callable[[], float],
         mode: Mode = "normal",
     ) -> None:
         self.parameters = parameters
         self.mode: Mode = mode
         self.news: deque[Transition | WouldOpen] = deque()
-        self._clock, self._draw = clock, draw
+        self._clock, self._rng = clock, rng
         self._n = self._reopened = 0
         self._open_seconds = self._open_until = 0.0
         self._judged = Tally()
@@ -54,18 +54,20 @@ class Machine:
         if self.mode == "forced_open":
             return None, None
         now = self._clock()
-        self._expire(now)
-        if self.term.state == "open":
+        term = self._update(now)
+        if term.state == "closed":
+            return term.permit, None
+        if term.state == "open":
             if now < self._open_until:
                 return None, self._open_until - now
             self.move("half_open", now, f"open_seconds {self._open_seconds:.1f} over")
         term, limits = self.term, self.parameters
-        on_their_way = len(term.probes)
-        begun = on_their_way + term.done.calls
-        if begun >= limits.half_open_calls or on_their_way >= limits.half_open_concurrent:
+        in_flight = len(term.probes)
+        begun = in_flight + term.done.calls
+        if begun >= limits.half_open_calls or in_flight >= limits.half_open_concurrent:
             return None, 0.0
         probe = Permit(term)
-        term.probes.add(probe)
+        term.probes[probe] = now
         return probe, None
 
     def record(self, permit: Permit, failed: bool, slow: bool) -> None:
@@ -89,18 +91,30 @@ class Machine:
     def give_back(self, permit: Permit) -> None:
         """The call of `permit` has ended and says nothing. A probe may be made in its place."""
         if permit in self.term.probes:
-            self.term.probes.remove(permit)
+            del self.term.probes[permit]
             self._judge_probes()
 
-    def force(self, mode: Mode) -> None:
-        """Overrule the state, beginning with an empty window; the same mode again is no change."""
-        if mode != self.mode:
-            cause = "override ended" if mode == "normal" else f"override {mode}"
-            self._begin_anew(mode, cause)
+    def give_back_lost(self) -> None:
+        """A `with` block has ended in another context than it began in, so its permit is unknown:
+        give back the oldest probe of a block, or that probe would be in flight for ever."""
+        probe = next((each for each in list(self.term.probes) if each.is_block), None)
+        if probe is not None:
+            self.give_back(probe)
 
-    def reset(self) -> None:
-        """CLOSED, with an empty window, and in no mode."""
+    def force(self, mode: Mode) -> bool:
+        """Overrule the state, beginning with an empty window. Return False if that is the mode
+        already, which changes nothing."""
+        if mode == self.mode:
+            return False
+        cause = "override ended" if mode == "normal" else f"override {mode}"
+        self._begin_anew(mode, cause)
+        return True
+
+    def reset(self) -> bool:
+        """Go to CLOSED, with an empty window, and end the mode. Return True if there was one."""
+        was_forced = self.mode != "normal"
         self._begin_anew("normal", "reset")
+        return was_forced
 
     def configure(self, parameters: BreakerParameters) -> None:
         """What has been counted stays, unless the window is another one."""
@@ -139,7 +153,7 @@ class Machine:
         term = self.term
         if permit not in term.probes:
             return
-        term.probes.remove(permit)
+        del term.probes[permit]
         done = term.done
         term.done = Tally(done.calls + 1, done.failures + failed, done.slow + slow)
         self._judge_probes()
@@ -186,15 +200,26 @@ class Machine:
             self.move("closed", now, why_close(parameters, done))
 
     def _open(self, now: float, cause: str) -> None:
-        self._open_seconds = open_length(self.parameters, self._reopened, self._draw())
+        self._open_seconds = open_length(self.parameters, self._reopened, self._rng())
         self._open_until = now + self._open_seconds
         self.move("open", now, cause)
 
+    def _update(self, now: float) -> Term:
+        """Do what is due in half-open, and return the term after it: a probe may be in flight for
+        too long, and the last one may be gone without an outcome."""
+        self._expire(now)
+        self._judge_probes()
+        return self.term
+
     def _expire(self, now: float) -> None:
-        """Back to OPEN if it is half open for too long: since then, and as long as before."""
+        """Go back to OPEN if a probe has been in flight for too long: as of the moment at which it
+        was, and for as long as before."""
         limit = self.parameters.half_open_max_seconds
-        ends = self.term.since + limit
-        if self.term.state == "half_open" and now >= ends:
+        oldest = next(iter(self.term.probes.values()), None)
+        if not limit or oldest is None:
+            return
+        ends = oldest + limit
+        if now >= ends:
             self._open_until = ends + self._open_seconds
             self.move("open", ends, f"half_open_max_seconds {limit:.1f} over")
 

@@ -25,11 +25,16 @@ NEVER_RETRIED: tuple[str | int, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerParameters:
-    """When a breaker opens, for how long, and how it probes.
+    """Conditions under which a breaker opens, the time it stays open, and its probes.
 
-    `window_size` is in calls or in seconds, None for the default of its type. `failure_count`,
-    once set, decides alone, and needs no `minimum_calls`; all other conditions do. Raises
-    :class:`ValueError`, naming what can't be.
+    `window_size` is in calls or in seconds, None for the default of its type. `failure_count`, once
+    set, decides alone and needs no `minimum_calls`. All other conditions, `consecutive_failures`
+    too, open nothing before the window holds `minimum_calls` calls: with `consecutive_failures=5`
+    also set `minimum_calls=5`, or use `failure_count`.
+
+    `half_open_max_seconds` limits each probe in flight: one that runs longer opens the breaker
+    again, and `open_seconds` doesn't grow by that. 0 waits for the probes; then one that never ends
+    keeps the breaker half-open until it is reset. Raises :class:`ValueError`, naming the parameter.
     """
 
     window_type: WindowType = "count"
@@ -46,7 +51,7 @@ class BreakerParameters:
     open_jitter: float = 0.2
     half_open_calls: int = 5
     half_open_concurrent: int = 1
-    half_open_max_seconds: float = 30.0
+    half_open_max_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         _one_of("window_type", self.window_type, WINDOW_SIZES)
@@ -63,7 +68,7 @@ class BreakerParameters:
         _number("open_jitter", self.open_jitter, 0, 1)
         _whole("half_open_calls", self.half_open_calls, 1, 10_000)
         _whole("half_open_concurrent", self.half_open_concurrent, 1, 10_000)
-        _number("half_open_max_seconds", self.half_open_max_seconds, 0.001, MOST_SECONDS)
+        _number("half_open_max_seconds", self.half_open_max_seconds, 0, MOST_SECONDS)
 
     @property
     def size(self) -> int:

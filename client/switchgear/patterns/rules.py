@@ -38,8 +38,8 @@ def why_close(parameters: BreakerParameters, probes: Tally) -> str:
 
 
 def open_length(parameters: BreakerParameters, reopened: int, drawn: float) -> float:
-    """Seconds to stay open, after it has opened again `reopened` times in a row. `drawn` is uniform
-    in [0, 1). What is capped is spread, too: a fleet shall not probe at once for that."""
+    """Return the seconds to stay open after opening again `reopened` times in a row. `drawn` is
+    uniform in [0, 1). Capped times are spread, too, so that a fleet doesn't probe at once."""
     most, jitter = parameters.open_max_seconds, parameters.open_jitter
     try:
         grown = parameters.open_seconds * float(parameters.open_multiplier) ** reopened

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Literal, get_args
+from weakref import WeakKeyDictionary
 
 from switchgear.patterns.window import Tally, Window
 
@@ -74,10 +75,11 @@ class Term:
         self.is_counted = is_counted
         self.consecutive = 0
         """Failures without a success between."""
-        self.probes: set[Permit] = set()
-        """Those on their way."""
+        self.probes: WeakKeyDictionary[Permit, float] = WeakKeyDictionary()
+        """Probes in flight and when they began, oldest first. A permit that nobody holds any more
+        can't be settled, so its call is gone and makes room for another."""
         self.done = Tally()
-        """Of the other ones."""
+        """Outcomes of the finished probes."""
         self.permit = Permit(self)
         """That of all its calls, while it is closed."""
 
@@ -90,13 +92,15 @@ class Permit:
     what follows from that.
     """
 
-    __slots__ = ("slides", "succeed", "term", "wary")
+    __slots__ = ("__weakref__", "is_block", "slides", "succeed", "term", "wary")
 
     def __init__(self, term: Term) -> None:
         self.term = term
         self.succeed = term.window.succeed
         self.slides = term.window.slides_by_itself
         self.wary = False
+        self.is_block = False
+        """Whether it was given to a `with` block."""
 
 
 def shown(mode: Mode) -> State:

@@ -4,6 +4,8 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, Literal
 
+from switchgear.failing.classes import is_catastrophic
+from switchgear.failing.words import is_client_error
 from switchgear.journal import complain
 from switchgear.refusals import refusal_in
 
@@ -30,10 +32,12 @@ class Verdicts:
     def of_error(self, error: BaseException) -> Verdict:
         if self._says_nothing(error):
             return "nothing"
+        if self._is_failure is None:
+            return "good" if self._is_answer(error) else "bad"
         return "bad" if _says(self._is_failure, error) else "good"
 
     def is_bad_result(self, value: Any) -> bool:
-        return self.judge_results and _says(self._is_failed_result, value)
+        return self._is_failed_result is not None and _says(self._is_failed_result, value)
 
     def _says_nothing(self, error: BaseException) -> bool:
         """Of a group: if that is so of all in it."""
@@ -43,11 +47,16 @@ class Verdicts:
             return all(self._says_nothing(each) for each in error.exceptions)
         return not isinstance(error, Exception)
 
+    def _is_answer(self, error: BaseException) -> bool:
+        """Return True for a client error of HTTP; for a group, if nothing in it is a failure."""
+        if isinstance(error, BaseExceptionGroup):
+            inside = error.exceptions
+            return all(self._says_nothing(each) or self._is_answer(each) for each in inside)
+        return is_client_error(error) and not is_catastrophic(error)
 
-def _says(asked: Callable[[Any], bool] | None, about: Any) -> bool:
-    """Whether that is a failure: so it is, too, if nobody can say."""
-    if asked is None:
-        return True
+
+def _says(asked: Callable[[Any], bool], about: Any) -> bool:
+    """Return True for a failure, and for what `asked` can't judge because it raises itself."""
     try:
         return bool(asked(about))
     except Exception:  # The caller shall get what the call gave, and not this.

@@ -2,11 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from switchgear import journal
 from switchgear.patterns.terms import State, Transition, WouldOpen
 
 Watcher = Callable[[Transition], object]
+ModeListener = Callable[[], object]
+T = TypeVar("T")
 
 EVENTS: Mapping[State, str] = {
     "open": "circuit_breaker_opened",
@@ -21,16 +24,20 @@ class Watchers:
     def __init__(self, name: str) -> None:
         self._name = name
         self._all: dict[object, Watcher] = {}
+        self._of_mode: dict[object, ModeListener] = {}
 
     def add(self, watcher: Watcher) -> Callable[[], None]:
-        """Tell it from now on; returns what ends that."""
-        key = object()
-        self._all[key] = watcher
+        """Call `watcher` with each transition from now on; return a function that ends that."""
+        return _added(self._all, watcher)
 
-        def remove() -> None:
-            self._all.pop(key, None)
+    def add_mode(self, listener: ModeListener) -> Callable[[], None]:
+        """Call `listener` after each change of the mode; return a function that ends that."""
+        return _added(self._of_mode, listener)
 
-        return remove
+    def tell_mode(self) -> None:
+        """Tell of a change of the mode. Under no lock. Never raises."""
+        for listener in list(self._of_mode.values()):
+            self._call(listener)
 
     def tell(self, news: deque[Transition | WouldOpen]) -> None:
         """All that is in `news`. Under no lock: a hook may do what it likes. Never raises."""
@@ -42,10 +49,13 @@ class Watchers:
             self._note(each)
             if isinstance(each, Transition):
                 for watcher in list(self._all.values()):
-                    try:
-                        watcher(each)
-                    except Exception:  # Somebody else's, and not the caller's business.
-                        journal.complain("a watcher of breaker %s failed", self._name)
+                    self._call(watcher, each)
+
+    def _call(self, watcher: Callable[..., object], *args: object) -> None:
+        try:
+            watcher(*args)
+        except Exception:  # Somebody else's, and not the caller's business.
+            journal.complain("a watcher of breaker %s failed", self._name)
 
     def _note(self, each: Transition | WouldOpen) -> None:
         seen = {"cause": each.cause, "failure_rate": each.failure_rate, "calls": each.calls}
@@ -54,3 +64,13 @@ class Watchers:
         else:
             states = {"from": each.before, "to": each.after}
             journal.note(EVENTS[each.after], self._name, **states, **seen)
+
+
+def _added(watchers: dict[object, T], watcher: T) -> Callable[[], None]:
+    key = object()
+    watchers[key] = watcher
+
+    def remove() -> None:
+        watchers.pop(key, None)
+
+    return remove

@@ -21,7 +21,7 @@ class BreakerArguments(TypedDict, total=False):
     """`parameters` are for a breaker of which the console says nothing.
 
     `ignore` are exceptions that say nothing of the dependency; `is_failure` decides of each other
-    one, `is_failed_result` of what was returned.
+    one (default: all but client errors of HTTP), `is_failed_result` of what was returned.
     """
 
     parameters: BreakerParameters | None

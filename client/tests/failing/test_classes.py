@@ -122,7 +122,7 @@ def test_people_are_told_of_what_stays_once_and_of_a_catastrophe_each_time():
     remove = journal.add_hook(heard.append)
     try:
         for _ in range(3):
-            respond(status(401), "told->once")
+            assert not respond(status(401), "told->once").counts
             respond(Leak("secret text"), "told->once")
             respond(TimeoutError(), "told->once")
     finally:

@@ -12,6 +12,7 @@ class Call:
     era: int
     probe: bool
     counted: bool
+    began: float
 
 
 @dataclass
@@ -24,7 +25,7 @@ class Oracle:
     era: int = 0
     outcomes: list[tuple[float, bool, bool]] = field(default_factory=list)
     probes: list[tuple[bool, bool]] = field(default_factory=list)
-    running: int = 0
+    running: list[Call] = field(default_factory=list)
     since: float = 0.0
     reopenings: int = 0
     open_for: float = 0.0
@@ -44,15 +45,18 @@ class Oracle:
             self.since = at
         self.state = to
         self.era += 1
-        self.outcomes, self.probes, self.running = [], [], 0
+        self.outcomes, self.probes, self.running = [], [], []
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
 
     def notice(self) -> None:
-        """A HALF_OPEN that takes too long is over at its deadline, noticed or not."""
-        deadline = self.since + self.rules.half_open_max_seconds
-        if self.state == "half_open" and self.now >= deadline:
+        """Half-open ends when a probe has run for too long, at that moment, noticed or not."""
+        limit = self.rules.half_open_max_seconds
+        if self.state != "half_open" or limit == 0 or not self.running:
+            return
+        deadline = min(call.began for call in self.running) + limit
+        if self.now >= deadline:
             self.change("open", deadline)
             self.open_until = deadline + self.open_for
 
@@ -63,19 +67,23 @@ class Oracle:
             return None
         if self.mode == "normal":
             self.notice()
+            self.judge_probes()
             if self.state == "open" and self.now >= self.open_until:
                 self.change("half_open", self.now)
             if self.state == "open":
                 self.totals["rejected"] += 1
                 return self.open_until - self.now
             if self.state == "half_open":
-                full = self.running >= self.rules.half_open_concurrent
-                spent = self.running + len(self.probes) >= self.rules.half_open_calls
+                full = len(self.running) >= self.rules.half_open_concurrent
+                spent = len(self.running) + len(self.probes) >= self.rules.half_open_calls
                 if full or spent:
                     self.totals["rejected"] += 1
                     return 0.0
-                self.running += 1
-        return Call(self.era, self.state == "half_open", self.mode != "disabled")
+        is_probe = self.state == "half_open"
+        call = Call(self.era, is_probe, self.mode != "disabled", self.now)
+        if is_probe:
+            self.running.append(call)
+        return call
 
     def end(self, call: Call, failed: bool, seconds: float) -> None:
         limit = self.rules.slow_call_seconds
@@ -99,14 +107,22 @@ class Oracle:
         if call.era == self.era:
             self.notice()
         if call.era == self.era:
-            self.running -= 1
+            self.drop(call)
             self.probes.append((failed, slow))
             self.judge_probes()
 
     def take_back(self, call: Call) -> None:
         if call.probe and call.era == self.era:
-            self.running -= 1
+            self.drop(call)
             self.judge_probes()
+
+    def lose(self, call: Call) -> None:
+        """The caller is gone: nobody tells the breaker, which finds out when it is next asked."""
+        if call.probe and call.era == self.era:
+            self.drop(call)
+
+    def drop(self, call: Call) -> None:
+        self.running = [each for each in self.running if each is not call]
 
     def judge_probes(self) -> None:
         if self.state != "half_open" or self.running:

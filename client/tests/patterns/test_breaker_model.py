@@ -28,7 +28,7 @@ PARAMETERS = st.builds(
     open_jitter=st.sampled_from([0.0, 0.25]),
     half_open_calls=st.integers(1, 3),
     half_open_concurrent=st.integers(1, 3),
-    half_open_max_seconds=st.sampled_from([2.0, 3.0]),
+    half_open_max_seconds=st.sampled_from([0, 2.0, 3.0]),
 )
 
 
@@ -36,7 +36,7 @@ class BreakerAndOracle(RuleBasedStateMachine):
     @initialize(parameters=PARAMETERS, drawn=st.sampled_from([0.0, 0.25, 0.75]))
     def begin(self, parameters: BreakerParameters, drawn: float) -> None:
         self.clock = Clock()
-        self.breaker = Breaker("d", parameters, clock=self.clock, draw=lambda: drawn)
+        self.breaker = Breaker("d", parameters, clock=self.clock, rng=lambda: drawn)
         self.oracle = Oracle(parameters, self.clock.now, drawn)
         self.told: list[Transition] = []
         self.breaker.watch(self.told.append)
@@ -75,6 +75,13 @@ class BreakerAndOracle(RuleBasedStateMachine):
         permit, call = self.calls.pop(which % len(self.calls))
         self.oracle.take_back(call)
         self.breaker.give_back(permit)
+
+    @precondition(lambda self: self.calls)
+    @rule(which=st.integers(0))
+    def lose(self, which: int) -> None:
+        permit, call = self.calls.pop(which % len(self.calls))
+        self.oracle.lose(call)
+        del permit
 
     @rule(seconds=st.sampled_from([0.25, 0.5, 1.0, 2.5, 10.0]))
     def pass_time(self, seconds: float) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from switchgear.failing.classes import Catastrophic
 from switchgear.guards import SwitchEngaged
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.counters import Counters
@@ -73,6 +74,66 @@ def test_a_failure_is_counted_as_what_it_is(error: Exception, expected: dict[str
 
     assert counted_after(breaker, error) == expected
     assert breaker.state == "open"
+
+
+class Answered(Exception):
+    def __init__(self, status: int) -> None:
+        self.response = type("Response", (), {"status_code": status})()
+
+
+class Leaked(Catastrophic):
+    status_code = 403
+
+
+def test_unknown_users_do_not_open_the_breaker_for_all() -> None:
+    breaker = Breaker("d")
+
+    for _ in range(20):
+        assert counted_after(breaker, Answered(404))["success"]
+
+    assert breaker.state == "closed"
+    assert breaker.look().failure_rate == 0
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 499])
+def test_client_error_is_an_answer_as_for_the_transport(status: int) -> None:
+    assert counted_after(Breaker("d"), Answered(status)) == {"success": 1}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Answered(408),
+        Answered(429),
+        Answered(500),
+        Answered(302),
+        Answered(200),
+        Leaked(),
+        ExceptionGroup("some", [Answered(404), Answered(503)]),
+        ExceptionGroup("all", [Leaked()]),
+    ],
+    ids=repr,
+)
+def test_other_errors_with_a_status_are_failures(error: Exception) -> None:
+    assert counted_after(Breaker("d"), error) == {"failure": 1}
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        ExceptionGroup("all", [Answered(404), Answered(422)]),
+        ExceptionGroup("with a refusal", [Answered(404), CircuitOpen("inner")]),
+    ],
+    ids=str,
+)
+def test_group_of_client_errors_is_an_answer(group: Exception) -> None:
+    assert counted_after(Breaker("d"), group) == {"success": 1}
+
+
+def test_client_error_is_a_failure_if_the_code_says_so() -> None:
+    breaker = Breaker("d", is_failure=lambda error: True)
+
+    assert counted_after(breaker, Answered(404)) == {"failure": 1}
 
 
 def test_an_error_that_is_no_failure_counts_as_a_success() -> None:

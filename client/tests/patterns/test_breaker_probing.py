@@ -18,7 +18,7 @@ DRAWN = 0.5
 
 def watched(clock: Clock, **parameters: object) -> tuple[Breaker, list[Transition]]:
     made = BreakerParameters(**{"open_jitter": 0, **parameters})  # type: ignore[arg-type]
-    breaker = Breaker("d", made, clock=clock, draw=lambda: DRAWN)
+    breaker = Breaker("d", made, clock=clock, rng=lambda: DRAWN)
     told: list[Transition] = []
     breaker.watch(told.append)
     return breaker, told
@@ -67,6 +67,26 @@ def test_it_opens_with_the_last_outcome_needed_and_says_why(
     assert [(each.n, each.before, each.after, each.cause) for each in told] == [
         (1, "closed", "open", cause)
     ]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "failures"),
+    [
+        ({"consecutive_failures": 5}, 20),
+        ({"consecutive_failures": 5, "minimum_calls": 5}, 5),
+        ({"window_type": "time", "failure_count": 5}, 5),
+    ],
+)
+def test_failures_in_a_row_open_it_as_the_docs_recommend(
+    parameters: dict[str, object], failures: int
+) -> None:
+    breaker, _ = watched(Clock(), **parameters)
+    fail(breaker, failures - 1)
+    assert breaker.state == "closed"
+
+    fail(breaker)
+
+    assert breaker.state == "open"
 
 
 def test_a_success_ends_a_row_of_failures() -> None:
@@ -156,11 +176,12 @@ def test_a_look_notices_a_half_open_that_took_too_long() -> None:
     breaker, told = watched(clock, failure_count=1, open_seconds=1, half_open_max_seconds=5)
     fail(breaker)
     clock.goes(1)
-    breaker.admit()
+    hung = breaker.admit()
     clock.goes(5)
 
     assert breaker.look().state == "open"
     assert len(told) == 3
+    breaker.give_back(hung)
 
 
 def test_probes_all_on_their_way_reject_the_next_with_no_time_said() -> None:
@@ -168,12 +189,12 @@ def test_probes_all_on_their_way_reject_the_next_with_no_time_said() -> None:
     breaker, _ = watched(clock, failure_count=1, open_seconds=1, half_open_concurrent=2)
     fail(breaker)
     clock.goes(1)
-    breaker.admit()
-    breaker.admit()
+    in_flight = [breaker.admit(), breaker.admit()]
 
     with pytest.raises(CircuitOpen) as caught:
         breaker.admit()
     assert caught.value.retry_after == 0.0
+    assert len(in_flight) == 2
 
 
 def test_one_probe_settled_twice_counts_once() -> None:

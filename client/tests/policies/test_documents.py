@@ -60,6 +60,14 @@ def test_policy_that_says_nothing_leaves_all_to_the_code():
     assert (found, complaints) == (NOTHING, ())
 
 
+@pytest.mark.parametrize("seconds", [0, 30])
+def test_limit_of_probes_is_taken_from_new_and_old_consoles_alike(seconds):
+    found, complaints = said(**checked({"breaker": {"half_open_max_seconds": seconds}}))
+
+    assert complaints == ()
+    assert found.breaker == BreakerParameters(window_size=100, half_open_max_seconds=seconds)
+
+
 def test_other_words_of_a_breaker_are_understood_without_its_own():
     found, _ = said(breaker={"failure_threshold": 3, "window_seconds": 30})
 

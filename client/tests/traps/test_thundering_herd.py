@@ -16,7 +16,7 @@ TICK_SECONDS = 0.5
 def fleet(clock: FakeClock, parameters: BreakerParameters) -> list[Breaker]:
     chance = random.Random(11)
     return [
-        Breaker(f"client-{number}", parameters, clock=clock.monotonic, draw=chance.random)
+        Breaker(f"client-{number}", parameters, clock=clock.monotonic, rng=chance.random)
         for number in range(CLIENTS)
     ]
 
@@ -28,12 +28,13 @@ def probes_by_tick(clock: FakeClock, breakers: list[Breaker], seconds: float) ->
         for _ in range(breaker.parameters.needed_calls):
             breaker.fail(breaker.admit(), ConnectionError("down"))
     arrived: Counter[int] = Counter()
+    in_flight = []
     for tick in range(int(seconds / TICK_SECONDS)):
         clock.advance(TICK_SECONDS)
         for breaker in breakers:
             for _ in range(CALLS):
                 try:
-                    breaker.admit()
+                    in_flight.append(breaker.admit())
                 except CircuitOpen:
                     continue
                 arrived[tick] += 1
@@ -42,9 +43,7 @@ def probes_by_tick(clock: FakeClock, breakers: list[Breaker], seconds: float) ->
 
 def test_without_jitter_all_clients_come_at_the_same_moment_with_all_their_calls() -> None:
     clock = FakeClock()
-    parameters = BreakerParameters(
-        open_jitter=0.0, half_open_calls=1000, half_open_concurrent=1000, half_open_max_seconds=600
-    )
+    parameters = BreakerParameters(open_jitter=0.0, half_open_calls=1000, half_open_concurrent=1000)
 
     arrived = probes_by_tick(clock, fleet(clock, parameters), 45)
 

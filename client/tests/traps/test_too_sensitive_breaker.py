@@ -29,7 +29,7 @@ def rejected(breaker: Breaker, clock: FakeClock, share: float) -> int:
 
 
 def made(parameters: BreakerParameters, clock: FakeClock) -> Breaker:
-    return Breaker("core->oracle", parameters, clock=clock.monotonic, draw=random.Random(14).random)
+    return Breaker("core->oracle", parameters, clock=clock.monotonic, rng=random.Random(14).random)
 
 
 def test_two_failures_in_a_minute_turn_most_calls_of_a_healthy_dependency_away() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -162,6 +163,60 @@ def test_a_deadline_that_cuts_an_answer_off_counts_as_a_timeout(ask_it, hung):
     with pytest.raises(DeadlineExceeded):
         ask_it("/", hung, breaker=breaker, deadline=Deadline(0.2))
     assert breaker.counters.counted()["timeout"] == 1
+
+
+def at_once(url, times, **parts):
+    """Send so many requests at once, each in a thread."""
+    with client_of(**parts) as client:
+        with ThreadPoolExecutor(times) as pool:
+            answers = [pool.submit(client.get, url) for _ in range(times)]
+        return [each.exception() for each in answers]
+
+
+def aat_once(url, times, **parts):
+    async def main():
+        async with aclient_of(**parts) as client:
+            requests = [client.get(url) for _ in range(times)]
+            answers = await asyncio.gather(*requests, return_exceptions=True)
+        return [each if isinstance(each, Exception) else None for each in answers]
+
+    return asyncio.run(main())
+
+
+def after(seconds):
+    def answer(asked: Asked) -> Said:
+        threading.Event().wait(seconds)
+        return Said()
+
+    return answer
+
+
+@pytest.mark.parametrize("send", [at_once, aat_once])
+def test_requests_that_waited_for_a_place_are_not_slow(send):
+    parameters = BreakerParameters(minimum_calls=4, slow_call_seconds=0.15, slow_call_rate=0.5)
+    breaker = Breaker("backend", parameters)
+    bulkhead = Bulkhead("backend", BulkheadParameters(limit=1, queue=20, queue_seconds=10))
+
+    with serving(after(0.04)) as server:
+        errors = send(server.url, 8, breaker=breaker, bulkhead=bulkhead)
+
+    assert errors == [None] * 8
+    assert breaker.counters.counted()["slow"] == 0
+    assert breaker.state == "closed"
+
+
+@pytest.mark.parametrize("send", [at_once, aat_once])
+def test_requests_that_spent_their_deadline_in_the_queue_are_no_timeouts(send):
+    breaker = Breaker("backend")
+    bulkhead = Bulkhead("backend", BulkheadParameters(limit=1, queue=20, queue_seconds=10))
+    parts = {"breaker": breaker, "bulkhead": bulkhead, "deadline": Deadline(0.7)}
+
+    with serving(after(0.4)) as server:
+        errors = send(server.url, 2, **parts)
+
+    assert sorted(type(each) for each in errors if each) == [DeadlineExceeded]
+    counted = breaker.counters.counted()
+    assert (counted["success"], counted["timeout"], counted["failure"]) == (1, 0, 0)
 
 
 def test_a_place_is_held_until_the_answer_is_closed():

@@ -82,6 +82,17 @@ def test_changes_and_overrides_arrive_as_they_are_committed(idle: Following) -> 
     }
 
 
+def test_default_that_older_clients_refuse_is_left_out(idle: Following) -> None:
+    change("oracle", 100, document={"breaker": {"open_seconds": 9, "half_open_max_seconds": 0}})
+    change("redis", 100, document={"breaker": {"open_seconds": 9, "half_open_max_seconds": 30}})
+
+    idle.start()
+
+    told = orjson.loads(idle.state.policies.told("core").body)["dependencies"]
+    assert told["core->oracle"]["breaker"] == {"open_seconds": 9}
+    assert told["core->redis"]["breaker"] == {"open_seconds": 9, "half_open_max_seconds": 30}
+
+
 def test_a_removal_and_an_overrides_end_arrive(following: Following) -> None:
     change("oracle", 100)
     override("oracle")

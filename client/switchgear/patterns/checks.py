@@ -1,0 +1,25 @@
+"""Type checks of arguments, whose errors name the argument."""
+
+
+def check_type(name: str, given: object, kind: type) -> None:
+    """Raise :class:`TypeError` for what is no `kind`."""
+    if not isinstance(given, kind):
+        expected = "a string" if kind is str else kind.__name__
+        raise TypeError(f"{name} must be {expected}, not {given!r:.50}")
+
+
+def check_functions(**arguments: object) -> None:
+    """Raise :class:`TypeError` for an argument that is neither a function nor None. A class is
+    refused, too: what it makes of a value is always true."""
+    for name, given in arguments.items():
+        if given is not None and (not callable(given) or isinstance(given, type)):
+            raise TypeError(f"{name} must be a function, not {given!r:.50}")
+
+
+def check_exceptions(name: str, given: object) -> None:
+    """Raise :class:`TypeError` for what is no tuple of exception classes."""
+    is_right = isinstance(given, tuple) and all(
+        isinstance(each, type) and issubclass(each, BaseException) for each in given
+    )
+    if not is_right:
+        raise TypeError(f"{name} must be a tuple of exception classes, not {given!r:.50}")

@@ -1,0 +1,117 @@
+"""Time that calls wait in a queue of this process, which says nothing of the callee.
+
+A pattern that makes calls wait does so inside `with Waiting():`. A breaker leaves that time out of
+what a call took: by :func:`queued` where a call begins and ends in one context, and by a
+:class:`CallTimer` where it may not.
+"""
+
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import TracebackType
+
+from switchgear.failing.words import is_timeout
+from switchgear.patterns.limits import DeadlineExceeded, current
+from switchgear.patterns.timeout import CallTimeout
+
+TOLERANCE_SECONDS = 0.1
+"""Delay with which a timeout may be noticed."""
+
+Clock = Callable[[], float]
+
+_queued: ContextVar[float] = ContextVar("switchgear_queued", default=0.0)
+_last_wait: ContextVar[tuple[float, float, Clock] | None] = ContextVar(
+    "switchgear_last_wait", default=None
+)
+"""Seconds of the last wait, the time at its end, and the clock of both."""
+_innermost: ContextVar["CallTimer | None"] = ContextVar("switchgear_call_timer", default=None)
+
+queued = _queued.get
+"""Return the seconds that calls have waited in this context so far."""
+
+
+class Waiting:
+    """A context manager around one wait in a queue."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+
+    def __enter__(self) -> None:
+        self._timers = _running()
+        for timer in self._timers:
+            timer.pause()
+        self._began = self._clock()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        now = self._clock()
+        seconds = now - self._began
+        _queued.set(queued() + seconds)
+        _last_wait.set((seconds, now, self._clock))
+        for timer in self._timers:
+            timer.resume()
+
+
+class CallTimer:
+    """A stopwatch that runs from now on and pauses while something in its context waits. It may be
+    stopped in another context than it was started in, as the steps of a stream may have."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.outer = next(iter(_running()), None)
+        self.is_stopped = False
+        self._clock = clock
+        self._pauses = 0
+        """Waits that are going on: tasks begun inside of the call may wait at the same time."""
+        self._began = self._paused_at = clock()
+        _innermost.set(self)
+
+    def stop(self) -> float:
+        """Stop, and return the seconds without those of the pauses."""
+        self.is_stopped = True
+        if _innermost.get() is self:
+            _innermost.set(self.outer)
+        return (self._paused_at if self._pauses else self._clock()) - self._began
+
+    def pause(self) -> None:
+        """Stand still until as many calls of :meth:`resume` were made as of this."""
+        if not self._pauses:
+            self._paused_at = self._clock()
+        self._pauses += 1
+
+    def resume(self) -> None:
+        """End one pause."""
+        self._pauses -= 1
+        if not self._pauses:
+            self._began += self._clock() - self._paused_at
+
+
+def _running() -> list[CallTimer]:
+    """The timers that run in this context, innermost first."""
+    found, timer = [], _innermost.get()
+    while timer is not None:
+        if not timer.is_stopped:
+            found.append(timer)
+        timer = timer.outer
+    return found
+
+
+def used_up_time(error: BaseException) -> bool:
+    """Return True if `error` is a timeout whose time was mostly spent in a queue: the call got less
+    of it than the queue took, and might have ended in time otherwise."""
+    wait = _last_wait.get()
+    if wait is None:
+        return False
+    if isinstance(error, CallTimeout | DeadlineExceeded):
+        allowed = error.seconds
+    else:
+        limit = current()
+        if limit is None or limit.until > limit.clock() or not is_timeout(error):
+            return False
+        allowed = limit.source.seconds
+    waited, ended, clock = wait
+    called = clock() - ended
+    return called < waited and waited + called <= allowed + TOLERANCE_SECONDS

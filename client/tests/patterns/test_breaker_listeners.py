@@ -1,0 +1,130 @@
+"""Waiters hear of it when a breaker is forced, and ask cheaply whether it is."""
+
+import logging
+import threading
+
+import pytest
+
+from switchgear.patterns.breaker import Breaker
+from switchgear.patterns.parameters import BreakerParameters
+from switchgear.patterns.terms import MODES, Mode
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_breaker_is_forced_open_in_that_mode_alone(mode: Mode) -> None:
+    breaker = Breaker("d")
+
+    breaker.force(mode)
+
+    assert breaker.is_forced_open is (mode == "forced_open")
+
+
+def test_breaker_that_opened_by_itself_is_not_forced() -> None:
+    breaker = Breaker("d", BreakerParameters(failure_count=1))
+
+    breaker.fail(breaker.admit(), None)
+
+    assert breaker.state == "open"
+    assert not breaker.is_forced_open
+
+
+def test_each_change_of_mode_is_told_after_it_in_the_thread_that_made_it() -> None:
+    breaker = Breaker("d")
+    told: list[tuple[str, int]] = []
+    breaker.on_mode_change(lambda: told.append((breaker.mode, threading.get_ident())))
+
+    breaker.force("forced_open")
+    breaker.force("metrics_only")
+    breaker.unforce()
+    breaker.force("disabled")
+    breaker.reset()
+
+    here = threading.get_ident()
+    modes = ["forced_open", "metrics_only", "normal", "disabled", "normal"]
+    assert told == [(mode, here) for mode in modes]
+
+
+def test_what_leaves_the_mode_as_it_is_is_not_told() -> None:
+    breaker = Breaker("d", BreakerParameters(failure_count=1))
+    told: list[None] = []
+    breaker.on_mode_change(lambda: told.append(None))
+
+    breaker.unforce()
+    breaker.reset()
+    breaker.fail(breaker.admit(), None)
+    breaker.configure(BreakerParameters())
+
+    assert told == []
+
+
+def test_same_mode_again_is_told_once() -> None:
+    breaker = Breaker("d")
+    told: list[None] = []
+    breaker.on_mode_change(lambda: told.append(None))
+
+    breaker.force("forced_open")
+    breaker.force("forced_open")
+
+    assert told == [None]
+
+
+def test_no_lock_is_held_while_a_change_of_mode_is_told() -> None:
+    breaker = Breaker("d")
+    seen: list[str] = []
+
+    def look_from_another_thread() -> None:
+        thread = threading.Thread(target=lambda: seen.append(breaker.state))
+        thread.start()
+        thread.join(10)
+
+    breaker.on_mode_change(look_from_another_thread)
+
+    breaker.force("forced_open")
+
+    assert seen == ["open"]
+
+
+def test_listener_that_fails_is_logged_and_the_others_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    breaker = Breaker("d")
+    told: list[str] = []
+
+    def broken() -> None:
+        raise RuntimeError("a defect")
+
+    breaker.on_mode_change(broken)
+    breaker.on_mode_change(lambda: told.append(breaker.mode))
+    with caplog.at_level(logging.ERROR, "switchgear"):
+        breaker.force("forced_open")
+
+    assert told == ["forced_open"]
+    assert "a watcher of breaker d failed" in caplog.text
+
+
+def test_listener_that_was_removed_is_told_no_more() -> None:
+    breaker = Breaker("d")
+    told: list[str] = []
+    remove = breaker.on_mode_change(lambda: told.append(breaker.mode))
+    breaker.force("forced_open")
+
+    remove()
+    remove()
+    breaker.unforce()
+
+    assert told == ["forced_open"]
+
+
+def test_listener_may_change_the_mode_itself() -> None:
+    breaker = Breaker("d")
+    told: list[str] = []
+
+    def end_at_once() -> None:
+        told.append(breaker.mode)
+        breaker.unforce()
+
+    breaker.on_mode_change(end_at_once)
+
+    breaker.force("forced_open")
+
+    assert told == ["forced_open", "normal"]
