@@ -139,11 +139,6 @@ class Breaker:
     def mode(self) -> Mode:
         return self._machine.mode
 
-    @property
-    def is_forced_open(self) -> bool:
-        """True while an operator rejects all calls."""
-        return self._machine.mode == "forced_open"
-
     def admit(self) -> Permit:
         """Return the permit for one call, which must be followed by `settle`, or by one of the
         three methods that it chooses from. Raises :class:`CircuitOpen`."""
@@ -232,10 +227,16 @@ class Breaker:
         order: `n` gives the right one. Returns a function that removes it."""
         return self._watchers.add(watcher)
 
-    def on_mode_change(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call `listener` after each change of the mode by `force`, `unforce` or `reset`, in the
+    def refusal(self) -> CircuitOpen | None:
+        """Return the refusal of calls that have not begun, while an operator forces it open."""
+        if self._machine.mode != "forced_open":
+            return None
+        return CircuitOpen(self.name, None, self._last_failure)
+
+    def subscribe(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call `callback` after each change of the mode by `force`, `unforce` or `reset`, in the
         thread that made it. What it raises is logged. Returns a function that removes it."""
-        return self._watchers.add_mode(listener)
+        return self._watchers.add_mode(callback)
 
     def after_fork(self) -> None:
         """In a child process, begin CLOSED or in the parent's mode, with nothing counted."""

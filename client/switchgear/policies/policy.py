@@ -65,7 +65,6 @@ class Policy:
             raise TypeError(f"a policy has no argument {', '.join(sorted(wrong))}")
         check_hedge(arguments)
         self.name = name
-        self._guard = guard
         self._owner = owner  # A client that nobody holds follows no more.
         self._arguments = arguments
         self._dependency = dependency = dependency or Dependency(name)
@@ -75,6 +74,7 @@ class Policy:
             is_failure=arguments.get("is_failure"),
             is_failed_result=arguments.get("is_failed_result"),
         )
+        self._guard = None if guard is None else guard.with_others(self.breaker)
         self._bulkhead = dependency.bulkhead_of(arguments.get("bulkhead"))
         self._sought = Sought(arguments.get("key"), checked(arguments.get("priority")))
         self._retry = Retry(
@@ -87,6 +87,7 @@ class Policy:
             budget=dependency.budget_of(arguments.get("retry")),
             counters=dependency.counters,
         )
+        self._retry.sources = (self.breaker,)
         self._hedge = hedge_of(name, arguments, self._retry.budget, dependency.counters)
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
         self._timeout = Timeout(arguments.get("timeout_seconds"))

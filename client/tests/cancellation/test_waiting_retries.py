@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from switchgear import Retry, RetryParameters, SwitchEngaged
+from switchgear import CircuitOpen, Retry, RetryParameters, SwitchEngaged
 from switchgear.adapters.httpx import AsyncTransport, Patterns, Transport
 from switchgear.testing import Console
 from tests.wire.answering import Said, serving
@@ -315,3 +315,39 @@ def test_retry_after_of_an_answer_is_not_waited_for(console, is_async):
         refused_by((lambda: asyncio.run(aask())) if is_async else ask)
         thread.join()
         assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("feature", [None, "chat"], ids=["unguarded", "guarded"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_breaker_forced_open_ends_a_back_off(console, is_async, feature):
+    callee = Failing()
+    policy = console.client().policy("core->model", feature=feature, retry=SLOW)
+    policy.retry.rng = lambda: 1.0
+    ask = policy(callee.later if is_async else callee)
+
+    def force():
+        assert callee.called.wait(SOON_SECONDS)
+        console.force("core->model", "forced_open")
+
+    thread = threading.Thread(target=force)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(CircuitOpen) as refused:
+        asyncio.run(ask()) if is_async else ask()
+
+    thread.join()
+    assert time.monotonic() - began < SOON_SECONDS
+    assert isinstance(refused.value.__cause__, ConnectionError)
+    assert callee.calls == 1
+
+
+def test_running_policy_is_cancelled_when_its_breaker_is_forced_open(console):
+    policy = console.client().policy("core->model", feature="chat", on_engage="cancel")
+
+    @policy
+    async def ask():
+        console.force("core->model", "forced_open")
+        await asyncio.sleep(60)
+
+    with pytest.raises(CircuitOpen):
+        asyncio.run(asyncio.wait_for(ask(), SOON_SECONDS))

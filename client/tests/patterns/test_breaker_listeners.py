@@ -11,12 +11,12 @@ from switchgear.patterns.terms import MODES, Mode
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_breaker_is_forced_open_in_that_mode_alone(mode: Mode) -> None:
+def test_breaker_refuses_waiting_calls_while_forced_open_alone(mode: Mode) -> None:
     breaker = Breaker("d")
 
     breaker.force(mode)
 
-    assert breaker.is_forced_open is (mode == "forced_open")
+    assert (breaker.refusal() is not None) is (mode == "forced_open")
 
 
 def test_breaker_that_opened_by_itself_is_not_forced() -> None:
@@ -25,13 +25,13 @@ def test_breaker_that_opened_by_itself_is_not_forced() -> None:
     breaker.fail(breaker.admit(), None)
 
     assert breaker.state == "open"
-    assert not breaker.is_forced_open
+    assert breaker.refusal() is None
 
 
 def test_each_change_of_mode_is_told_after_it_in_the_thread_that_made_it() -> None:
     breaker = Breaker("d")
     told: list[tuple[str, int]] = []
-    breaker.on_mode_change(lambda: told.append((breaker.mode, threading.get_ident())))
+    breaker.subscribe(lambda: told.append((breaker.mode, threading.get_ident())))
 
     breaker.force("forced_open")
     breaker.force("metrics_only")
@@ -47,7 +47,7 @@ def test_each_change_of_mode_is_told_after_it_in_the_thread_that_made_it() -> No
 def test_what_leaves_the_mode_as_it_is_is_not_told() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=1))
     told: list[None] = []
-    breaker.on_mode_change(lambda: told.append(None))
+    breaker.subscribe(lambda: told.append(None))
 
     breaker.unforce()
     breaker.reset()
@@ -60,7 +60,7 @@ def test_what_leaves_the_mode_as_it_is_is_not_told() -> None:
 def test_same_mode_again_is_told_once() -> None:
     breaker = Breaker("d")
     told: list[None] = []
-    breaker.on_mode_change(lambda: told.append(None))
+    breaker.subscribe(lambda: told.append(None))
 
     breaker.force("forced_open")
     breaker.force("forced_open")
@@ -77,7 +77,7 @@ def test_no_lock_is_held_while_a_change_of_mode_is_told() -> None:
         thread.start()
         thread.join(10)
 
-    breaker.on_mode_change(look_from_another_thread)
+    breaker.subscribe(look_from_another_thread)
 
     breaker.force("forced_open")
 
@@ -93,8 +93,8 @@ def test_listener_that_fails_is_logged_and_the_others_are_told(
     def broken() -> None:
         raise RuntimeError("a defect")
 
-    breaker.on_mode_change(broken)
-    breaker.on_mode_change(lambda: told.append(breaker.mode))
+    breaker.subscribe(broken)
+    breaker.subscribe(lambda: told.append(breaker.mode))
     with caplog.at_level(logging.ERROR, "switchgear"):
         breaker.force("forced_open")
 
@@ -105,7 +105,7 @@ def test_listener_that_fails_is_logged_and_the_others_are_told(
 def test_listener_that_was_removed_is_told_no_more() -> None:
     breaker = Breaker("d")
     told: list[str] = []
-    remove = breaker.on_mode_change(lambda: told.append(breaker.mode))
+    remove = breaker.subscribe(lambda: told.append(breaker.mode))
     breaker.force("forced_open")
 
     remove()
@@ -123,7 +123,7 @@ def test_listener_may_change_the_mode_itself() -> None:
         told.append(breaker.mode)
         breaker.unforce()
 
-    breaker.on_mode_change(end_at_once)
+    breaker.subscribe(end_at_once)
 
     breaker.force("forced_open")
 
