@@ -1,8 +1,9 @@
-"""What happens to a call that has a fallback: whom to ask next, and what came of it. Calls nothing
-itself: it gives what is to be called, so that threads and event loops share it."""
+"""The course of a call that has a fallback: the targets in order, the cache, the default. Calls
+nothing itself: it gives what is to be called, so that threads and event loops share it."""
 
 import asyncio
 import concurrent.futures
+import copy
 import functools
 import logging
 import threading
@@ -21,13 +22,18 @@ from switchgear.patterns import deadline, forks
 from switchgear.patterns.answers import Answer, told
 from switchgear.patterns.caches import MISSING, Cache, key_finder
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.hops import Asking, Hop
+from switchgear.patterns.fallback_targets import Asking, FallbackTarget
 from switchgear.refusals import within
 from switchgear.wrapping import NotAwaited
+
+MISTAKES = (NameError, SyntaxError, ImportError)
+"""Errors that only a change of the code, or of what is installed, can mend."""
 
 CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+
+OnTarget = Callable[[FallbackTarget | None, FallbackTarget, BaseException], object]
 
 Turns = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
 """Gives what is to be called next, is sent what came of it or thrown what it raised, and returns
@@ -45,15 +51,15 @@ class Course:
     """See :class:`~switchgear.patterns.fallback.Fallback`, whose parameters these are."""
 
     name: str
-    hops: tuple[Hop, ...]
+    targets: tuple[FallbackTarget, ...]
     cache: Cache | None
     cache_key: Callable[..., Any] | None
-    default: Any
+    make_default: Callable[[], Any] | None
     on: On
     on_switch: bool
     is_good: Callable[[Any], bool] | None
     counters: Counters
-    on_hop: Callable[[Hop | None, Hop, BaseException], object] | None
+    on_target: OnTarget | None
     exhausted: Callable[[BaseException], BaseException] | None
     tally: "Tally" = field(default_factory=lambda: Tally())
     has_complained: bool = False
@@ -91,12 +97,13 @@ class Course:
         is_partial: bool,
         causes: tuple[str, ...],
         first: BaseException,
+        age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """The answer, counted and told."""
+        """Return the answer, counted and told."""
         self.tally.one_more(source)
         self.counters.fallback()
         note("call_fallback", self.name, source=source, error=type(first).__name__)
-        return told(Answer(value, source, is_partial, causes))
+        return told(Answer(value, source, is_partial, causes, age_seconds))
 
     def check(self, value: Any) -> None:
         """Raises :class:`NotGood`."""
@@ -169,50 +176,61 @@ class Calls:
         said = [("call", said_by(first))]
         last, before = first, None
         for asking in self._find()[0]:
-            hop = asking.hop
+            target = asking.target
             if deadline.left() == 0:
                 break
             try:
-                if not hop.is_for(first):
+                if not target.is_for(first):
                     continue
-                if course.on_hop is not None:
-                    course.on_hop(before, hop, last)
+                if course.on_target is not None:
+                    course.on_target(before, target, last)
                 value = yield functools.partial(asking, args, kwargs, last)
                 course.check(value)
             except Exception as error:
-                said.append((hop.name, said_by(error)))
+                said.append((target.name, said_by(error)))
                 if not course.goes_on(error):
                     return error
-                last, before = error, hop
+                last, before = error, target
                 continue
-            return course.stand_in(value, hop.name, hop.is_partial, _texts(said), first)
-        value = yield from self._remembered(args, kwargs)
+            return course.stand_in(value, target.name, target.is_partial, _texts(said), first)
+        value, age = yield from self._remembered(args, kwargs)
         if value is not MISSING:
-            return course.stand_in(value, "cache", True, _texts(said), first)
-        if course.default is not MISSING:
-            return course.stand_in(course.default, "default", True, _texts(said), first)
+            return course.stand_in(value, "cache", True, _texts(said), first, age)
+        if course.make_default is not None:
+            try:
+                value = course.make_default()
+            except Exception as error:
+                said.append(("default", said_by(error)))
+            else:
+                return course.stand_in(value, "default", True, _texts(said), first)
         return _exhausted(course, first, said)
 
     def _remembered(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Generator[Callable[[], Any], Any, Any]:
+    ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
+        """Return the cached answer, or `MISSING`, and its age in seconds if the cache tells it."""
         course = self._course
         if course.cache is None:
-            return MISSING
+            return MISSING, None
+        get_aged = getattr(course.cache, "get_aged", None)
         try:
             key = self._find()[1](args, kwargs)
-            value = yield functools.partial(course.cache.get, key)
+            if get_aged is None:
+                found = (yield functools.partial(course.cache.get, key)), None
+            else:
+                found = yield functools.partial(get_aged, key)
+            value, age = found
             course.has_complained = False
         except Exception as error:
             course.complain(error)
-            return MISSING
-        return value
+            return MISSING, None
+        return value, age
 
     def _find(self) -> tuple[list[Asking], Finder]:
         if self._made is None:
             course = self._course
             self._made = (
-                [Asking(hop, self._function) for hop in course.hops],
+                [Asking(target, self._function) for target in course.targets],
                 key_finder(self._function, course.cache_key),
             )
         return self._made
@@ -248,6 +266,30 @@ async def adrive(turns: Turns) -> Answer[Any] | BaseException:
                 call = turns.send(value)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+
+
+def is_answerable(error: BaseException) -> bool:
+    """Return whether a fallback without an `on` is for this error: a mistake in the code must not
+    become an answer."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_answerable, error.exceptions))
+    return isinstance(error, Exception) and not isinstance(error, MISTAKES)
+
+
+def default_maker(default: Any, factory: Callable[[], Any] | None) -> Callable[[], Any] | None:
+    """Return what makes the default of one call, None without a default. Raises
+    :class:`ValueError` for two defaults, :class:`TypeError` for a factory that can't be called."""
+    if factory is None:
+        if default is MISSING:
+            return None
+        # One object for all calls would carry what one of them adds to it into the others.
+        is_mutable = isinstance(default, list | dict | set)
+        return functools.partial(copy.copy, default) if is_mutable else lambda: default
+    if default is not MISSING:
+        raise ValueError("a fallback has a default or default_factory, not both")
+    if not callable(factory):
+        raise TypeError(f"default_factory must be callable, not {factory!r:.100}")
+    return factory
 
 
 def _is_switched(error: BaseException) -> bool:

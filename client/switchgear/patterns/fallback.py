@@ -1,4 +1,4 @@
-"""What answers a call when it fails: other providers in order, then a cache, then a default."""
+"""Answers for a call that fails: other providers in order, then a cache, then a default."""
 
 import copy
 from collections.abc import Awaitable, Callable
@@ -10,8 +10,17 @@ from switchgear.failing.words import said_by
 from switchgear.patterns.answers import Answer, answered, latest_answer, partials, told, unanswered
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.course import Calls, Course, On, adrive, drive
-from switchgear.patterns.hops import Hop, hop_of
+from switchgear.patterns.course import (
+    Calls,
+    Course,
+    On,
+    OnTarget,
+    adrive,
+    default_maker,
+    drive,
+    is_answerable,
+)
+from switchgear.patterns.fallback_targets import FallbackTarget, target_of
 from switchgear.patterns.succession import one_after_other
 from switchgear.wrapping import by_kind, refuse_coroutine
 
@@ -21,19 +30,21 @@ T = TypeVar("T")
 
 
 class Fallback:
-    """Answers a call that fails: asks the `hops` in order, then the `cache` of earlier good
+    """Answers a call that fails: asks the `targets` in order, then the `cache` of earlier good
     answers, then gives the `default`. If none has an answer, the call's own error is raised, with a
     note of what became of each.
 
-    `on` says which errors are answered so: all but those of a cancelled call, and but catastrophic
+    `on` says which errors are answered so; without it all but `NameError`, `SyntaxError` and
+    `ImportError`, which are mistakes in the code. Never those of a cancelled call, nor catastrophic
     ones; the `SwitchEngaged` of a switch only with `on_switch`, for it may be there to stop a leak.
-    An answer that `is_good` does not take counts as failed, a hop's too. Only what the call itself
-    gave is kept in the cache, by what `cache_key` makes of the arguments (see `key_finder`): if an
-    answer depends on anything else, as on who is signed in, it must say so. The default is the same
-    object each time; to make one anew, give a hop.
+    An answer that `is_good` does not take counts as failed, a target's too. Only what the call
+    itself gave is kept in the cache, by what `cache_key` makes of the arguments (see `key_finder`):
+    if an answer depends on anything else, as on who is signed in, it must say so. A default that is
+    a list, dict or set is copied for each call, not what is in it; any other is the same object
+    each time, unless `default_factory` makes one.
 
-    `on_hop` is told the hop that failed before (None for the call), the one that is next, and the
-    error. `exhausted` makes another error of the first, once nothing has answered.
+    `on_target` is told the target that failed before (None for the call), the one that is next, and
+    the error. `exhausted` makes another error of the first, once nothing has answered.
 
     Decorates functions, coroutine functions and methods, whose calls give a value as before; how
     it came about is told by `latest_answer()`, or by `run` and `arun`. Hops and caches that are
@@ -43,28 +54,29 @@ class Fallback:
     def __init__(
         self,
         name: str = "unnamed",
-        *hops: Hop | Callable[..., Any],
+        *targets: FallbackTarget | Callable[..., Any],
         cache: Cache | None = None,
         cache_key: Callable[..., Any] | None = None,
         default: Any = MISSING,
-        on: On = Exception,
+        default_factory: Callable[[], Any] | None = None,
+        on: On | None = None,
         on_switch: bool = False,
         is_good: Callable[[Any], bool] | None = None,
         counters: Counters | None = None,
-        on_hop: Callable[[Hop | None, Hop, BaseException], object] | None = None,
+        on_target: OnTarget | None = None,
         exhausted: Callable[[BaseException], BaseException] | None = None,
     ) -> None:
         self._course = Course(
             name=name,
-            hops=tuple(map(hop_of, hops)),
+            targets=tuple(map(target_of, targets)),
             cache=cache,
             cache_key=cache_key,
-            default=default,
-            on=on,
+            make_default=default_maker(default, default_factory),
+            on=is_answerable if on is None else on,
             on_switch=on_switch,
             is_good=is_good,
             counters=Counters() if counters is None else counters,
-            on_hop=on_hop,
+            on_target=on_target,
             exhausted=exhausted,
         )
         self._is_simple = cache is None and is_good is None
@@ -79,12 +91,12 @@ class Fallback:
 
     def __call__(self, function: F) -> F:
         """`function`, answered for when it fails. Raises :class:`TypeError` for a generator, and
-        for a function that can't await what a hop gives."""
+        for a function that can't await what a target gives."""
         return self.around(function, None)
 
     def around(self, function: F, original: Callable[..., Any] | None) -> F:
-        """The same for what stands for `original`: hops get their arguments as that has them, and
-        its answers are kept as that one's."""
+        """The same for what stands for `original`: targets get their arguments as that has them,
+        and its answers are kept as that one's."""
         return by_kind(
             function,
             plain=lambda inner: self._plain(inner, original or inner),
@@ -137,7 +149,7 @@ class Fallback:
     def has_any(self) -> bool:
         """Whether it changes anything about a call that fails."""
         course = self._course
-        stands_in = course.hops or course.cache is not None or course.default is not MISSING
+        stands_in = course.targets or course.cache is not None or course.make_default is not None
         return bool(stands_in) or course.exhausted is not None
 
     @property
@@ -146,9 +158,9 @@ class Fallback:
         return self._course.cache
 
     def followed_by(self, other: "Fallback") -> "Fallback":
-        """A new one: asks the hops of this one for the errors that this one answers, then all that
-        `other` has for those that `other` does. The cache is that of `other` if it has one, and a
-        good answer is one that both take."""
+        """Return a new one: it asks the targets of this one for the errors that this one answers,
+        then all that `other` has for those that `other` does. The cache is that of `other` if it
+        has one, and a good answer is one that both take."""
         same = copy.copy(self)
         same._course = one_after_other(self._course, other._course)
         same._is_simple = same._course.cache is None and same._course.is_good is None
@@ -157,16 +169,16 @@ class Fallback:
     def catching(self, default: Any = MISSING) -> "Held":
         """For a block: `with fallback.catching(default) as held: held.value = …`. Then `held.value`
         is what the block said, or the default if it failed. Hops and caches take no part."""
-        return Held(self._course, self._course.default if default is MISSING else default)
+        return Held(self._course, default_maker(default, None) or self._course.make_default)
 
-    def hops(self) -> dict[str, int]:
-        """How many calls each hop, "cache" and "default" answered."""
+    def count_answers(self) -> dict[str, int]:
+        """Return the number of calls that each target, "cache" and "default" answered."""
         return self._course.tally.counted()
 
     def _plain(
         self, function: Callable[..., Any], original: Callable[..., Any]
     ) -> Callable[..., Any]:
-        slow = [hop.name for hop in self._course.hops if hop.is_coroutine]
+        slow = [target.name for target in self._course.targets if target.is_coroutine]
         if slow:
             raise TypeError(f"{', '.join(slow)} can only be awaited: decorate a coroutine function")
         calls, is_simple = Calls(self._course, original), self._is_simple
@@ -214,9 +226,9 @@ class Fallback:
 class Held:
     """What a block gives: set `value` in it. `answer` says afterwards how it came about."""
 
-    def __init__(self, course: Course, default: Any) -> None:
+    def __init__(self, course: Course, make_default: Callable[[], Any] | None) -> None:
         self._course = course
-        self._default = default
+        self._make_default = make_default
         self.value: Any = None
         self.answer: Answer[Any] | None = None
 
@@ -233,11 +245,11 @@ class Held:
         if error is None:
             self.answer = told(Answer(self.value, is_partial=partials() != self._before))
             return False
-        course, default = self._course, self._default
-        if default is MISSING or not course.answers(error):
+        course = self._course
+        if self._make_default is None or not course.answers(error):
             return False
-        self.value = default
-        self.answer = course.stand_in(default, "default", True, (said_by(error),), error)
+        self.value = self._make_default()
+        self.answer = course.stand_in(self.value, "default", True, (said_by(error),), error)
         return True
 
     async def __aenter__(self) -> "Held":

@@ -226,7 +226,7 @@ def _fallback(given: Any) -> Mapping[str, Any] | None:
     if given is None:
         return None
     if not isinstance(given, dict) or not isinstance(given.get("chain") or [], list):
-        raise ValueError("it is no object with a list of hops")
+        raise ValueError("it is no object with a list of targets")
     return cast(Mapping[str, Any], given)
 
 
