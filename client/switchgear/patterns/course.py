@@ -1,5 +1,4 @@
-"""The course of a call that has a fallback: the targets in order, the cache, the default. Calls
-nothing itself: it gives what is to be called, so that threads and event loops share it."""
+"""The parameters of a fallback, and the errors that it answers for."""
 
 import asyncio
 import concurrent.futures
@@ -8,21 +7,19 @@ import functools
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from switchgear.failing.responses import respond
-from switchgear.failing.words import is_told_to_stop, said_by
-from switchgear.finding import Finder
+from switchgear.failing.words import is_told_to_stop
 from switchgear.guards import SwitchEngaged
 from switchgear.journal import complain, note
-from switchgear.patterns import deadline, forks
+from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer, told
-from switchgear.patterns.caches import MISSING, Cache, key_finder
+from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.fallback_targets import Asking, FallbackTarget
+from switchgear.patterns.fallback_targets import FallbackTarget
 from switchgear.refusals import within
 from switchgear.wrapping import NotAwaited
 
@@ -34,10 +31,6 @@ CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
 OnTarget = Callable[[FallbackTarget | None, FallbackTarget, BaseException], object]
-
-Turns = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
-"""Gives what is to be called next, is sent what came of it or thrown what it raised, and returns
-the answer, or the error that is to be raised."""
 
 log = logging.getLogger("switchgear")
 
@@ -140,134 +133,6 @@ class Tally:
         self._answered: Counter[str] = Counter()
 
 
-class Calls:
-    """The calls of one function."""
-
-    def __init__(self, course: Course, function: Callable[..., Any]) -> None:
-        self._course = course
-        self._function = function
-        self._made: tuple[list[Asking], Finder] | None = None
-
-    def came(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
-    ) -> Turns:
-        """The call gave `value`, and met a partial answer on its way if it `is_partial`."""
-        course = self._course
-        try:
-            course.check(value)
-        except Exception as error:
-            return (yield from self.failed(args, kwargs, error))
-        if is_partial:
-            return told(Answer(value, is_partial=True))
-        if course.cache is not None:
-            try:
-                key = self._find()[1](args, kwargs)
-                yield functools.partial(course.cache.put, key, value)
-                course.has_complained = False
-            except Exception as error:
-                course.complain(error)
-        return told(Answer(value))
-
-    def failed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception) -> Turns:
-        """The call raised `first`."""
-        course = self._course
-        if not course.answers(first):
-            return first
-        said = [("call", said_by(first))]
-        last, before = first, None
-        for asking in self._find()[0]:
-            target = asking.target
-            if deadline.left() == 0:
-                break
-            try:
-                if not target.is_for(first):
-                    continue
-                if course.on_target is not None:
-                    course.on_target(before, target, last)
-                value = yield functools.partial(asking, args, kwargs, last)
-                course.check(value)
-            except Exception as error:
-                said.append((target.name, said_by(error)))
-                if not course.goes_on(error):
-                    return error
-                last, before = error, target
-                continue
-            return course.stand_in(value, target.name, target.is_partial, _texts(said), first)
-        value, age = yield from self._remembered(args, kwargs)
-        if value is not MISSING:
-            return course.stand_in(value, "cache", True, _texts(said), first, age)
-        if course.make_default is not None:
-            try:
-                value = course.make_default()
-            except Exception as error:
-                said.append(("default", said_by(error)))
-            else:
-                return course.stand_in(value, "default", True, _texts(said), first)
-        return _exhausted(course, first, said)
-
-    def _remembered(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
-        """Return the cached answer, or `MISSING`, and its age in seconds if the cache tells it."""
-        course = self._course
-        if course.cache is None:
-            return MISSING, None
-        get_aged = getattr(course.cache, "get_aged", None)
-        try:
-            key = self._find()[1](args, kwargs)
-            if get_aged is None:
-                found = (yield functools.partial(course.cache.get, key)), None
-            else:
-                found = yield functools.partial(get_aged, key)
-            value, age = found
-            course.has_complained = False
-        except Exception as error:
-            course.complain(error)
-            return MISSING, None
-        return value, age
-
-    def _find(self) -> tuple[list[Asking], Finder]:
-        if self._made is None:
-            course = self._course
-            self._made = (
-                [Asking(target, self._function) for target in course.targets],
-                key_finder(self._function, course.cache_key),
-            )
-        return self._made
-
-
-def drive(turns: Turns) -> Answer[Any] | BaseException:
-    """Calls what it gives."""
-    try:
-        call = next(turns)
-        while True:
-            try:
-                value = _not_awaitable(call())
-            except Exception as error:
-                call = turns.throw(error)
-            else:
-                call = turns.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
-async def adrive(turns: Turns) -> Answer[Any] | BaseException:
-    """Calls what it gives, and awaits what is to be awaited."""
-    try:
-        call = next(turns)
-        while True:
-            try:
-                value = call()
-                if isawaitable(value):
-                    value = await value
-            except Exception as error:
-                call = turns.throw(error)
-            else:
-                call = turns.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
 def is_answerable(error: BaseException) -> bool:
     """Return whether a fallback without an `on` is for this error: a mistake in the code must not
     become an answer."""
@@ -309,26 +174,3 @@ def _is_one_of(on: On, error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):
         return all(_is_one_of(on, each) for each in error.exceptions)
     return isinstance(error, on)
-
-
-def _not_awaitable(value: Any) -> Any:
-    if iscoroutine(value):
-        value.close()
-        raise TypeError("a coroutine, which only a coroutine function could await")
-    return value
-
-
-def _exhausted(course: Course, first: Exception, said: list[tuple[str, str]]) -> BaseException:
-    """The first error; with notes, unless it is one that is raised again and again."""
-    if not hasattr(first, "__notes__"):
-        for who, text in said[1:]:
-            first.add_note(f"fallback {who} of {course.name}: {text}")
-    if course.exhausted is None:
-        return first
-    made = course.exhausted(first)
-    made.__cause__ = first
-    return made
-
-
-def _texts(said: list[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(text for _, text in said)

@@ -7,19 +7,12 @@ from types import CoroutineType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from switchgear.failing.words import said_by
+from switchgear.guards import Guard
 from switchgear.patterns.answers import Answer, answered, latest_answer, partials, told, unanswered
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.course import (
-    Calls,
-    Course,
-    On,
-    OnTarget,
-    adrive,
-    default_maker,
-    drive,
-    is_answerable,
-)
+from switchgear.patterns.course import Course, On, OnTarget, default_maker, is_answerable
+from switchgear.patterns.fallback_calls import Calls, adrive, drive
 from switchgear.patterns.fallback_targets import FallbackTarget, target_of
 from switchgear.patterns.succession import one_after_other
 from switchgear.wrapping import by_kind, refuse_coroutine
@@ -94,49 +87,54 @@ class Fallback:
         for a function that can't await what a target gives."""
         return self.around(function, None)
 
-    def around(self, function: F, original: Callable[..., Any] | None) -> F:
-        """The same for what stands for `original`: targets get their arguments as that has them,
-        and its answers are kept as that one's."""
+    def around(
+        self, function: F, original: Callable[..., Any] | None, guard: Guard | None = None
+    ) -> F:
+        """Return `function`, which stands for `original`, answered for when it fails: targets get
+        their arguments as that has them, and its answers are kept as that one's. `guard` is asked
+        again before each target, unless this is for switches, too."""
         return by_kind(
             function,
-            plain=lambda inner: self._plain(inner, original or inner),
-            coroutine=lambda inner: self._coroutine(inner, original or inner),
+            plain=lambda inner: self._plain(inner, original or inner, guard),
+            coroutine=lambda inner: self._coroutine(inner, original or inner, guard),
             stream=None,
             what="a fallback",
         )
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """How `function` is answered with these arguments."""
-        return self.run_for(function, function, *args, **kwargs)
+        return self.run_for(function, function, None, *args, **kwargs)
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """The same, of a coroutine function."""
-        return await self.arun_for(function, function, *args, **kwargs)
+        return await self.arun_for(function, function, None, *args, **kwargs)
 
     def run_for(
         self,
         original: Callable[..., Any],
         function: Callable[P, T],
+        guard: Guard | None,
         /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer[T]:
         """As `run`, where `function` stands for `original`; see `around`."""
-        self._plain(function, original)(*args, **kwargs)
+        self._plain(function, original, guard)(*args, **kwargs)
         return _latest()
 
     async def arun_for(
         self,
         original: Callable[..., Any],
         function: Callable[P, Awaitable[T]],
+        guard: Guard | None,
         /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer[T]:
         """The same, of a coroutine function."""
-        await self._coroutine(function, original)(*args, **kwargs)
+        await self._coroutine(function, original, guard)(*args, **kwargs)
         return _latest()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
@@ -176,12 +174,12 @@ class Fallback:
         return self._course.tally.counted()
 
     def _plain(
-        self, function: Callable[..., Any], original: Callable[..., Any]
+        self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
         slow = [target.name for target in self._course.targets if target.is_coroutine]
         if slow:
             raise TypeError(f"{', '.join(slow)} can only be awaited: decorate a coroutine function")
-        calls, is_simple = Calls(self._course, original), self._is_simple
+        calls, is_simple = Calls(self._course, original, guard), self._is_simple
 
         def call(*args: Any, **kwargs: Any) -> Any:
             before = partials()
@@ -202,9 +200,10 @@ class Fallback:
         return call
 
     def _coroutine(
-        self, function: Callable[..., Any], original: Callable[..., Any]
+        self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
-        calls, is_simple = Calls(self._course, original), self._is_simple
+        calls = Calls(self._course, original, guard, is_async=True)
+        is_simple = self._is_simple
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             before = partials()

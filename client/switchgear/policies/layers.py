@@ -103,7 +103,7 @@ class Layers:
             if layer is not None:
                 function = layer(function)
         if self.fallback is not None and with_fallback:
-            function = self.fallback.around(function, original)
+            function = self.fallback.around(function, original, self.guard)
         return function
 
     def streamed(self, function: Callable[..., Any], sought: Sought) -> Callable[..., Any]:

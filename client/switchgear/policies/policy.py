@@ -118,7 +118,7 @@ class Policy:
         if layers.fallback is None:
             return Answer(self._one(layers, function, called)(*args, **kwargs))
         inner = self._one(layers, function, called)
-        return layers.fallback.run_for(function, inner, *args, **kwargs)
+        return layers.fallback.run_for(function, inner, layers.guard, *args, **kwargs)
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
@@ -128,7 +128,7 @@ class Policy:
         if layers.fallback is None:
             return Answer(await self._one(layers, function, awaited)(*args, **kwargs))
         inner = self._one(layers, function, awaited)
-        return await layers.fallback.arun_for(function, inner, *args, **kwargs)
+        return await layers.fallback.arun_for(function, inner, layers.guard, *args, **kwargs)
 
     def __enter__(self) -> Self:
         self._blocks.enter(around_block(self._now(), self._sought))
