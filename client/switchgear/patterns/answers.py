@@ -2,7 +2,8 @@
 
 import reprlib
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -69,6 +70,35 @@ def told(answer: Answer[T]) -> Answer[T]:
     if answer.is_partial:
         _partials.set(_partials.get() + 1)
     return answer
+
+
+class StreamLabel:
+    """Tells how a stream is answered after each of its steps, which it is entered around."""
+
+    def __init__(self) -> None:
+        self.answer: Answer[None] = Answer(None)
+        self._before = 0
+
+    def stream_of(self, answer: Answer[T]) -> T:
+        """Take the label of `answer`, and return the stream that is its value."""
+        self.answer = replace(answer, value=None)  # type: ignore[arg-type, assignment]
+        return answer.value
+
+    def __enter__(self) -> None:
+        self._before = partials()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
+            unanswered()
+            return
+        if partials() != self._before and not self.answer.is_partial:
+            self.answer = replace(self.answer, is_partial=True)
+        told(self.answer)
 
 
 def partials() -> int:

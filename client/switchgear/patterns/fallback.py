@@ -3,19 +3,29 @@
 import copy
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from types import CoroutineType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from switchgear.failing.words import said_by
 from switchgear.guards import Guard
-from switchgear.patterns.answers import Answer, answered, latest_answer, partials, told, unanswered
+from switchgear.patterns.answers import (
+    Answer,
+    StreamLabel,
+    answered,
+    latest_answer,
+    partials,
+    told,
+    unanswered,
+)
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.course import Course, On, OnTarget, default_maker, is_answerable
 from switchgear.patterns.fallback_calls import Calls, adrive, drive
 from switchgear.patterns.fallback_targets import FallbackTarget, target_of
+from switchgear.patterns.streams import AsyncStream, Stream, opener, streaming
 from switchgear.patterns.succession import one_after_other
-from switchgear.wrapping import by_kind, refuse_coroutine
+from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -40,8 +50,12 @@ class Fallback:
     the error. `exhausted` makes another error of the first, once nothing has answered.
 
     Decorates functions, coroutine functions and methods, whose calls give a value as before; how
-    it came about is told by `latest_answer()`, or by `run` and `arun`. Hops and caches that are
+    it came about is told by `latest_answer()`, or by `run` and `arun`. Targets and caches that are
     coroutine functions suit only coroutine functions. For a block: `with fallback.catching(…)`.
+
+    Generators and asynchronous generators are answered for until their first item; what is raised
+    after it is raised as it is. What a target returns, and the default, are the items of the
+    stream; a text, a mapping and what is not iterable is the only item. The cache takes no part.
     """
 
     def __init__(
@@ -83,8 +97,9 @@ class Fallback:
         return self._course.counters
 
     def __call__(self, function: F) -> F:
-        """`function`, answered for when it fails. Raises :class:`TypeError` for a generator, and
-        for a function that can't await what a target gives."""
+        """Return `function`, answered for when it fails; a generator, if it fails before its first
+        item. Raises :class:`TypeError` for a function that can't await what a target gives, and for
+        a generator if `is_good` is to judge it, or a cache alone is to stand in for it."""
         return self.around(function, None)
 
     def around(
@@ -97,6 +112,7 @@ class Fallback:
             function,
             plain=lambda inner: self._plain(inner, original or inner, guard),
             coroutine=lambda inner: self._coroutine(inner, original or inner, guard),
+            generator=lambda inner: self._stream(inner, original or inner, guard),
             stream=None,
             what="a fallback",
         )
@@ -166,7 +182,7 @@ class Fallback:
 
     def catching(self, default: Any = MISSING) -> "Held":
         """For a block: `with fallback.catching(default) as held: held.value = …`. Then `held.value`
-        is what the block said, or the default if it failed. Hops and caches take no part."""
+        is what the block said, or the default if it failed. Targets and caches take no part."""
         return Held(self._course, default_maker(default, None) or self._course.make_default)
 
     def count_answers(self) -> dict[str, int]:
@@ -176,9 +192,7 @@ class Fallback:
     def _plain(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
-        slow = [target.name for target in self._course.targets if target.is_coroutine]
-        if slow:
-            raise TypeError(f"{', '.join(slow)} can only be awaited: decorate a coroutine function")
+        self._refuse_awaited("a coroutine function")
         calls, is_simple = Calls(self._course, original, guard), self._is_simple
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -195,9 +209,53 @@ class Fallback:
                     answered(value)
                     return value
                 turns = calls.came(args, kwargs, value, is_partial)
-            return _given(drive(turns))
+            return _checked(drive(turns)).value
 
         return call
+
+    def _stream(
+        self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
+    ) -> Callable[..., Any]:
+        is_async = is_async_generator_function(function)
+        self._refuse_unstreamed()
+        if not is_async:
+            self._refuse_awaited("an asynchronous generator")
+        calls = Calls(self._course, original, guard, is_async=is_async, is_stream=True)
+        open_ = opener(function)
+
+        def begin(label: StreamLabel, args: Any, kwargs: Any) -> Any:
+            try:
+                return open_(*args, **kwargs)
+            except Exception as error:
+                turns = calls.failed(args, kwargs, error)
+            return label.stream_of(_checked(drive(turns)))
+
+        async def abegin(label: StreamLabel, args: Any, kwargs: Any) -> Any:
+            try:
+                return await open_(*args, **kwargs)
+            except Exception as error:
+                turns = calls.failed(args, kwargs, error)
+            return label.stream_of(_checked(await adrive(turns)))
+
+        def make(*args: Any, **kwargs: Any) -> Stream | AsyncStream:
+            label = StreamLabel()
+            if is_async:
+                return AsyncStream(partial(abegin, label, args, kwargs), label)
+            return Stream(partial(begin, label, args, kwargs), label)
+
+        return streaming(function, make)
+
+    def _refuse_awaited(self, kind: str) -> None:
+        awaited = [target.name for target in self._course.targets if target.is_async]
+        if awaited:
+            raise TypeError(f"{', '.join(awaited)} can only be awaited: decorate {kind}")
+
+    def _refuse_unstreamed(self) -> None:
+        course = self._course
+        if course.is_good is not None:
+            raise TypeError("is_good judges whole answers: a stream has given its items by then")
+        if course.cache is not None and not course.targets and course.make_default is None:
+            raise TypeError("a cache keeps no streams: give a target or a default as well")
 
     def _coroutine(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
@@ -217,7 +275,7 @@ class Fallback:
                     answered(value)
                     return value
                 turns = calls.came(args, kwargs, value, is_partial)
-            return _given(await adrive(turns))
+            return _checked(await adrive(turns)).value
 
         return call
 
@@ -263,11 +321,11 @@ class Held:
         return self.__exit__(kind, error, traceback)
 
 
-def _given(outcome: Answer[Any] | BaseException) -> Any:
+def _checked(outcome: Answer[Any] | BaseException) -> Answer[Any]:
     if isinstance(outcome, BaseException):
         unanswered()
         raise outcome
-    return outcome.value
+    return outcome
 
 
 def _latest() -> Answer[Any]:

@@ -5,7 +5,8 @@ It calls nothing itself, but gives what is to be called, so that threads and eve
 
 import functools
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from dataclasses import replace
 from inspect import isawaitable, iscoroutine
 from typing import Any
 
@@ -18,6 +19,7 @@ from switchgear.patterns.answers import Answer, told
 from switchgear.patterns.caches import MISSING, key_finder
 from switchgear.patterns.course import Course
 from switchgear.patterns.fallback_targets import Asking
+from switchgear.patterns.streams import Around, AsyncStream, Stream
 from switchgear.refusals import Refused
 
 Turns = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
@@ -36,11 +38,12 @@ class Calls:
         guard: Guard | None = None,
         *,
         is_async: bool = False,
+        is_stream: bool = False,
     ) -> None:
         self._course = course
         self._function = function
         self._guard = guard
-        self._is_async = is_async
+        self._is_async, self._is_stream = is_async, is_stream
         self._made: tuple[list[Asking], Finder] | None = None
         self._find_switches: Callable[[Any, Any], GuardedKeys] | None = None
 
@@ -88,8 +91,9 @@ class Calls:
                     continue
                 if course.on_target is not None:
                     course.on_target(before, target, last)
-                with self._holding(switches):
-                    value = yield functools.partial(asking, args, kwargs, last)
+                value = yield from self._asked(
+                    functools.partial(asking, args, kwargs, last), switches
+                )
                 course.check(value)
             except Exception as error:
                 said.append((target.name, said_by(error)))
@@ -97,10 +101,43 @@ class Calls:
                     return error
                 last, before = error, target
                 continue
-            return course.stand_in(value, target.name, target.is_partial, _texts(said), first)
+            return self._stand_in(value, target.name, target.is_partial, said, first)
         if (refusal := self._refusal(switches)) is not None:
             return _raised_from(refusal, last)
         return (yield from self._last_resort(args, kwargs, first, said))
+
+    def _asked(
+        self, call: Callable[[], Any], switches: GuardedKeys | None
+    ) -> Generator[Callable[[], Any], Any, Any]:
+        """Ask a target. The switches hold while it runs, so that what waits in it is woken; those
+        of a stream in each of its steps."""
+        around: Around = nullcontext()
+        if switches is not None and not self._course.on_switch:
+            around = GuardedSteps(switches, self._is_async, has_begun=True)
+        if self._is_stream:
+            return (yield self._opened(call, around))
+        with around:
+            return (yield call)
+
+    def _opened(self, call: Callable[[], Any], around: Around | None = None) -> Callable[[], Any]:
+        kind = AsyncStream if self._is_async else Stream
+        return kind(call, around).open
+
+    def _stand_in(
+        self,
+        value: Any,
+        source: str,
+        is_partial: bool,
+        said: list[tuple[str, str]],
+        first: Exception,
+        age_seconds: float | None = None,
+    ) -> Answer[Any]:
+        """The label of a stream does not hold the stream, which the answer does."""
+        texts = tuple(text for _, text in said)
+        if not self._is_stream:
+            return self._course.stand_in(value, source, is_partial, texts, first, age_seconds)
+        label = self._course.stand_in(None, source, is_partial, texts, first)
+        return replace(label, value=value)
 
     def _last_resort(
         self,
@@ -113,14 +150,15 @@ class Calls:
         course = self._course
         value, age = yield from self._remembered(args, kwargs)
         if value is not MISSING:
-            return course.stand_in(value, "cache", True, _texts(said), first, age)
+            return self._stand_in(value, "cache", True, said, first, age)
         if course.make_default is not None:
             try:
-                value = course.make_default()
+                make = course.make_default
+                value = (yield self._opened(make)) if self._is_stream else make()
             except Exception as error:
                 said.append(("default", said_by(error)))
             else:
-                return course.stand_in(value, "default", True, _texts(said), first)
+                return self._stand_in(value, "default", True, said, first)
         return _exhausted(course, first, said)
 
     def _remembered(
@@ -128,7 +166,7 @@ class Calls:
     ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
         """Return the cached answer, or `MISSING`, and its age in seconds if the cache tells it."""
         course = self._course
-        if course.cache is None:
+        if course.cache is None or self._is_stream:
             return MISSING, None
         get_aged = getattr(course.cache, "get_aged", None)
         try:
@@ -164,12 +202,6 @@ class Calls:
         if switches is None or self._course.on_switch:
             return find_refusal()
         return find_refusal((switches,))
-
-    def _holding(self, switches: GuardedKeys | None) -> AbstractContextManager[object]:
-        """Return what holds the switches while a target runs, so that what waits in it is woken."""
-        if switches is None or self._course.on_switch:
-            return nullcontext()
-        return GuardedSteps(switches, self._is_async, has_begun=True)
 
 
 def drive(turns: Turns) -> Answer[Any] | BaseException:
@@ -226,7 +258,3 @@ def _exhausted(course: Course, first: Exception, said: list[tuple[str, str]]) ->
     made = course.exhausted(first)
     made.__cause__ = first
     return made
-
-
-def _texts(said: list[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(text for _, text in said)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from switchgear.finding import Finder, finder
-from switchgear.wrapping import is_coroutine_function
+from switchgear.wrapping import is_async_generator_function, is_coroutine_function
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,9 @@ class FallbackTarget:
         return self.suits is None or self.suits(error)
 
     @property
-    def is_coroutine(self) -> bool:
-        return is_coroutine_function(self.call)
+    def is_async(self) -> bool:
+        """True if what it gives can only be awaited."""
+        return is_coroutine_function(self.call) or is_async_generator_function(self.call)
 
     @property
     def takes_model(self) -> bool:

@@ -45,10 +45,10 @@ class Policy:
     client that have the same name share breaker, bulkhead, counters and budget for retries.
 
     As a decorator it suits functions, coroutine functions and methods, and keeps their signature;
-    generators too, without retry and fallback. `with policy:` and `async with policy:` are all but
-    these two, and not for the inside of a generator (see `Timeout`). `for attempt in policy:` with
-    `with attempt:` inside (`async for`, `async with`) is all but the fallback. In a plain function
-    the timeouts are cooperative: see `Timeout`.
+    generators too, which are tried again and answered for until their first item. `with policy:`
+    and `async with policy:` are all but retry and fallback, and not for the inside of a generator
+    (see `Timeout`). `for attempt in policy:` with `with attempt:` inside (`async for`, `async
+    with`) is all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class Policy:
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """`function` with all of it around. A generator is one call from its first step to its
-        end, which can't be made again when a part is out: a retry or a fallback of the code is a
-        :class:`TypeError` for it, those of the console are left out, with one warning."""
+        """Return `function` with all of it around. A generator is one call from its first step to
+        its end, tried again and answered for until its first item; what judges whole answers,
+        `retry_result` or the `is_good` of a fallback, is a :class:`TypeError` for it."""
         return by_kind(
             function,
             plain=lambda inner: self._stacked(inner, is_coroutine=False),

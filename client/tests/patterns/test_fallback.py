@@ -444,12 +444,7 @@ def test_function_can_not_have_a_target_that_must_be_awaited():
     assert "coroutine" in late.causes[1]
 
 
-def test_generator_can_not_be_answered_for():
-    def words():
-        yield 1
-
-    with pytest.raises(TypeError, match="generator"):
-        Fallback("a", default=0)(words)
+def test_what_can_not_be_called_can_not_stand_in():
     with pytest.raises(TypeError, match="can be called"):
         Fallback("a", 5)
 
