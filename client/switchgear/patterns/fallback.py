@@ -4,10 +4,9 @@ import copy
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from types import CoroutineType, TracebackType
+from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
-from switchgear.failing.words import said_by
 from switchgear.guards import Guard
 from switchgear.patterns.answers import (
     Answer,
@@ -15,12 +14,12 @@ from switchgear.patterns.answers import (
     answered,
     latest_answer,
     partials,
-    told,
     unanswered,
 )
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.course import Course, On, OnTarget, default_maker, is_answerable
+from switchgear.patterns.fallback_blocks import Held
 from switchgear.patterns.fallback_calls import Calls, adrive, drive
 from switchgear.patterns.fallback_targets import FallbackTarget, target_of
 from switchgear.patterns.streams import AsyncStream, Stream, opener, streaming
@@ -278,47 +277,6 @@ class Fallback:
             return _checked(await adrive(turns)).value
 
         return call
-
-
-class Held:
-    """What a block gives: set `value` in it. `answer` says afterwards how it came about."""
-
-    def __init__(self, course: Course, make_default: Callable[[], Any] | None) -> None:
-        self._course = course
-        self._make_default = make_default
-        self.value: Any = None
-        self.answer: Answer[Any] | None = None
-
-    def __enter__(self) -> "Held":
-        self._before = partials()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        if error is None:
-            self.answer = told(Answer(self.value, is_partial=partials() != self._before))
-            return False
-        course = self._course
-        if self._make_default is None or not course.answers(error):
-            return False
-        self.value = self._make_default()
-        self.answer = course.stand_in(self.value, "default", True, (said_by(error),), error)
-        return True
-
-    async def __aenter__(self) -> "Held":
-        return self.__enter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        return self.__exit__(kind, error, traceback)
 
 
 def _checked(outcome: Answer[Any] | BaseException) -> Answer[Any]:

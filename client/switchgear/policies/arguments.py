@@ -11,6 +11,7 @@ from switchgear.patterns.parameters import (
     BulkheadParameters,
     HttpTimeouts,
     RetryParameters,
+    SpendParameters,
     Tier,
 )
 
@@ -47,6 +48,7 @@ class Arguments(TypedDict, total=False):
       where good answers are kept, to stand in if that has none. `providers`: by name, what the
       targets of the console's chain are called with; after them comes the fallback. `on_switch`:
       whether all that answers also where a switch stops the call.
+    - `budget`: limits of tokens, for calls that reserve them in `policy.budget`.
     - `key` and `priority` of the bulkhead: values, or what finds them in the call's arguments.
     - `ignore`, `is_failure`, `is_failed_result`: of the breaker, which all policies of a name
       share. `retry_on`, `never`, `retry_result`, `truncate`: of retries.
@@ -61,6 +63,7 @@ class Arguments(TypedDict, total=False):
     fallback: Fallback | Callable[..., Any] | None
     providers: Mapping[str, Callable[..., Any]] | None
     cache: Cache | None
+    budget: SpendParameters | None
     on_switch: bool
     key: object
     priority: int | Callable[..., int | None] | None

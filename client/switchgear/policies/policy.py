@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType, TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from switchgear.guards import Guard
 from switchgear.patterns import forks
@@ -28,6 +28,9 @@ from switchgear.policies.layers import Layers, Sought, awaited, called
 from switchgear.policies.streaming import Streaming
 from switchgear.policies.trials import Trial
 from switchgear.wrapping import by_kind
+
+if TYPE_CHECKING:
+    from switchgear.llm.spending import SpendBudget
 
 log = logging.getLogger("switchgear")
 
@@ -87,6 +90,8 @@ class Policy:
         )
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
         self._timeout = Timeout(arguments.get("timeout_seconds"))
+        if arguments.get("budget") is not None:
+            dependency.spend_of(arguments["budget"])
         self._answering = Answering(
             name,
             dependency.counters,
@@ -214,6 +219,11 @@ class Policy:
     def guard(self) -> Guard | None:
         """The kill switch around it."""
         return self._guard
+
+    @property
+    def budget(self) -> "SpendBudget":
+        """The token budget of this name, in which calls reserve what they are going to spend."""
+        return self._dependency.spend_of(self._arguments.get("budget"))
 
     @property
     def counters(self) -> Counters:
