@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from switchgear.cancellation import check
 from switchgear.failing.words import said_by
 from switchgear.patterns.answers import Answer, partials, told
 from switchgear.patterns.course import Course
@@ -34,6 +35,7 @@ class Held:
         course = self._course
         if self._make_default is None or not course.answers(error):
             return False
+        check(cause=error)
         self.value = self._make_default()
         self.answer = course.stand_in(self.value, "default", True, (said_by(error),), error)
         return True

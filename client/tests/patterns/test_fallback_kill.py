@@ -193,6 +193,20 @@ def test_fallback_for_switches_does_not_skip_guards_around(gear, calls):
     assert calls.asked == ["call"]
 
 
+def test_default_of_a_block_does_not_stand_in_once_a_guard_around_stops_it(gear, calls):
+    fallback = Fallback("a", default="nothing")
+
+    with (
+        pytest.raises(SwitchEngaged) as raised,
+        gear.guard(feature="chat"),
+        fallback.catching() as held,
+    ):
+        calls.failing("block", engages=True)()
+
+    assert isinstance(raised.value.__cause__, Down)
+    assert (held.value, held.answer) == (None, None)
+
+
 def test_default_alone_does_not_stand_in_for_a_killed_call(gear, calls):
     policy = gear.policy(NAME, feature="chat", fallback=Fallback("a", default="nothing"))
 
