@@ -13,6 +13,7 @@ from typing import Self
 from uuid import UUID
 
 from switchgear.journal import note
+from switchgear.llm.spend_ledger import Ledger
 from switchgear.patterns import forks
 from switchgear.patterns.parameters import SpendParameters
 from switchgear.refusals import Refused
@@ -79,7 +80,7 @@ class Reservation:
     that the provider states goes before that. May be used by one thread after another.
     """
 
-    def __init__(self, budget: "SpendBudget", ledgers: "list[_Ledger]", tokens: int) -> None:
+    def __init__(self, budget: "SpendBudget", ledgers: list[Ledger], tokens: int) -> None:
         self.reserved = tokens
         self.counted = 0
         """Tokens that :meth:`add` was told of."""
@@ -199,11 +200,11 @@ class SpendBudget:
     def after_fork(self) -> None:
         """In a child: begin anew, the calls in flight are the parent's."""
         self._lock = threading.RLock()
-        self._dropped: deque[tuple[list[_Ledger], int, int]] = deque()
+        self._dropped: deque[tuple[list[Ledger], int, int]] = deque()
         """Reservations that nobody holds any more, to be given back."""
-        self._total = _Ledger(None)
-        self._keys: dict[str, _Ledger] = {}
-        self._other_keys = _Ledger(self._key_label)
+        self._total = Ledger(None)
+        self._keys: dict[str, Ledger] = {}
+        self._other_keys = Ledger(self._key_label)
         self._swept_at = -math.inf
 
     def __repr__(self) -> str:
@@ -242,14 +243,14 @@ class SpendBudget:
             self._close(ledgers, reserved, counted, now)
         return now
 
-    def _close(self, ledgers: "list[_Ledger]", reserved: int, spent: int, now: float) -> None:
+    def _close(self, ledgers: list[Ledger], reserved: int, spent: int, now: float) -> None:
         width = self.parameters.window_seconds / SLOTS
         for ledger in ledgers:
             ledger.reserved -= reserved
             ledger.open_count -= 1
             ledger.spend(spent, now, width)
 
-    def _refusal(self, ledgers: "list[_Ledger]", tokens: int, now: float) -> SpendExceeded | None:
+    def _refusal(self, ledgers: list[Ledger], tokens: int, now: float) -> SpendExceeded | None:
         """Return the refusal that lasts longest, None if the tokens fit."""
         window = self.parameters.window_seconds
         found: SpendExceeded | None = None
@@ -267,7 +268,7 @@ class SpendBudget:
     def _per_key_tokens(self) -> int | None:
         return self.parameters.per_key_tokens
 
-    def _ledgers_of(self, key: str | None, now: float) -> "list[_Ledger]":
+    def _ledgers_of(self, key: str | None, now: float) -> list[Ledger]:
         if key is None or self._per_key_tokens is None:
             return [self._total]
         ledger = self._keys.get(key)
@@ -276,7 +277,7 @@ class SpendBudget:
                 self._sweep(now)
             if len(self._keys) >= self._max_keys:
                 return [self._total, self._other_keys]
-            ledger = self._keys[key] = _Ledger(self._key_label)
+            ledger = self._keys[key] = Ledger(self._key_label)
         return [self._total, ledger]
 
     def _sweep(self, now: float) -> None:
@@ -296,43 +297,6 @@ class SpendBudget:
                 " further ones share one limit; raise max_keys",
                 *(self.name, self._max_keys),
             )
-
-
-class _Ledger:
-    """The tokens of all calls, or of one key if it is `per` that label. Not locked."""
-
-    __slots__ = ("_parts", "open_count", "per", "reserved", "spent")
-
-    def __init__(self, per: str | None) -> None:
-        self.per = per
-        self.spent = self.reserved = self.open_count = 0
-        self._parts: deque[tuple[float, int]] = deque()
-        """Spent tokens, each with the end of the part of the window that they are dated to."""
-
-    def spend(self, tokens: int, now: float, width: float) -> None:
-        if not tokens:
-            return
-        self.spent += tokens
-        if self._parts and now < self._parts[-1][0]:
-            end, before = self._parts.pop()
-            self._parts.append((end, before + tokens))
-        else:
-            self._parts.append((now + width, tokens))
-
-    def forget(self, until: float) -> None:
-        """Drop the tokens of parts that ended at `until` or before."""
-        while self._parts and self._parts[0][0] <= until:
-            self.spent -= self._parts.popleft()[1]
-
-    def seconds_until(self, used: int, until: float) -> float:
-        """Return the seconds until no more than `used` are; 0.0 if that depends on calls in
-        flight."""
-        left = self.spent + self.reserved
-        for end, tokens in self._parts:
-            left -= tokens
-            if left <= used:
-                return end - until
-        return 0.0
 
 
 def _lasts(retry_after: float | None) -> float:
