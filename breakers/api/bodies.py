@@ -5,6 +5,7 @@ from rest_framework import serializers
 from breakers.api.shapes import (
     STATES,
     BreakerSection,
+    BudgetSection,
     BulkheadSection,
     FallbackSection,
     RetrySection,
@@ -28,6 +29,7 @@ class DependencyBody(MutationBody):
     retry = RetrySection(required=False)
     bulkhead = BulkheadSection(required=False)
     fallback = FallbackSection(required=False)
+    budget = BudgetSection(required=False)
     runbook_url = Text(required=False)
     owner = Text(required=False)
     managed_by = Text(required=False)

@@ -92,6 +92,11 @@ class FallbackSection(serializers.JSONField):
     """Checked by `breakers.policies.policy`."""
 
 
+@extend_schema_field(_section("budget"))
+class BudgetSection(serializers.JSONField):
+    """Checked by `breakers.policies.policy`."""
+
+
 @extend_schema_field(ROUTES)
 class Routes(serializers.JSONField):
     """Checked by `breakers.policies.policy`."""
@@ -141,6 +146,7 @@ class DependencyShape(serializers.Serializer[Any]):
     retry = RetrySection(allow_null=True)
     bulkhead = BulkheadSection(allow_null=True)
     fallback = FallbackSection(allow_null=True)
+    budget = BudgetSection(allow_null=True)
     runbook_url = serializers.CharField()
     owner = serializers.CharField()
     managed_by = serializers.CharField()

@@ -26,7 +26,7 @@ PARTS = {
     TIMEOUT: ("dependencies",),
     BREAKER: ("breakers", "ownership"),
     RETRY: ("retries", "workers"),
-    BULKHEAD: ("bulkheads", "tiers"),
+    BULKHEAD: ("bulkheads", "tiers", "budgets"),
     FALLBACK: ("fallbacks", "outages", "chains"),
 }
 """What each file is made of. `stages` and `chains` only hold what is used elsewhere in the file."""
@@ -36,7 +36,7 @@ SAYS = {
     ),
     BREAKER: ("breaker", "owner", "managed_by"),
     RETRY: ("retry",),
-    BULKHEAD: ("bulkhead",),
+    BULKHEAD: ("bulkhead", "budget"),
     FALLBACK: ("fallback", "on_outage"),
 }  # fmt: skip
 """Which fields of a dependency each file is about."""
@@ -45,6 +45,7 @@ SECTIONS = (
     (BREAKER, "breakers", "breaker"),
     (RETRY, "retries", "retry"),
     (BULKHEAD, "bulkheads", "bulkhead"),
+    (BULKHEAD, "budgets", "budget"),
     (FALLBACK, "fallbacks", "fallback"),
     (FALLBACK, "outages", "on_outage"),
 )

@@ -19,6 +19,7 @@ SECTIONS = {
     "retry": "Retry",
     "bulkhead": "Bulkhead",
     "fallback": "Fallback",
+    "budget": "Token budget",
 }
 UNSHOWN = frozenset({"override", "routes"})
 """What the page shows apart."""

@@ -35,6 +35,7 @@ UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts")
 """A name that ends so says what is counted."""
 A_DAY = 86_400.0
 LEAST_SECONDS = 0.001
+MAX_TOKENS = 10**12
 
 
 @dataclass(frozen=True)
@@ -180,9 +181,22 @@ _FALLBACK = (
     Parameter("fallback.chain", "chain", "What is tried, in order.", (), most=20),
     _text("fallback.user_impact", 1000, "What users lose, and what goes on."),
 )
+_BUDGET = (
+    Parameter(
+        "budget.tokens", "whole", "Tokens of a model in a window, of all calls of one process.",
+        None, "tokens", 1, MAX_TOKENS,
+    ),
+    _seconds("budget.window_seconds", 60, "The window, which slides.", least=1, most=31 * A_DAY),
+    Parameter(
+        "budget.per_key_tokens", "whole", "Tokens in a window of one key, such as a user.", None,
+        "tokens", 1, MAX_TOKENS,
+    ),
+)  # fmt: skip
 
-PARAMETERS: tuple[Parameter, ...] = (*_GENERAL, *_BREAKER, *_RETRY, *_BULKHEAD, *_FALLBACK)
-SECTIONS = ("breaker", "retry", "bulkhead", "fallback")
+PARAMETERS: tuple[Parameter, ...] = (
+    *_GENERAL, *_BREAKER, *_RETRY, *_BULKHEAD, *_FALLBACK, *_BUDGET,
+)  # fmt: skip
+SECTIONS = ("breaker", "retry", "bulkhead", "fallback", "budget")
 ALIASES = {"failure_threshold": "failure_count", "window_seconds": "window_size"}
 """Other words of `breaker`, kept as they were given: the size is that of a time window then."""
 

@@ -188,11 +188,20 @@ def _fallback(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     return _read("fallback", given, errors)
 
 
+def _budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
+    found = _read("budget", given, errors)
+    has_limit = any(given.get(name) is not None for name in ("tokens", "per_key_tokens"))
+    if not has_limit:
+        put(errors, "budget.tokens", "Give tokens, or per_key_tokens.")
+    return found
+
+
 _SECTIONS = {
     "breaker": _breaker,
     "retry": _retry,
     "bulkhead": _bulkhead,
     "fallback": _fallback,
+    "budget": _budget,
 }
 
 

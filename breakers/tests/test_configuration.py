@@ -256,6 +256,18 @@ def test_ownership_says_who_owns_and_nothing_else():
     assert list(errors) == ["breaker.yaml: ownership: a->b: timeout_ms"]
 
 
+def test_budgets_of_tokens_stand_beside_the_bulkheads():
+    text = "budgets: {a->b: {tokens: 1000, window_seconds: 60, per_key_tokens: 100}}"
+
+    found = configuration.read({"bulkhead.yaml": text})
+
+    assert policy.checked(found.dependencies["a->b"])["budget"] == {
+        "tokens": 1000,
+        "window_seconds": 60,
+        "per_key_tokens": 100,
+    }
+
+
 def test_tier_of_this_folder_alone_gives_its_numbers_and_is_told():
     text = "tiers: {vip: {limit: 9, queue: 1}}\nbulkheads: {a->b: {tier: vip, queue: 2}}"
 

@@ -23,7 +23,7 @@ def test_nothing_said_leaves_every_section_null():
 
     assert document["criticality"] == "medium"
     assert document["timeout_ms"] is None
-    assert [document[section] for section in policy.SECTIONS] == [None] * 4
+    assert [document[section] for section in policy.SECTIONS] == [None] * len(policy.SECTIONS)
 
 
 @pytest.mark.parametrize("section", ["breaker", "retry", "fallback"])
@@ -122,6 +122,13 @@ def test_editable_document_can_be_changed_by_one_parameter():
         ({"bulkhead": {}}, "bulkhead.limit"),
         ({"bulkhead": {"tier": "huge"}}, "bulkhead.tier"),
         ({"fallback": {"mode": "pray"}}, "fallback.mode"),
+        ({"budget": {}}, "budget.tokens"),
+        ({"budget": {"window_seconds": 60}}, "budget.tokens"),
+        ({"budget": {"tokens": 0}}, "budget.tokens"),
+        ({"budget": {"tokens": 1.5}}, "budget.tokens"),
+        ({"budget": {"per_key_tokens": 10**13}}, "budget.per_key_tokens"),
+        ({"budget": {"tokens": 1, "window_seconds": 0.5}}, "budget.window_seconds"),
+        ({"budget": {"tokens": 1, "max_tokens": 1}}, "budget.max_tokens"),
         ({"fallback": {"chain": [[]]}}, "fallback.chain.0"),
         ({"routes": [{"pattern": "x", "timeout_ms": 1}]}, "routes.0.pattern"),
         ({"routes": [{"pattern": "/x"}]}, "routes.0.timeout_ms"),
@@ -159,6 +166,12 @@ def test_tiers_are_those_of_the_contract(tier):
 
     numbers = {"critical": (5, 10, 300), "standard": (3, 5, 120), "optional": (2, 3, 60)}
     assert (found["limit"], found["queue"], found["queue_seconds"]) == numbers[tier]
+
+
+def test_budget_is_made_complete():
+    found = policy.checked({"budget": {"per_key_tokens": 500}})["budget"]
+
+    assert found == {"tokens": None, "window_seconds": 60, "per_key_tokens": 500}
 
 
 def test_outage_policy_is_made_complete():
@@ -247,6 +260,7 @@ def test_many_unknown_fields_are_told_in_part_and_at_once():
 BESIDE = {
     "failure_count": {"window_type": "time"},
     "half_open_concurrent": {"half_open_calls": 10_000},
+    "window_seconds": {"tokens": 1},
 }
 """What a number needs beside it to be taken up to its own bounds."""
 NUMBERS = [one for one in PARAMETERS if one.kind in {"whole", "number"} and one.section]

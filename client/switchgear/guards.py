@@ -202,14 +202,7 @@ class Guard:
 
     def with_others(self, *others: CancelSource) -> "Guard":
         """Return the same guard, whose calls are refused by `others`, too, once they have begun."""
-        return Guard(
-            self._memory,
-            **self._given,
-            unknown="block" if self._blocks_unknown else "allow",
-            on_engage=self.on_engage,
-            others=(*self._others, *others),
-            owner=self._owner,
-        )
+        return self._with_sources((*self._others, *others))
 
     def __call__(self, function: F) -> F:
         """Return `function`, guarded."""
@@ -228,10 +221,10 @@ class Guard:
         """True if the keys depend on the arguments of a call."""
         return bool(self._found)
 
-    def refusal_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], Refused | None]":
-        """Return what asks again for a call of `function` with these `(args, kwargs)`."""
-        find = self._finder(function)
-        return lambda args, kwargs: find(args, kwargs).refusal()
+    def switches_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], GuardedKeys]":
+        """Return what finds the switches, without `others`, of a call of `function` with these
+        `(args, kwargs)`: for a fallback, which answers for a forced breaker and not for a kill."""
+        return self._with_sources(())._finder(function)
 
     def __enter__(self) -> Decision:
         keys = self._keys_here()
@@ -268,6 +261,16 @@ class Guard:
         leave(scope)
         if scope.cancellation is not None:
             scope.cancellation.end(error)
+
+    def _with_sources(self, others: Sequence[CancelSource]) -> "Guard":
+        return Guard(
+            self._memory,
+            **self._given,
+            unknown="block" if self._blocks_unknown else "allow",
+            on_engage=self.on_engage,
+            others=others,
+            owner=self._owner,
+        )
 
     def _plain(
         self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
@@ -322,10 +325,10 @@ class Guard:
     def _generator(
         self, find: "Callable[[Any, Any], GuardedKeys]", function: Callable[..., Any]
     ) -> Callable[..., Any]:
-        cancels, is_async = self.on_engage == "cancel", is_async_generator_function(function)
+        is_async = is_async_generator_function(function)
         return stepwise(
             function,
-            lambda args, kwargs: _GuardedSteps(find(args, kwargs), cancels, is_async),
+            lambda args, kwargs: GuardedSteps(find(args, kwargs), is_async, has_begun=False),
             is_async=is_async,
         )
 
@@ -367,14 +370,15 @@ class Guard:
         return None
 
 
-class _GuardedSteps:
-    """Around each step of one generator: asks at the first, and holds its keys within each. With
-    `cancels` every step asks, and one that awaits is cancelled."""
+class GuardedSteps:
+    """Context manager around each step of one generator: asks at the first, unless the call
+    `has_begun`, and holds its keys within each. With `on_engage="cancel"` every step asks, and one
+    that awaits is cancelled."""
 
-    def __init__(self, keys: GuardedKeys, cancels: bool, is_async: bool) -> None:
+    def __init__(self, keys: GuardedKeys, is_async: bool, *, has_begun: bool) -> None:
         self._keys = keys
-        self._cancels, self._is_async = cancels, is_async
-        self._has_begun = False
+        self._cancels, self._is_async = keys.guard.on_engage == "cancel", is_async
+        self._has_begun = has_begun
         self._scope: Scope | None = None
 
     def __enter__(self) -> None:

@@ -2,8 +2,9 @@
 
 The names are those that operators look for: `circuit_breaker_opened`, `circuit_breaker_half_open`,
 `circuit_breaker_closed`, `circuit_breaker_would_open`, `call_retried`, `call_hedged`,
-`call_rejected`, `call_fallback`, `llm_call_fallback`, `retry_budget_exhausted`, `bulkhead_full`,
-`failure_persistent`, `failure_catastrophic`, `dlq_message_added`, and those of steps.
+`call_rejected`, `call_fallback`, `llm_call_fallback`, `retry_budget_exhausted`,
+`token_budget_exceeded`, `bulkhead_full`, `failure_persistent`, `failure_catastrophic`,
+`dlq_message_added`, and those of steps.
 """
 
 import contextlib
@@ -25,6 +26,7 @@ LEVELS: Mapping[str, int] = MappingProxyType(
         "call_fallback": logging.DEBUG,
         "llm_call_fallback": logging.INFO,
         "retry_budget_exhausted": logging.WARNING,
+        "token_budget_exceeded": logging.DEBUG,
         "bulkhead_full": logging.DEBUG,
         "failure_persistent": logging.ERROR,
         "failure_catastrophic": logging.CRITICAL,

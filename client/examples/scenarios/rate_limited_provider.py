@@ -5,7 +5,7 @@ nobody waits for it any more: the other provider answers at once, until the firs
 """
 
 from switchgear import BreakerParameters, Fallback, RetryParameters, Switchgear
-from switchgear.patterns.hops import Hop
+from switchgear.patterns.fallback_targets import FallbackTarget
 
 
 class RateLimited(Exception):
@@ -38,7 +38,7 @@ policy = gear.policy(
     deadline_seconds=20,
     retry=RetryParameters(attempts=3, base_seconds=0.01),
     breaker=BreakerParameters(failure_count=5),
-    fallback=Fallback("chat", Hop(name="second", call=second.complete)),
+    fallback=Fallback("chat", FallbackTarget(name="second", call=second.complete)),
 )
 
 

@@ -1,1 +1,6 @@
-"""What calls to language models need beside: a chain of providers, and a budget of tokens."""
+"""Calls to language models: a chain of providers, prompts that fit, and budgets of tokens."""
+
+from switchgear.llm.spending import Reservation, SpendBudget, SpendExceeded
+from switchgear.patterns.parameters import SpendParameters
+
+__all__ = ["Reservation", "SpendBudget", "SpendExceeded", "SpendParameters"]

@@ -11,8 +11,9 @@ from switchgear.failing.words import is_timeout, status_of, words_of
 from switchgear.journal import note
 from switchgear.patterns.caches import Cache
 from switchgear.patterns.counters import Counters
+from switchgear.patterns.course import is_answerable
 from switchgear.patterns.fallback import Fallback
-from switchgear.patterns.hops import Hop
+from switchgear.patterns.fallback_targets import FallbackTarget
 
 Provider = Callable[..., Any]
 """Is called with the arguments of the call, and with `model` if it takes that."""
@@ -56,7 +57,7 @@ def chain(
     counters: Counters | None = None,
     **options: Any,
 ) -> Fallback:
-    """A fallback for a call of the first provider of the chain; the others are its hops.
+    """A fallback for a call of the first provider of the chain; the others are its targets.
 
     `document` is the `fallback` of a dependency, or only its `chain`: entries of `provider` and
     `model`, perhaps with `only_if`, then `cache` and `error`. `providers` are called by
@@ -74,20 +75,20 @@ def chain(
     asked = [each for each in known if isinstance(each.get("provider"), str)]
     first = asked[0] if asked else {}
     meaning = _Meaning(name, conditions or {}, environment)
-    hops = [
-        hop
+    targets = [
+        target
         for each in asked[1:]
-        if (hop := _hop(each, providers, meaning, first.get("provider"))) is not None
+        if (target := _target(each, providers, meaning, first.get("provider"))) is not None
     ]
     wants_cache = any("cache" in each for each in known)
     if wants_cache and cache is None:
         _warn(name, "its cache is not known here")
     return Fallback(
         name,
-        *hops,
+        *targets,
         cache=cache if wants_cache else None,
         counters=counters,
-        on_hop=functools.partial(_moved, name, first),
+        on_target=functools.partial(_moved, name, first),
         exhausted=_last_word(known, about),
         **{"on": is_worth_asking, **options},
     )
@@ -131,12 +132,12 @@ def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
     return known
 
 
-def _hop(
+def _target(
     entry: Mapping[str, Any],
     providers: Mapping[str, Provider],
     meaning: _Meaning,
     first: object,
-) -> Hop | None:
+) -> FallbackTarget | None:
     provider, model = entry["provider"], entry.get("model")
     model = model if isinstance(model, str) else None
     own = providers.get(f"{provider}/{model}")
@@ -151,19 +152,19 @@ def _hop(
             _warn(meaning.name, f"only_if {entry['only_if']!r:.60} is not known here")
             return None
     name = f"{provider}/{model}" if model else provider
-    hop = Hop(name=name, call=call, provider=provider, model=model, only_if=only_if)
-    if own is None and provider == first and not hop.takes_model:
+    target = FallbackTarget(name=name, call=call, provider=provider, model=model, only_if=only_if)
+    if own is None and provider == first and not target.takes_model:
         # The same as has failed just now: a retry that nobody asked for.
         _warn(meaning.name, f"{name:.60}: what calls {provider:.60} takes no model")
         return None
-    return hop
+    return target
 
 
 def _moved(
     name: str,
     first: Mapping[str, Any],
-    before: Hop | None,
-    after: Hop,
+    before: FallbackTarget | None,
+    after: FallbackTarget,
     error: BaseException,
 ) -> None:
     """Told with the class of the error only: what it says may quote a prompt."""
@@ -178,8 +179,10 @@ def _moved(
 
 
 def is_worth_asking(error: BaseException) -> bool:
-    """Whether another provider may do what this one did not: not if the request itself was at
-    fault, unless it was only too long for this model."""
+    """Return whether another provider may do what this one did not: not if the request itself was
+    at fault, unless it was only too long for this model, nor for a mistake in the code."""
+    if not is_answerable(error):
+        return False
     words = words_of(error)
     return "context_length_exceeded" in words or not words & OWN_FAULT
 

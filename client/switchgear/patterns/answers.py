@@ -1,26 +1,46 @@
-"""How a call with a fallback was answered: by itself, or by what stood in for it."""
+"""Labels of an answer: whether the call itself gave it, or what stood in for it."""
 
+import reprlib
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
+MAX_SHOWN_CHARACTERS = 100
 
-@dataclass(frozen=True, slots=True)
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = MAX_SHOWN_CHARACTERS
+"""A prompt or its answer may be long, and not for the log."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer(Generic[T]):
-    """What a call with a fallback gave.
+    """The value of a call with a fallback, and its label.
 
-    `source` is "call", the name of a hop, "cache" or "default". `is_partial` says that the answer
-    may be stale or less than was asked for, and is to be shown as such: it is from a cache, a
-    default or a hop that says so of itself, or something of the kind was met on the way to it.
+    `source` is "call", the name of a target, "cache" or "default". `is_partial` says that the
+    answer may be stale or less than was asked for, and is to be shown as such: it is from a cache,
+    a default or a target that says so of itself, or something of the kind was met on the way to it.
     `causes` are the class and the shortened text of each failure before it, in order.
+    `age_seconds` is that of a cached answer, None if its cache does not tell it. The value of a
+    stream is None: its items went to whoever took them.
     """
 
-    value: T = field(repr=False)
+    value: T
     source: str = "call"
     is_partial: bool = False
     causes: tuple[str, ...] = ()
+    age_seconds: float | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        shown = _short.repr(self.value)
+        if len(shown) > MAX_SHOWN_CHARACTERS:
+            shown = f"{shown[: MAX_SHOWN_CHARACTERS - 1]}…"
+        causes = f", causes={self.causes!r}" if self.causes else ""
+        age = "" if self.age_seconds is None else f", age_seconds={self.age_seconds:.1f}"
+        label = f"source={self.source!r}, is_partial={self.is_partial}{causes}{age}"
+        return f"Answer(value={shown}, {label})"
 
 
 _latest: ContextVar[Answer[Any] | tuple[Any] | None] = ContextVar("latest_answer", default=None)
@@ -50,6 +70,35 @@ def told(answer: Answer[T]) -> Answer[T]:
     if answer.is_partial:
         _partials.set(_partials.get() + 1)
     return answer
+
+
+class StreamLabel:
+    """Tells how a stream is answered after each of its steps, which it is entered around."""
+
+    def __init__(self) -> None:
+        self.answer: Answer[None] = Answer(None)
+        self._before = 0
+
+    def stream_of(self, answer: Answer[T]) -> T:
+        """Take the label of `answer`, and return the stream that is its value."""
+        self.answer = replace(answer, value=None)  # type: ignore[arg-type, assignment]
+        return answer.value
+
+    def __enter__(self) -> None:
+        self._before = partials()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
+            unanswered()
+            return
+        if partials() != self._before and not self.answer.is_partial:
+            self.answer = replace(self.answer, is_partial=True)
+        told(self.answer)
 
 
 def partials() -> int:

@@ -1,4 +1,4 @@
-"""Where good answers are kept, to stand in for those that don't come."""
+"""Caches of good answers, which stand in for those that don't come."""
 
 import threading
 import time
@@ -22,7 +22,9 @@ MISSING = Missing()
 
 
 class Cache(Protocol):
-    """What a fallback asks. For calls of coroutine functions both may be coroutine functions."""
+    """A cache that a fallback asks. Its methods may be coroutine functions for the calls of
+    coroutine functions. One that also has `get_aged`, as :class:`MemoryCache` does, tells the age
+    of its answers."""
 
     def get(self, key: Any) -> Any:
         """What was put there, or `MISSING`."""
@@ -36,7 +38,7 @@ class Cache(Protocol):
 class MemoryCache:
     """At most `most` answers for at most `seconds` each, in this process; what was not asked for
     the longest goes first. It gives what it was given, not a copy: don't change it. Safe to use
-    from any thread."""
+    from any thread. `clock` is monotonic."""
 
     def __init__(
         self, seconds: float, most: int = 1_000, *, clock: Callable[[], float] = time.monotonic
@@ -51,16 +53,21 @@ class MemoryCache:
         forks.register(self)
 
     def get(self, key: Hashable) -> Any:
-        """What was put there, unless it is too old; else `MISSING`."""
+        """Return what was put there, unless it is too old; else `MISSING`."""
+        return self.get_aged(key)[0]
+
+    def get_aged(self, key: Hashable) -> tuple[Any, float | None]:
+        """Return what :meth:`get` does, with its age in seconds, None if it is `MISSING`."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
-                return MISSING
-            if self._clock() - found[0] >= self._seconds:
+                return MISSING, None
+            age = self._clock() - found[0]
+            if age >= self._seconds:
                 del self._kept[key]
-                return MISSING
+                return MISSING, None
             self._kept.move_to_end(key)
-            return found[1]
+            return found[1], age
 
     def put(self, key: Hashable, value: Any) -> None:
         """Keep `value`, in the place of what was there."""

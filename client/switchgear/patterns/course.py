@@ -1,36 +1,34 @@
-"""What happens to a call that has a fallback: whom to ask next, and what came of it. Calls nothing
-itself: it gives what is to be called, so that threads and event loops share it."""
+"""The parameters of a fallback, and the errors that it answers for."""
 
 import concurrent.futures
+import copy
 import functools
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from switchgear.failing.responses import respond
-from switchgear.failing.words import is_told_to_stop, said_by
-from switchgear.finding import Finder
+from switchgear.failing.words import is_told_to_stop
 from switchgear.guards import SwitchEngaged
 from switchgear.journal import complain, note
-from switchgear.patterns import deadline, forks
+from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer, told
-from switchgear.patterns.caches import MISSING, Cache, key_finder
+from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.hops import Asking, Hop
+from switchgear.patterns.fallback_targets import FallbackTarget
 from switchgear.refusals import within
 from switchgear.wrapping import NotAwaited
 
 CANCELLED = concurrent.futures.CancelledError
+MISTAKES = (NameError, SyntaxError, ImportError)
+"""Errors that only a change of the code, or of what is installed, can mend."""
 
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
-Turns = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
-"""Gives what is to be called next, is sent what came of it or thrown what it raised, and returns
-the answer, or the error that is to be raised."""
+OnTarget = Callable[[FallbackTarget | None, FallbackTarget, BaseException], object]
 
 log = logging.getLogger("switchgear")
 
@@ -44,15 +42,15 @@ class Course:
     """See :class:`~switchgear.patterns.fallback.Fallback`, whose parameters these are."""
 
     name: str
-    hops: tuple[Hop, ...]
+    targets: tuple[FallbackTarget, ...]
     cache: Cache | None
     cache_key: Callable[..., Any] | None
-    default: Any
+    make_default: Callable[[], Any] | None
     on: On
     on_switch: bool
     is_good: Callable[[Any], bool] | None
     counters: Counters
-    on_hop: Callable[[Hop | None, Hop, BaseException], object] | None
+    on_target: OnTarget | None
     exhausted: Callable[[BaseException], BaseException] | None
     tally: "Tally" = field(default_factory=lambda: Tally())
     has_complained: bool = False
@@ -90,12 +88,13 @@ class Course:
         is_partial: bool,
         causes: tuple[str, ...],
         first: BaseException,
+        age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """The answer, counted and told."""
+        """Return the answer, counted and told."""
         self.tally.one_more(source)
         self.counters.fallback()
         note("call_fallback", self.name, source=source, error=type(first).__name__)
-        return told(Answer(value, source, is_partial, causes))
+        return told(Answer(value, source, is_partial, causes, age_seconds))
 
     def check(self, value: Any) -> None:
         """Raises :class:`NotGood`."""
@@ -132,121 +131,28 @@ class Tally:
         self._answered: Counter[str] = Counter()
 
 
-class Calls:
-    """The calls of one function."""
-
-    def __init__(self, course: Course, function: Callable[..., Any]) -> None:
-        self._course = course
-        self._function = function
-        self._made: tuple[list[Asking], Finder] | None = None
-
-    def came(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
-    ) -> Turns:
-        """The call gave `value`, and met a partial answer on its way if it `is_partial`."""
-        course = self._course
-        try:
-            course.check(value)
-        except Exception as error:
-            return (yield from self.failed(args, kwargs, error))
-        if is_partial:
-            return told(Answer(value, is_partial=True))
-        if course.cache is not None:
-            try:
-                key = self._find()[1](args, kwargs)
-                yield functools.partial(course.cache.put, key, value)
-                course.has_complained = False
-            except Exception as error:
-                course.complain(error)
-        return told(Answer(value))
-
-    def failed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception) -> Turns:
-        """The call raised `first`."""
-        course = self._course
-        if not course.answers(first):
-            return first
-        said = [("call", said_by(first))]
-        last, before = first, None
-        for asking in self._find()[0]:
-            hop = asking.hop
-            if deadline.left() == 0:
-                break
-            try:
-                if not hop.is_for(first):
-                    continue
-                if course.on_hop is not None:
-                    course.on_hop(before, hop, last)
-                value = yield functools.partial(asking, args, kwargs, last)
-                course.check(value)
-            except Exception as error:
-                said.append((hop.name, said_by(error)))
-                if not course.goes_on(error):
-                    return error
-                last, before = error, hop
-                continue
-            return course.stand_in(value, hop.name, hop.is_partial, _texts(said), first)
-        value = yield from self._remembered(args, kwargs)
-        if value is not MISSING:
-            return course.stand_in(value, "cache", True, _texts(said), first)
-        if course.default is not MISSING:
-            return course.stand_in(course.default, "default", True, _texts(said), first)
-        return _exhausted(course, first, said)
-
-    def _remembered(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Generator[Callable[[], Any], Any, Any]:
-        course = self._course
-        if course.cache is None:
-            return MISSING
-        try:
-            key = self._find()[1](args, kwargs)
-            value = yield functools.partial(course.cache.get, key)
-            course.has_complained = False
-        except Exception as error:
-            course.complain(error)
-            return MISSING
-        return value
-
-    def _find(self) -> tuple[list[Asking], Finder]:
-        if self._made is None:
-            course = self._course
-            self._made = (
-                [Asking(hop, self._function) for hop in course.hops],
-                key_finder(self._function, course.cache_key),
-            )
-        return self._made
+def is_answerable(error: BaseException) -> bool:
+    """Return whether a fallback without an `on` is for this error: a mistake in the code must not
+    become an answer."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_answerable, error.exceptions))
+    return isinstance(error, Exception) and not isinstance(error, MISTAKES)
 
 
-def drive(turns: Turns) -> Answer[Any] | BaseException:
-    """Calls what it gives."""
-    try:
-        call = next(turns)
-        while True:
-            try:
-                value = _not_awaitable(call())
-            except Exception as error:
-                call = turns.throw(error)
-            else:
-                call = turns.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-
-
-async def adrive(turns: Turns) -> Answer[Any] | BaseException:
-    """Calls what it gives, and awaits what is to be awaited."""
-    try:
-        call = next(turns)
-        while True:
-            try:
-                value = call()
-                if isawaitable(value):
-                    value = await value
-            except Exception as error:
-                call = turns.throw(error)
-            else:
-                call = turns.send(value)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+def default_maker(default: Any, factory: Callable[[], Any] | None) -> Callable[[], Any] | None:
+    """Return what makes the default of one call, None without a default. Raises
+    :class:`ValueError` for two defaults, :class:`TypeError` for a factory that can't be called."""
+    if factory is None:
+        if default is MISSING:
+            return None
+        # One object for all calls would carry what one of them adds to it into the others.
+        is_mutable = isinstance(default, list | dict | set)
+        return functools.partial(copy.copy, default) if is_mutable else lambda: default
+    if default is not MISSING:
+        raise ValueError("a fallback has a default or default_factory, not both")
+    if not callable(factory):
+        raise TypeError(f"default_factory must be callable, not {factory!r:.100}")
+    return factory
 
 
 def _is_switched(error: BaseException) -> bool:
@@ -266,26 +172,3 @@ def _is_one_of(on: On, error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup) and not isinstance(error, on):
         return all(_is_one_of(on, each) for each in error.exceptions)
     return isinstance(error, on)
-
-
-def _not_awaitable(value: Any) -> Any:
-    if iscoroutine(value):
-        value.close()
-        raise TypeError("a coroutine, which only a coroutine function could await")
-    return value
-
-
-def _exhausted(course: Course, first: Exception, said: list[tuple[str, str]]) -> BaseException:
-    """The first error; with notes, unless it is one that is raised again and again."""
-    if not hasattr(first, "__notes__"):
-        for who, text in said[1:]:
-            first.add_note(f"fallback {who} of {course.name}: {text}")
-    if course.exhausted is None:
-        return first
-    made = course.exhausted(first)
-    made.__cause__ = first
-    return made
-
-
-def _texts(said: list[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(text for _, text in said)

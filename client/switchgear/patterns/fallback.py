@@ -1,19 +1,30 @@
-"""What answers a call when it fails: other providers in order, then a cache, then a default."""
+"""Answers for a call that fails: other providers in order, then a cache, then a default."""
 
 import copy
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from types import CoroutineType, TracebackType
+from functools import partial
+from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar
 
-from switchgear.failing.words import said_by
-from switchgear.patterns.answers import Answer, answered, latest_answer, partials, told, unanswered
+from switchgear.guards import Guard
+from switchgear.patterns.answers import (
+    Answer,
+    StreamLabel,
+    answered,
+    latest_answer,
+    partials,
+    unanswered,
+)
 from switchgear.patterns.caches import MISSING, Cache
 from switchgear.patterns.counters import Counters
-from switchgear.patterns.course import Calls, Course, On, adrive, drive
-from switchgear.patterns.hops import Hop, hop_of
+from switchgear.patterns.course import Course, On, OnTarget, default_maker, is_answerable
+from switchgear.patterns.fallback_blocks import Held
+from switchgear.patterns.fallback_calls import Calls, adrive, drive
+from switchgear.patterns.fallback_targets import FallbackTarget, target_of
+from switchgear.patterns.streams import AsyncStream, Stream, opener, streaming
 from switchgear.patterns.succession import one_after_other
-from switchgear.wrapping import by_kind, refuse_coroutine
+from switchgear.wrapping import by_kind, is_async_generator_function, refuse_coroutine
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -21,50 +32,57 @@ T = TypeVar("T")
 
 
 class Fallback:
-    """Answers a call that fails: asks the `hops` in order, then the `cache` of earlier good
+    """Answers a call that fails: asks the `targets` in order, then the `cache` of earlier good
     answers, then gives the `default`. If none has an answer, the call's own error is raised, with a
     note of what became of each.
 
-    `on` says which errors are answered so: all but those of a cancelled call, and but catastrophic
+    `on` says which errors are answered so; without it all but `NameError`, `SyntaxError` and
+    `ImportError`, which are mistakes in the code. Never those of a cancelled call, nor catastrophic
     ones; the `SwitchEngaged` of a switch only with `on_switch`, for it may be there to stop a leak.
-    An answer that `is_good` does not take counts as failed, a hop's too. Only what the call itself
-    gave is kept in the cache, by what `cache_key` makes of the arguments (see `key_finder`): if an
-    answer depends on anything else, as on who is signed in, it must say so. The default is the same
-    object each time; to make one anew, give a hop.
+    An answer that `is_good` does not take counts as failed, a target's too. Only what the call
+    itself gave is kept in the cache, by what `cache_key` makes of the arguments (see `key_finder`):
+    if an answer depends on anything else, as on who is signed in, it must say so. A default that is
+    a list, dict or set is copied for each call, not what is in it; any other is the same object
+    each time, unless `default_factory` makes one.
 
-    `on_hop` is told the hop that failed before (None for the call), the one that is next, and the
-    error. `exhausted` makes another error of the first, once nothing has answered.
+    `on_target` is told the target that failed before (None for the call), the one that is next, and
+    the error. `exhausted` makes another error of the first, once nothing has answered.
 
     Decorates functions, coroutine functions and methods, whose calls give a value as before; how
-    it came about is told by `latest_answer()`, or by `run` and `arun`. Hops and caches that are
+    it came about is told by `latest_answer()`, or by `run` and `arun`. Targets and caches that are
     coroutine functions suit only coroutine functions. For a block: `with fallback.catching(…)`.
+
+    Generators and asynchronous generators are answered for until their first item; what is raised
+    after it is raised as it is. What a target returns, and the default, are the items of the
+    stream; a text, a mapping and what is not iterable is the only item. The cache takes no part.
     """
 
     def __init__(
         self,
         name: str = "unnamed",
-        *hops: Hop | Callable[..., Any],
+        *targets: FallbackTarget | Callable[..., Any],
         cache: Cache | None = None,
         cache_key: Callable[..., Any] | None = None,
         default: Any = MISSING,
-        on: On = Exception,
+        default_factory: Callable[[], Any] | None = None,
+        on: On | None = None,
         on_switch: bool = False,
         is_good: Callable[[Any], bool] | None = None,
         counters: Counters | None = None,
-        on_hop: Callable[[Hop | None, Hop, BaseException], object] | None = None,
+        on_target: OnTarget | None = None,
         exhausted: Callable[[BaseException], BaseException] | None = None,
     ) -> None:
         self._course = Course(
             name=name,
-            hops=tuple(map(hop_of, hops)),
+            targets=tuple(map(target_of, targets)),
             cache=cache,
             cache_key=cache_key,
-            default=default,
-            on=on,
+            make_default=default_maker(default, default_factory),
+            on=is_answerable if on is None else on,
             on_switch=on_switch,
             is_good=is_good,
             counters=Counters() if counters is None else counters,
-            on_hop=on_hop,
+            on_target=on_target,
             exhausted=exhausted,
         )
         self._is_simple = cache is None and is_good is None
@@ -78,53 +96,60 @@ class Fallback:
         return self._course.counters
 
     def __call__(self, function: F) -> F:
-        """`function`, answered for when it fails. Raises :class:`TypeError` for a generator, and
-        for a function that can't await what a hop gives."""
+        """Return `function`, answered for when it fails; a generator, if it fails before its first
+        item. Raises :class:`TypeError` for a function that can't await what a target gives, and for
+        a generator if `is_good` is to judge it, or a cache alone is to stand in for it."""
         return self.around(function, None)
 
-    def around(self, function: F, original: Callable[..., Any] | None) -> F:
-        """The same for what stands for `original`: hops get their arguments as that has them, and
-        its answers are kept as that one's."""
+    def around(
+        self, function: F, original: Callable[..., Any] | None, guard: Guard | None = None
+    ) -> F:
+        """Return `function`, which stands for `original`, answered for when it fails: targets get
+        their arguments as that has them, and its answers are kept as that one's. `guard` is asked
+        again before each target, unless this is for switches, too."""
         return by_kind(
             function,
-            plain=lambda inner: self._plain(inner, original or inner),
-            coroutine=lambda inner: self._coroutine(inner, original or inner),
+            plain=lambda inner: self._plain(inner, original or inner, guard),
+            coroutine=lambda inner: self._coroutine(inner, original or inner, guard),
+            generator=lambda inner: self._stream(inner, original or inner, guard),
             stream=None,
             what="a fallback",
         )
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """How `function` is answered with these arguments."""
-        return self.run_for(function, function, *args, **kwargs)
+        return self.run_for(function, function, None, *args, **kwargs)
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """The same, of a coroutine function."""
-        return await self.arun_for(function, function, *args, **kwargs)
+        return await self.arun_for(function, function, None, *args, **kwargs)
 
     def run_for(
         self,
         original: Callable[..., Any],
         function: Callable[P, T],
+        guard: Guard | None,
         /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer[T]:
         """As `run`, where `function` stands for `original`; see `around`."""
-        self._plain(function, original)(*args, **kwargs)
+        self._plain(function, original, guard)(*args, **kwargs)
         return _latest()
 
     async def arun_for(
         self,
         original: Callable[..., Any],
         function: Callable[P, Awaitable[T]],
+        guard: Guard | None,
         /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer[T]:
         """The same, of a coroutine function."""
-        await self._coroutine(function, original)(*args, **kwargs)
+        await self._coroutine(function, original, guard)(*args, **kwargs)
         return _latest()
 
     def counted_as(self, name: str, counters: Counters) -> "Fallback":
@@ -137,7 +162,7 @@ class Fallback:
     def has_any(self) -> bool:
         """Whether it changes anything about a call that fails."""
         course = self._course
-        stands_in = course.hops or course.cache is not None or course.default is not MISSING
+        stands_in = course.targets or course.cache is not None or course.make_default is not None
         return bool(stands_in) or course.exhausted is not None
 
     @property
@@ -146,9 +171,9 @@ class Fallback:
         return self._course.cache
 
     def followed_by(self, other: "Fallback") -> "Fallback":
-        """A new one: asks the hops of this one for the errors that this one answers, then all that
-        `other` has for those that `other` does. The cache is that of `other` if it has one, and a
-        good answer is one that both take."""
+        """Return a new one: it asks the targets of this one for the errors that this one answers,
+        then all that `other` has for those that `other` does. The cache is that of `other` if it
+        has one, and a good answer is one that both take."""
         same = copy.copy(self)
         same._course = one_after_other(self._course, other._course)
         same._is_simple = same._course.cache is None and same._course.is_good is None
@@ -156,20 +181,18 @@ class Fallback:
 
     def catching(self, default: Any = MISSING) -> "Held":
         """For a block: `with fallback.catching(default) as held: held.value = …`. Then `held.value`
-        is what the block said, or the default if it failed. Hops and caches take no part."""
-        return Held(self._course, self._course.default if default is MISSING else default)
+        is what the block said, or the default if it failed. Targets and caches take no part."""
+        return Held(self._course, default_maker(default, None) or self._course.make_default)
 
-    def hops(self) -> dict[str, int]:
-        """How many calls each hop, "cache" and "default" answered."""
+    def count_answers(self) -> dict[str, int]:
+        """Return the number of calls that each target, "cache" and "default" answered."""
         return self._course.tally.counted()
 
     def _plain(
-        self, function: Callable[..., Any], original: Callable[..., Any]
+        self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
-        slow = [hop.name for hop in self._course.hops if hop.is_coroutine]
-        if slow:
-            raise TypeError(f"{', '.join(slow)} can only be awaited: decorate a coroutine function")
-        calls, is_simple = Calls(self._course, original), self._is_simple
+        self._refuse_awaited("a coroutine function")
+        calls, is_simple = Calls(self._course, original, guard), self._is_simple
 
         def call(*args: Any, **kwargs: Any) -> Any:
             before = partials()
@@ -185,14 +208,59 @@ class Fallback:
                     answered(value)
                     return value
                 turns = calls.came(args, kwargs, value, is_partial)
-            return _given(drive(turns))
+            return _checked(drive(turns)).value
 
         return call
 
-    def _coroutine(
-        self, function: Callable[..., Any], original: Callable[..., Any]
+    def _stream(
+        self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
     ) -> Callable[..., Any]:
-        calls, is_simple = Calls(self._course, original), self._is_simple
+        is_async = is_async_generator_function(function)
+        self._refuse_unstreamed()
+        if not is_async:
+            self._refuse_awaited("an asynchronous generator")
+        calls = Calls(self._course, original, guard, is_async=is_async, is_stream=True)
+        open_ = opener(function)
+
+        def begin(label: StreamLabel, args: Any, kwargs: Any) -> Any:
+            try:
+                return open_(*args, **kwargs)
+            except Exception as error:
+                turns = calls.failed(args, kwargs, error)
+            return label.stream_of(_checked(drive(turns)))
+
+        async def abegin(label: StreamLabel, args: Any, kwargs: Any) -> Any:
+            try:
+                return await open_(*args, **kwargs)
+            except Exception as error:
+                turns = calls.failed(args, kwargs, error)
+            return label.stream_of(_checked(await adrive(turns)))
+
+        def make(*args: Any, **kwargs: Any) -> Stream | AsyncStream:
+            label = StreamLabel()
+            if is_async:
+                return AsyncStream(partial(abegin, label, args, kwargs), label)
+            return Stream(partial(begin, label, args, kwargs), label)
+
+        return streaming(function, make)
+
+    def _refuse_awaited(self, kind: str) -> None:
+        awaited = [target.name for target in self._course.targets if target.is_async]
+        if awaited:
+            raise TypeError(f"{', '.join(awaited)} can only be awaited: decorate {kind}")
+
+    def _refuse_unstreamed(self) -> None:
+        course = self._course
+        if course.is_good is not None:
+            raise TypeError("is_good judges whole answers: a stream has given its items by then")
+        if course.cache is not None and not course.targets and course.make_default is None:
+            raise TypeError("a cache keeps no streams: give a target or a default as well")
+
+    def _coroutine(
+        self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None
+    ) -> Callable[..., Any]:
+        calls = Calls(self._course, original, guard, is_async=True)
+        is_simple = self._is_simple
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             before = partials()
@@ -206,57 +274,16 @@ class Fallback:
                     answered(value)
                     return value
                 turns = calls.came(args, kwargs, value, is_partial)
-            return _given(await adrive(turns))
+            return _checked(await adrive(turns)).value
 
         return call
 
 
-class Held:
-    """What a block gives: set `value` in it. `answer` says afterwards how it came about."""
-
-    def __init__(self, course: Course, default: Any) -> None:
-        self._course = course
-        self._default = default
-        self.value: Any = None
-        self.answer: Answer[Any] | None = None
-
-    def __enter__(self) -> "Held":
-        self._before = partials()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        if error is None:
-            self.answer = told(Answer(self.value, is_partial=partials() != self._before))
-            return False
-        course, default = self._course, self._default
-        if default is MISSING or not course.answers(error):
-            return False
-        self.value = default
-        self.answer = course.stand_in(default, "default", True, (said_by(error),), error)
-        return True
-
-    async def __aenter__(self) -> "Held":
-        return self.__enter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
-        return self.__exit__(kind, error, traceback)
-
-
-def _given(outcome: Answer[Any] | BaseException) -> Any:
+def _checked(outcome: Answer[Any] | BaseException) -> Answer[Any]:
     if isinstance(outcome, BaseException):
         unanswered()
         raise outcome
-    return outcome.value
+    return outcome
 
 
 def _latest() -> Answer[Any]:

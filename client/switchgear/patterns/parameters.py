@@ -13,6 +13,7 @@ Tier = Literal["critical", "standard", "optional"]
 WINDOW_SIZES: Mapping[WindowType, int] = {"count": 100, "time": 60}
 """Calls, or seconds."""
 MOST_CALLS, MOST_SECONDS = 1_000_000, 86_400.0
+MAX_TOKENS, MAX_WINDOW_SECONDS = 10**12, 31 * 86_400.0
 
 RETRIED: tuple[str | int, ...] = (
     408, 429, 500, 502, 503, 504, "connection_error", "timeout",
@@ -160,6 +161,22 @@ class HttpTimeouts:
             write=min(self.write, most),
             pool=min(self.pool, most),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpendParameters:
+    """Tokens that all calls together may spend in any `window_seconds`, and `per_key_tokens` those
+    of one key, such as a user; None for no limit. Raises :class:`ValueError`, naming what can't
+    be."""
+
+    tokens: int | None = None
+    window_seconds: float = 60.0
+    per_key_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        _whole("tokens", self.tokens, 1, MAX_TOKENS, optional=True)
+        _number("window_seconds", self.window_seconds, 1, MAX_WINDOW_SECONDS)
+        _whole("per_key_tokens", self.per_key_tokens, 1, MAX_TOKENS, optional=True)
 
 
 def _whole(name: str, value: object, least: int, most: int, *, optional: bool = False) -> None:

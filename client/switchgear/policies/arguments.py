@@ -11,6 +11,7 @@ from switchgear.patterns.parameters import (
     BulkheadParameters,
     HttpTimeouts,
     RetryParameters,
+    SpendParameters,
     Tier,
 )
 
@@ -44,9 +45,10 @@ class Arguments(TypedDict, total=False):
     - `breaker`, `retry`, `bulkhead`: parameters. Without any, and nothing of the console, there is
       a breaker with the defaults, and neither retries nor a bulkhead.
     - `fallback`: a :class:`Fallback`, or a function that is given the call's arguments; `cache`:
-      where good answers are kept, to stand in if that has none. `providers`: by name, what the hops
-      of the console's chain are called with; after them comes the fallback. `on_switch`: whether
-      all that answers also where a switch stops the call.
+      where good answers are kept, to stand in if that has none. `providers`: by name, what the
+      targets of the console's chain are called with; after them comes the fallback. `on_switch`:
+      whether all that answers also where a switch stops the call.
+    - `budget`: limits of tokens, for calls that reserve them in `policy.budget`.
     - `key` and `priority` of the bulkhead: values, or what finds them in the call's arguments.
     - `ignore`, `is_failure`, `is_failed_result`: of the breaker, which all policies of a name
       share. `retry_on`, `never`, `retry_result`, `truncate`: of retries.
@@ -63,6 +65,7 @@ class Arguments(TypedDict, total=False):
     fallback: Fallback | Callable[..., Any] | None
     providers: Mapping[str, Callable[..., Any]] | None
     cache: Cache | None
+    budget: SpendParameters | None
     on_switch: bool
     key: object
     priority: int | Callable[..., int | None] | None

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from switchgear.patterns import forks
 from switchgear.patterns.breaker import Breaker
@@ -17,6 +17,7 @@ from switchgear.patterns.parameters import (
     BreakerParameters,
     BulkheadParameters,
     RetryParameters,
+    SpendParameters,
     Tier,
     limits_of,
 )
@@ -24,6 +25,9 @@ from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.terms import Transition
 from switchgear.policies.arguments import BreakerArguments
 from switchgear.policies.documents import NOTHING, RESET, Override, Said
+
+if TYPE_CHECKING:
+    from switchgear.llm.spending import SpendBudget
 
 MOST_KEPT_STEPS = 100
 """As many as the console keeps of one breaker out of one report."""
@@ -54,6 +58,8 @@ class Dependency:
         self._breaker_arguments: BreakerArguments = {}
         self._bulkhead_parameters: BulkheadParameters | None = None
         self._retry_parameters: RetryParameters | None = None
+        self._spend: SpendBudget | None = None
+        self._spend_parameters: SpendParameters | None = None
         self._wanted: Said = NOTHING
         self._now = float("-inf")
         self._is_due = self._is_working = False
@@ -120,6 +126,27 @@ class Dependency:
             self._complain("the budget of its retries")
         self.settle()
         return self.budget
+
+    def spend_of(self, parameters: SpendParameters | None) -> "SpendBudget":
+        """Return the token budget; its limits are the first parameters, of the console before those
+        of the code. Raises :class:`TypeError` for parameters of another type."""
+        if not isinstance(parameters, SpendParameters | None):
+            raise TypeError(f"budget must be SpendParameters, not {parameters!r:.100}")
+        from switchgear.llm.spending import SpendBudget  # Only who calls models needs it.
+
+        with self._lock:
+            first = self._spend_parameters = self._spend_parameters or parameters
+            spend = self._spend
+            if spend is None:
+                limits = self._wanted.budget or first
+                self._spend = spend = SpendBudget(self.name, limits, clock=self._clock)
+                self._is_due = True
+            elif first is parameters:
+                self._is_due = True
+        if parameters not in (None, first):
+            self._complain("its token budget")
+        self.settle()
+        return spend
 
     def say(self, said: Said, now: float) -> None:
         """The console says so; `now` is UNIX seconds by its clock. It is in force at the return,
@@ -199,12 +226,15 @@ class Dependency:
             for_breaker = self._breaker_parameters()
             for_bulkhead = said.bulkhead or self._bulkhead_parameters
             for_retry = said.retry or self._retry_parameters
+            spend, for_spend = self._spend, said.budget or self._spend_parameters
         is_other = said != self.said
         if for_retry is not None:
             self.budget.configure(*_budget(for_retry))
         if bulkhead is not None and bulkhead.parameters != for_bulkhead:
             bulkhead.configure(for_bulkhead)
             is_other = True
+        if spend is not None:
+            spend.configure(for_spend or SpendParameters())
         if is_other:
             self.said = replace(said)
         if breaker is not None:

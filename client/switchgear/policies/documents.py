@@ -14,6 +14,7 @@ from switchgear.patterns.parameters import (
     BreakerParameters,
     BulkheadParameters,
     RetryParameters,
+    SpendParameters,
 )
 
 Mode = Literal["forced_open", "forced_closed", "disabled", "metrics_only"]
@@ -51,6 +52,7 @@ class Said:
     retry: RetryParameters | None = None
     bulkhead: BulkheadParameters | None = None
     fallback: Mapping[str, Any] | None = None
+    budget: SpendParameters | None = None
     override: Override | None = None
 
     def route_timeout(self, path: str) -> float | None:
@@ -142,6 +144,7 @@ def _said(name: str, given: Any, before: Said, complaints: list[str]) -> Said:
         retry=section("retry", _retry, before.retry),
         bulkhead=section("bulkhead", _bulkhead, before.bulkhead),
         fallback=section("fallback", _fallback, before.fallback),
+        budget=section("budget", _budget, before.budget),
         override=section("override", _override, before.override),
     )
 
@@ -226,8 +229,12 @@ def _fallback(given: Any) -> Mapping[str, Any] | None:
     if given is None:
         return None
     if not isinstance(given, dict) or not isinstance(given.get("chain") or [], list):
-        raise ValueError("it is no object with a list of hops")
+        raise ValueError("it is no object with a list of targets")
     return cast(Mapping[str, Any], given)
+
+
+def _budget(given: Any) -> SpendParameters | None:
+    return None if given is None else SpendParameters(**_known(SpendParameters, given))
 
 
 def _override(given: Any) -> Override | None:

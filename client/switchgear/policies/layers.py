@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from switchgear.finding import finder
@@ -12,6 +13,7 @@ from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
 from switchgear.patterns.hedging import Hedge
 from switchgear.patterns.retry import Retry
+from switchgear.patterns.streams import until_first_item
 from switchgear.patterns.timeout import Timeout
 from switchgear.policies.documents import Said
 from switchgear.wrapping import by_kind
@@ -87,36 +89,35 @@ class Layers:
         default_factory=dict, compare=False
     )
 
-    @property
-    def calls_again(self) -> bool:
-        """Whether one call may become several."""
-        tries = self.retry is not None and self.retry.parameters.attempts > 1
-        return tries or self.fallback is not None
-
     def stacked(
         self, function: Callable[..., Any], sought: Sought, *, with_fallback: bool = True
     ) -> Callable[..., Any]:
-        """`function` with all of them around."""
+        """Return `function` with all of them around."""
+        fallback = self.fallback if with_fallback else None
+        return self._stacked(function, sought, (self.hedge, self.retry), fallback)
+
+    def streamed(self, function: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
+        """Return a generator function with all of them around; the retry and the fallback until its
+        first item."""
+        retry = None if self.retry is None else partial(until_first_item, around=self.retry)
+        return self._stacked(function, sought, (retry,), self.fallback)
+
+    def _stacked(
+        self,
+        function: Callable[..., Any],
+        sought: Sought,
+        again: tuple[Callable[..., Any] | None, ...],
+        fallback: Fallback | None,
+    ) -> Callable[..., Any]:
         original, function = function, (self.timeout or OUTER_ONLY)(function)
         if self.bulkhead is not None:
             function = sought.around(self.bulkhead, function)
         function = self.breaker(function)
-        for layer in (self.hedge, self.retry, self.deadline, self.guard):
+        for layer in (*again, self.deadline, self.guard):
             if layer is not None:
                 function = layer(function)
-        if self.fallback is not None and with_fallback:
-            function = self.fallback.around(function, original)
-        return function
-
-    def streamed(self, function: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
-        """A generator function with all of them around, but those that call again."""
-        function = (self.timeout or OUTER_ONLY)(function)
-        if self.bulkhead is not None:
-            function = sought.around(self.bulkhead, function)
-        function = self.breaker(function)
-        for layer in (self.deadline, self.guard):
-            if layer is not None:
-                function = layer(function)
+        if fallback is not None:
+            function = fallback.around(function, original, self.guard)
         return function
 
     def through(self, caller: Callable[..., Any], sought: Sought) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType, TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 from switchgear.guards import Guard
 from switchgear.patterns import forks
@@ -30,6 +30,9 @@ from switchgear.policies.layers import Layers, Sought, awaited, called
 from switchgear.policies.streaming import Streaming
 from switchgear.wrapping import by_kind
 
+if TYPE_CHECKING:
+    from switchgear.llm.spending import SpendBudget
+
 log = logging.getLogger("switchgear")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,10 +49,10 @@ class Policy:
     client that have the same name share breaker, bulkhead, counters and budget for retries.
 
     As a decorator it suits functions, coroutine functions and methods, and keeps their signature;
-    generators too, without retry and fallback. `with policy:` and `async with policy:` are all but
-    these two, and not for the inside of a generator (see `Timeout`). `for attempt in policy:` with
-    `with attempt:` inside (`async for`, `async with`) is all but the fallback. In a plain function
-    the timeouts are cooperative: see `Timeout`.
+    generators too, which are tried again and answered for until their first item. `with policy:`
+    and `async with policy:` are all but retry and fallback, and not for the inside of a generator
+    (see `Timeout`). `for attempt in policy:` with `with attempt:` inside (`async for`, `async
+    with`) is all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
     """
 
     def __init__(
@@ -91,6 +94,8 @@ class Policy:
         self._hedge = hedge_of(name, arguments, self._retry.budget, dependency.counters)
         self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
         self._timeout = Timeout(arguments.get("timeout_seconds"))
+        if arguments.get("budget") is not None:
+            dependency.spend_of(arguments["budget"])
         self._answering = Answering(
             name,
             dependency.counters,
@@ -104,9 +109,9 @@ class Policy:
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """`function` with all of it around. A generator is one call from its first step to its
-        end, which can't be made again when a part is out: a retry or a fallback of the code is a
-        :class:`TypeError` for it, those of the console are left out, with one warning."""
+        """Return `function` with all of it around. A generator is one call from its first step to
+        its end, tried again and answered for until its first item; what judges whole answers,
+        `retry_result` or the `is_good` of a fallback, is a :class:`TypeError` for it."""
         return by_kind(
             function,
             plain=lambda inner: self._stacked(inner, is_coroutine=False),
@@ -132,7 +137,7 @@ class Policy:
         if layers.fallback is None:
             return Answer(self._one(layers, function, called)(*args, **kwargs))
         inner = self._one(layers, function, called)
-        return layers.fallback.run_for(function, inner, *args, **kwargs)
+        return layers.fallback.run_for(function, inner, layers.guard, *args, **kwargs)
 
     async def arun(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
@@ -142,7 +147,7 @@ class Policy:
         if layers.fallback is None:
             return Answer(await self._one(layers, function, awaited)(*args, **kwargs))
         inner = self._one(layers, function, awaited)
-        return await layers.fallback.arun_for(function, inner, *args, **kwargs)
+        return await layers.fallback.arun_for(function, inner, layers.guard, *args, **kwargs)
 
     def __enter__(self) -> Self:
         self._blocks.enter(around_block(self._now(), self._sought))
@@ -228,6 +233,11 @@ class Policy:
     def guard(self) -> Guard | None:
         """The kill switch around it."""
         return self._guard
+
+    @property
+    def budget(self) -> "SpendBudget":
+        """The token budget of this name, in which calls reserve what they are going to spend."""
+        return self._dependency.spend_of(self._arguments.get("budget"))
 
     @property
     def counters(self) -> Counters:

@@ -230,6 +230,45 @@ def test_coroutine_functions_are_awaited(document):
     assert asyncio.run(asked("why")) == "gpt-4o-mini"
 
 
+def test_providers_that_are_generator_functions_stream(document, heard):
+    def openai(prompt, model="gpt-4o"):
+        if model == "gpt-4o":
+            raise RateLimitError
+        yield from (model, prompt)
+
+    asked = chain(document, {"openai": openai}, environment={})(openai)
+
+    assert list(asked("why")) == ["gpt-4o-mini", "why"]
+    assert latest_answer().source == "openai/gpt-4o-mini"
+    assert [entry.fields["reason"] for entry in heard] == ["rate_limit"]
+
+
+def test_providers_that_are_asynchronous_generator_functions_stream(document):
+    async def openai(prompt, model="gpt-4o"):
+        await asyncio.sleep(0)
+        if model == "gpt-4o":
+            raise RateLimitError
+        for each in (model, prompt):
+            yield each
+
+    async def collected():
+        asked = chain(document, {"openai": openai}, environment={})(openai)
+        return [each async for each in asked("why")]
+
+    assert asyncio.run(collected()) == ["gpt-4o-mini", "why"]
+
+
+def test_stream_that_nobody_answers_raises_what_the_console_says(document):
+    def openai(prompt, model="gpt-4o"):
+        raise RateLimitError
+        yield
+
+    with pytest.raises(ProviderUnavailable) as raised:
+        list(chain(document, {"openai": openai}, environment={})(openai)("why"))
+
+    assert raised.value.code == "EXTERNAL_SERVICE_ERROR"
+
+
 def test_same_call_is_not_made_again_under_the_name_of_another_model(document, caplog):
     asked = []
 

@@ -1,14 +1,12 @@
 """A limit of a generator holds during its steps, and nothing is left of it between them."""
 
 import asyncio
-import logging
 
 import pytest
 
 from switchgear.patterns.deadline import Deadline, DeadlineExceeded, NoTimeLeft, left
-from switchgear.patterns.parameters import BreakerParameters, RetryParameters
+from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.timeout import CallTimeout, Timeout
-from switchgear.policies.documents import Said
 from switchgear.policies.policy import Policy
 from tests.patterns.clocks import Clock
 
@@ -156,36 +154,3 @@ def test_the_breaker_of_a_policy_counts_a_stream_that_hangs():
     with pytest.raises(DeadlineExceeded):
         asyncio.run(main())
     assert limited.breaker.state == "open"
-
-
-@pytest.mark.parametrize(
-    "given", [{"retry": RetryParameters()}, {"fallback": lambda: None}], ids=["retry", "fallback"]
-)
-def test_what_would_begin_again_is_refused_with_a_hint(given, request):
-    def letters():
-        yield "a"
-
-    name = request.node.callspec.id
-    with pytest.raises(TypeError, match=f"a policy with a {name} .*generator.*another policy"):
-        Policy("a", **given)(letters)
-
-
-def test_the_consoles_retry_is_left_out_with_one_warning(caplog):
-    console = Policy("a->b")
-    console._dependency.said = Said(retry=RetryParameters())
-    calls = []
-
-    @console
-    def letters():
-        calls.append(1)
-        yield "a"
-        raise ConnectionError
-
-    with caplog.at_level(logging.WARNING, "switchgear"):
-        for _ in range(2):
-            with pytest.raises(ConnectionError):
-                list(letters())
-    assert len(calls) == 2
-    assert [each.getMessage() for each in caplog.records] == [
-        "switchgear: policy a->b has no retry and no fallback for generators"
-    ]

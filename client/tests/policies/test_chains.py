@@ -177,7 +177,7 @@ def test_cache_of_a_chain_is_that_of_the_policy(console, is_given, caplog):
         return answers.pop() if answers else primary(prompt)
 
     assert [ask("hello"), ask("hello")] == ["good", "good"]
-    assert policy.fallback.hops() == {"cache": 1}
+    assert policy.fallback.count_answers() == {"cache": 1}
     assert "cache is not known" not in caplog.text
     with pytest.raises(TimeoutError):
         ask("something else")

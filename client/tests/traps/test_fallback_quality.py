@@ -48,7 +48,7 @@ def test_a_stand_in_is_labelled_counted_and_says_what_it_stands_for() -> None:
     assert (answer.value, answer.source, answer.is_partial) == (NONE_FOUND, "default", True)
     assert answer.causes == ("ConnectionError: the shop is away",)
     assert counters.counted()["fallback"] == 1
-    assert fallback.hops()["default"] == 1
+    assert fallback.count_answers()["default"] == 1
 
 
 def test_a_whole_answer_is_not_labelled() -> None:

@@ -8,7 +8,7 @@ from switchgear.cli.words import Cell, Clock, Part, cell, joined, lines, many, r
 COLUMNS = ("STATE", "*DEPENDENCY", "CRITICALITY", "INSTANCES", ">FAILING", "LAST CHANGE")
 HISTORY_COLUMNS = ("AT", "INSTANCE", "FROM", "TO", "*CAUSE")
 ORDER = ("open", "half_open", "closed", "unknown")
-POLICY = ("breaker", "retry", "bulkhead", "fallback")
+POLICY = ("breaker", "retry", "bulkhead", "fallback", "budget")
 
 Breaker = Mapping[str, Any]
 

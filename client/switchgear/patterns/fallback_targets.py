@@ -1,4 +1,4 @@
-"""What is asked instead, and what it is asked with."""
+"""Targets of a fallback, and the arguments that each is called with."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from switchgear.finding import Finder, finder
-from switchgear.wrapping import is_coroutine_function
+from switchgear.wrapping import is_async_generator_function, is_coroutine_function
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hop:
-    """One that is asked when those before it failed.
+class FallbackTarget:
+    """A function that is asked when those before it failed.
 
     `call` gets those arguments of the original call that its own parameters name, or all of them if
     it names others; besides, where it names them, `cause`, what failed last, and `model`. It is
@@ -34,8 +34,9 @@ class Hop:
         return self.suits is None or self.suits(error)
 
     @property
-    def is_coroutine(self) -> bool:
-        return is_coroutine_function(self.call)
+    def is_async(self) -> bool:
+        """True if what it gives can only be awaited."""
+        return is_coroutine_function(self.call) or is_async_generator_function(self.call)
 
     @property
     def takes_model(self) -> bool:
@@ -46,13 +47,13 @@ class Hop:
 
 
 class Asking:
-    """Asks a hop in the place of one function."""
+    """Asks a target in the place of one function."""
 
-    def __init__(self, hop: Hop, function: Callable[..., Any]) -> None:
-        self.hop = hop
-        parameters = _parameters(hop.call)
+    def __init__(self, target: FallbackTarget, function: Callable[..., Any]) -> None:
+        self.target = target
+        parameters = _parameters(target.call)
         self._wants_cause = "cause" in parameters
-        self._wants_model = hop.model is not None and hop.takes_model
+        self._wants_model = target.model is not None and target.takes_model
         self._find = _arguments(parameters, function)
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], cause: object) -> Any:
@@ -60,18 +61,20 @@ class Asking:
         if self._wants_cause:
             named["cause"] = cause
         if self._wants_model:
-            named["model"] = self.hop.model
-        return self.hop.call(*given, **named)
+            named["model"] = self.target.model
+        return self.target.call(*given, **named)
 
 
-def hop_of(given: Hop | Callable[..., Any]) -> Hop:
-    """A bare function is a hop under its own name, whose answers are partial. Raises
+def target_of(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
+    """A bare function is a target under its own name, whose answers are partial. Raises
     :class:`TypeError` for what can't be called."""
-    if isinstance(given, Hop):
+    if isinstance(given, FallbackTarget):
         return given
     if not callable(given):
         raise TypeError(f"only what can be called can stand in, not {given!r:.100}")
-    return Hop(name=getattr(given, "__name__", type(given).__name__), call=given, is_partial=True)
+    return FallbackTarget(
+        name=getattr(given, "__name__", type(given).__name__), call=given, is_partial=True
+    )
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]) -> Finder:

@@ -1,0 +1,176 @@
+"""Streams whose first item is taken where a failure can still be answered for, or tried again."""
+
+import functools
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import AbstractContextManager, nullcontext
+from inspect import isawaitable, iscoroutine
+from typing import Any, Self
+
+from switchgear.stepping import stepwise
+from switchgear.wrapping import is_async_generator_function
+
+Around = AbstractContextManager[object]
+"""Is entered and left around each step, and may be entered again."""
+
+
+class Stream(Iterator[Any]):
+    """The items of one call, which is made by :meth:`open` or at the first step. What is sent and
+    thrown reaches the generator that gives them."""
+
+    def __init__(self, call: Callable[[], Any], around: Around | None = None) -> None:
+        self._call = call
+        self._around: Around = nullcontext() if around is None else around
+        self._items: Any = None
+        self._ahead: list[Any] = []
+        """The first item, until it is handed on."""
+        self._end: StopIteration | None = None
+
+    def open(self) -> Self:
+        """Make the call, and take the first item. Raises whatever the call raises until then."""
+        with self._around:
+            self._items = _items(self._call())
+            try:
+                self._ahead.append(next(self._items))
+            except StopIteration as end:
+                self._end = end
+        return self
+
+    def send(self, given: Any) -> Any:
+        if self._items is None:
+            self.open()
+        if self._ahead:
+            return self._ahead.pop()
+        if self._end is not None:
+            raise StopIteration(self._end.value)
+        with self._around:
+            if given is None:
+                return next(self._items)
+            return self._items.send(given)
+
+    def throw(self, error: BaseException) -> Any:
+        if not hasattr(self._items, "throw"):
+            raise error
+        with self._around:
+            return self._items.throw(error)
+
+    def close(self) -> None:
+        if hasattr(self._items, "close"):
+            self._items.close()
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+
+class AsyncStream(AsyncIterator[Any]):
+    """As :class:`Stream`, in coroutines. The call may give an awaitable, and items of either
+    kind."""
+
+    def __init__(self, call: Callable[[], Any], around: Around | None = None) -> None:
+        self._call = call
+        self._around: Around = nullcontext() if around is None else around
+        self._items: Any = None
+        self._ahead: list[Any] = []
+        self._is_ended = False
+
+    async def open(self) -> Self:
+        """Make the call, and take the first item. Raises whatever the call raises until then."""
+        with self._around:
+            given = self._call()
+            if isawaitable(given):
+                given = await given
+            self._items = _async_items(given)
+            try:
+                self._ahead.append(await anext(self._items))
+            except StopAsyncIteration:
+                self._is_ended = True
+        return self
+
+    async def asend(self, given: Any) -> Any:
+        if self._items is None:
+            await self.open()
+        if self._ahead:
+            return self._ahead.pop()
+        if self._is_ended:
+            raise StopAsyncIteration
+        with self._around:
+            if given is None:
+                return await anext(self._items)
+            return await self._items.asend(given)
+
+    async def athrow(self, error: BaseException) -> Any:
+        if not hasattr(self._items, "athrow"):
+            raise error
+        with self._around:
+            return await self._items.athrow(error)
+
+    async def aclose(self) -> None:
+        if hasattr(self._items, "aclose"):
+            await self._items.aclose()
+
+    async def __anext__(self) -> Any:
+        return await self.asend(None)
+
+
+def opener(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what calls the generator function `function` and gives its stream once the first item
+    is there; a coroutine function for an asynchronous one."""
+
+    def open_stream(*args: Any, **kwargs: Any) -> Stream:
+        return Stream(functools.partial(function, *args, **kwargs)).open()
+
+    async def open_async_stream(*args: Any, **kwargs: Any) -> AsyncStream:
+        return await AsyncStream(functools.partial(function, *args, **kwargs)).open()
+
+    return open_async_stream if is_async_generator_function(function) else open_stream
+
+
+def streaming(
+    function: Callable[..., Any], make: Callable[..., Stream | AsyncStream]
+) -> Callable[..., Any]:
+    """Return a generator function of the kind of `function`, whose calls have the stream that
+    `make` gives."""
+    is_async = is_async_generator_function(function)
+    steps = stepwise(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
+    return functools.wraps(function)(steps)
+
+
+def until_first_item(
+    function: Callable[..., Any], around: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Return the generator function `function`, with what `around` puts around a function around
+    each call until its first item."""
+    kind: type[Any] = AsyncStream if is_async_generator_function(function) else Stream
+    open_ = around(opener(function))
+    return streaming(
+        function, lambda *args, **kwargs: kind(functools.partial(open_, *args, **kwargs))
+    )
+
+
+def _items(given: Any) -> Iterator[Any]:
+    """Return the items of an iterable. A text, a mapping or anything else is the only item."""
+    if iscoroutine(given):
+        given.close()
+        raise TypeError("a coroutine, which only an asynchronous generator could await")
+    if isinstance(given, AsyncIterable):
+        raise TypeError("an asynchronous stream, which only an asynchronous generator can hand on")
+    if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
+        return iter((given,))
+    return iter(given)
+
+
+def _async_items(given: Any) -> AsyncIterator[Any]:
+    if isinstance(given, AsyncIterable):
+        return aiter(given)
+    return _awaitable_items(_items(given))
+
+
+async def _awaitable_items(items: Iterator[Any]) -> AsyncIterator[Any]:
+    for item in items:
+        yield item
