@@ -14,7 +14,7 @@ streams are in :mod:`switchgear.dlq`, what tests need in :mod:`switchgear.testin
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "Answer",
