@@ -104,7 +104,7 @@ def test_no_more_probes_are_admitted_than_decide():
     """resilience4j: CircuitBreakerStateMachineTest.shouldOnlyPermitFourCallsInHalfOpenState
     resilience4j: CircuitBreakerStateMachineTest.shouldIncreaseCounterOnReleasePermission
     """
-    driven = Driven(**FOUR)
+    driven = Driven(**{**FOUR, "half_open_concurrent": 10})
     driven.half_open()
     permits = [driven.breaker.admit() for _ in range(4)]
 
@@ -120,7 +120,7 @@ def test_second_call_is_rejected_while_a_probe_runs():
     """Polly: CircuitBreakerSpecs.Should_only_allow_single_execution_on_first_entering_halfopen_state__integration_test
     Finagle: FailureAccrualFactoryTest "a failing service should only be able to accept one request after being revived, then multiple requests after it successfully completes"
     """
-    driven = Driven(**ONE)
+    driven = Driven(failure_count=1, half_open_calls=2)
     driven.half_open()
     began, may_end = threading.Event(), threading.Event()
 
@@ -137,7 +137,8 @@ def test_second_call_is_rejected_while_a_probe_runs():
     may_end.set()
     running.join(PATIENCE_SECONDS)
 
-    assert driven.breaker.state == "closed"
+    assert driven.breaker.state == "half_open"
+    assert driven.call("s") == "closed"
     assert driven.call("ss") == "closed"
 
 
