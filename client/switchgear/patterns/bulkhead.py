@@ -73,7 +73,7 @@ class Bulkhead:
 
         def place(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Place:
             key = None if find_key is None else find_key(args, kwargs)
-            return StreamPlace(self, key, find_priority(args, kwargs))
+            return self.of_stream(key, find_priority(args, kwargs))
 
         return by_kind(
             function,
@@ -83,9 +83,14 @@ class Bulkhead:
             what="a bulkhead",
         )
 
-    def of(self, key: Key | None = None, priority: int | None = 0) -> "Place":
+    def of(self, key: Key | None = None, priority: int | None = 0) -> Place:
         """Return a permit for one `with` or `async with`, for `key` and with that priority."""
         return Place(self, key, priority)
+
+    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> Place:
+        """As :meth:`of`, for a stream: it lasts as long as its consumer likes, so an adaptive limit
+        does not look at its duration."""
+        return StreamPlace(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
         """Apply `parameters` from now on. Calls that have a permit keep it."""
@@ -243,7 +248,7 @@ class Bulkhead:
         waiter = Waiter(key, self._urgency.of(priority), bell.set if can_wait else None)
         try:
             is_queued = places.line_up(waiter) == "waiting"
-            if seconds > 0 and not can_wait and places.has_queue:
+            if seconds > 0 and not can_wait:
                 waiter.why += "; a plain function can't wait in an event loop"
             if is_queued:
                 queueing.wait(waiter, bell, seconds, self.sources)
@@ -279,7 +284,8 @@ class Bulkhead:
 
     def _patience(self) -> tuple[float, str]:
         """Return the longest wait in seconds, and the words for it."""
-        seconds = 0.0 if self.parameters is None else self.parameters.wait_seconds
+        parameters = self.parameters
+        seconds = parameters.wait_seconds if parameters is not None and parameters.queue else 0.0
         left = deadline.left()
         if left is not None and left < seconds:
             return max(left, 0.0), "before the deadline"

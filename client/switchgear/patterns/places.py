@@ -169,10 +169,6 @@ class Places:
                 self.settle()
 
     @property
-    def has_queue(self) -> bool:
-        return self._queue_limit > 0
-
-    @property
     def in_flight(self) -> int:
         return self._all - len(self._free) - len(self._returned)
 

@@ -2,22 +2,28 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 
+import httpx
 import pytest
 
+from switchgear.adapters.httpx import AsyncTransport, Transport
+from switchgear.adapters.requesting import Patterns
 from switchgear.failing.words import status_of
 from switchgear.patterns.adaptive_limit import LimitRange
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.limit_controller import LimitController, is_overload_in
-from switchgear.patterns.parameters import BulkheadParameters
+from switchgear.patterns.parameters import BreakerParameters, BulkheadParameters
 from switchgear.patterns.places import Places, Waiter
 from switchgear.patterns.timeout import CallTimeout
+from switchgear.policies.policy import Policy
 from switchgear.refusals import BulkheadFull, CircuitOpen
 from switchgear.testing import Console
 from tests.patterns.clocks import Clock
 
 CALLS = 40
 """More than a window has."""
+NEVER_OPEN = BreakerParameters(failure_count=1000, window_size=1000)
 ADAPTIVE = BulkheadParameters(limit=16, mode="adaptive")
 
 
@@ -161,6 +167,61 @@ def test_every_kind_of_call_is_measured(kind):
     for permit in held:
         permit.give()
     assert bulkhead.look().in_flight == 0
+
+
+def over_http(bulkhead, answer):
+    """What sends a request by the transport, and one by the asynchronous transport."""
+
+    def respond(request):
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer)
+
+    patterns, inner = Patterns(bulkhead=bulkhead, retry=None), httpx.MockTransport(respond)
+
+    def send():
+        with httpx.Client(transport=Transport(patterns, inner)) as client:
+            return client.get("http://oracle/")
+
+    async def asend():
+        async with httpx.AsyncClient(transport=AsyncTransport(patterns, inner)) as client:
+            return await client.get("http://oracle/")
+
+    return send, lambda: asyncio.run(asend())
+
+
+@pytest.mark.parametrize("answer", [503, httpx.ReadTimeout("late")], ids=repr)
+@pytest.mark.parametrize("kind", [0, 1], ids=["transport", "asynchronous"])
+def test_requests_over_httpx_are_measured_by_status_and_error(answer, kind):
+    bulkhead = Bulkhead("llm", ADAPTIVE)
+    held = [bulkhead.take() for _ in range(12)]
+    send = over_http(bulkhead, answer)[kind]
+
+    for number in range(20):
+        if number == 19:
+            threading.Event().wait(0.11)
+        with suppress(httpx.ReadTimeout):
+            send()
+
+    assert bulkhead.look().limit == 8
+    assert bulkhead.look().in_flight == len(held)
+
+
+def test_a_policy_with_keys_is_measured():
+    policy = Policy("a", bulkhead=ADAPTIVE, key=lambda user: user, breaker=NEVER_OPEN)
+    held = [policy.bulkhead.take() for _ in range(12)]
+
+    @policy
+    def ask(user):
+        return Answer(503)
+
+    for number in range(20):
+        if number == 19:
+            threading.Event().wait(0.11)
+        ask(number)
+
+    assert policy.bulkhead.look().limit == 8
+    assert len(held) == 12
 
 
 def test_a_decorated_function_that_returns_503_is_measured_too():

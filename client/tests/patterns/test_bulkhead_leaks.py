@@ -11,10 +11,13 @@ import threading
 import uuid
 from contextlib import suppress
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from switchgear.adapters.httpx import AsyncTransport, Transport
+from switchgear.adapters.requesting import Patterns
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.places import Places, Waiter
@@ -463,3 +466,20 @@ class Lines:
         if self.left == 0:
             self.where = (frame.f_code.co_name, frame.f_lineno)
             raise Interrupted
+
+
+def test_a_response_that_was_read_before_it_came_gives_its_permit_back():
+    """As that of a transport that caches, or of a test's."""
+    bulkhead = Bulkhead("llm", BulkheadParameters(limit=1))
+    patterns = Patterns(bulkhead=bulkhead)
+    inner = httpx.MockTransport(lambda request: httpx.Response(200, content=b"cached"))
+
+    async def asend():
+        async with httpx.AsyncClient(transport=AsyncTransport(patterns, inner)) as client:
+            return [(await client.get("http://oracle/")).content for _ in range(2)]
+
+    with httpx.Client(transport=Transport(patterns, inner)) as client:
+        got = [client.get("http://oracle/").content for _ in range(2)]
+
+    assert got == asyncio.run(asend()) == [b"cached"] * 2
+    assert_all_there(bulkhead, 1)
