@@ -23,6 +23,10 @@ TIERS = {
     "standard": {"limit": 3, "queue": 5, "queue_seconds": 120},
     "optional": {"limit": 2, "queue": 3, "queue_seconds": 60},
 }
+BULKHEAD_MODES = ("fixed", "adaptive")
+"""Null is fixed."""
+QUEUE_SECONDS = 5
+"""Of a queue that is given without them, as in the client library."""
 RETRIED = (
     408, 429, 500, 502, 503, 504, "connection_error", "timeout",
     "rate_limit_exceeded", "model_overloaded", "context_length_exceeded",
@@ -164,10 +168,23 @@ _BULKHEAD = (
     ),
     Parameter("bulkhead.limit", "whole", "Calls at once.", None, "calls", 1, 1_000_000),
     Parameter("bulkhead.queue", "whole", "Calls that wait.", 0, "calls", 0, 1_000_000),
-    _seconds("bulkhead.queue_seconds", 0, "The longest wait for a place."),
+    _seconds("bulkhead.queue_seconds", None, "The longest wait for a permit; null: 5."),
     Parameter(
         "bulkhead.per_key_limit", "whole", "Calls at once for one key, such as a user.", None,
         "calls", 1, 1_000_000,
+    ),
+    Parameter(
+        "bulkhead.mode", "choice",
+        "fixed, or adaptive: the limit follows how long calls take and how many are turned away.",
+        None, choices=BULKHEAD_MODES,
+    ),
+    Parameter(
+        "bulkhead.min_limit", "whole", "Lower bound of an adaptive limit; null: limit / 4.",
+        None, "calls", 1, 1_000_000,
+    ),
+    Parameter(
+        "bulkhead.max_limit", "whole", "Upper bound of an adaptive limit; null: limit × 4.",
+        None, "calls", 1, 1_000_000,
     ),
 )  # fmt: skip
 _FALLBACK = (

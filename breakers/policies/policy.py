@@ -11,6 +11,7 @@ from breakers.policies.parameters import (
     ALIASES,
     COUNT,
     PARAMETERS,
+    QUEUE_SECONDS,
     SECTIONS,
     TIERS,
     TIME,
@@ -179,8 +180,15 @@ def _bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     preset = TIERS.get(tier, {}) if isinstance(tier, str) else {}
     said = {name: value for name, value in given.items() if value is not None}
     found = _read("bulkhead", {**preset, **said}, errors)
+    if found["queue_seconds"] is None:
+        found["queue_seconds"] = QUEUE_SECONDS if found["queue"] else 0
     if found["limit"] is None and "bulkhead.limit" not in errors and "bulkhead.tier" not in errors:
         put(errors, "bulkhead.limit", f"Give a limit, or a tier: {', '.join(TIERS)}.")
+    low, limit, high = found["min_limit"], found["limit"], found["max_limit"]
+    if values.are_numbers(low, limit) and low > limit:
+        put(errors, "bulkhead.min_limit", f"Must be at most limit, {limit}.")
+    if values.are_numbers(high, limit) and high < limit:
+        put(errors, "bulkhead.max_limit", f"Must be at least limit, {limit}.")
     return found
 
 

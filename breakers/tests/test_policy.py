@@ -121,6 +121,9 @@ def test_editable_document_can_be_changed_by_one_parameter():
         ({"retry": {"retry_on": [503], "never": ["503"]}}, "retry.never"),
         ({"bulkhead": {}}, "bulkhead.limit"),
         ({"bulkhead": {"tier": "huge"}}, "bulkhead.tier"),
+        ({"bulkhead": {"limit": 5, "mode": "magic"}}, "bulkhead.mode"),
+        ({"bulkhead": {"limit": 5, "min_limit": 6}}, "bulkhead.min_limit"),
+        ({"bulkhead": {"limit": 5, "max_limit": 4}}, "bulkhead.max_limit"),
         ({"fallback": {"mode": "pray"}}, "fallback.mode"),
         ({"budget": {}}, "budget.tokens"),
         ({"budget": {"window_seconds": 60}}, "budget.tokens"),
@@ -158,6 +161,36 @@ def test_tier_stands_for_its_numbers_where_none_are_given():
     found = policy.checked({"bulkhead": {"tier": "standard", "limit": 9}})["bulkhead"]
 
     assert (found["limit"], found["queue"], found["queue_seconds"]) == (9, 5, 120)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({"queue": 40}, 5),
+        ({"queue": 40, "queue_seconds": None}, 5),
+        ({"queue": 40, "queue_seconds": 0}, 0),
+        ({"queue": 40, "queue_seconds": 2}, 2),
+        ({}, 0),
+    ],
+)
+def test_queue_without_seconds_waits(given, seconds):
+    found = policy.checked({"bulkhead": {"limit": 20, **given}})["bulkhead"]
+
+    assert found["queue_seconds"] == seconds
+
+
+def test_bulkhead_may_be_adaptive():
+    given = {"limit": 20, "mode": "adaptive", "min_limit": 5, "max_limit": 50}
+
+    found = policy.checked({"bulkhead": given})["bulkhead"]
+
+    assert {name: found[name] for name in given} == given
+
+
+def test_bulkhead_is_fixed_where_nobody_says_otherwise():
+    found = policy.checked({"bulkhead": {"limit": 20}})["bulkhead"]
+
+    assert (found["mode"], found["min_limit"], found["max_limit"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("tier", ["critical", "standard", "optional"])
@@ -261,6 +294,7 @@ BESIDE = {
     "failure_count": {"window_type": "time"},
     "half_open_concurrent": {"half_open_calls": 10_000},
     "window_seconds": {"tokens": 1},
+    "min_limit": {"limit": 1_000_000},
 }
 """What a number needs beside it to be taken up to its own bounds."""
 NUMBERS = [one for one in PARAMETERS if one.kind in {"whole", "number"} and one.section]

@@ -93,11 +93,18 @@ class Transport(httpx.BaseTransport):
         bulkhead = self._parts.bulkhead
         admitted = Admission(self._parts.breaker)
         held = ExitStack()
+        place = None
         try:
             if bulkhead is not None:
-                held.enter_context(bulkhead.of())
+                place = held.enter_context(bulkhead.of())
             response = self._sent(request, held)
+            if place is not None:
+                place.ended(response)
+            if response.is_closed:  # Its body was read before: out of a cache, for instance.
+                held.close()
         except BaseException as error:
+            if place is not None:
+                place.ended(error)
             held.close()
             admitted.failed(error)
             raise
@@ -167,11 +174,18 @@ class AsyncTransport(httpx.AsyncBaseTransport):
         bulkhead = self._parts.bulkhead
         admitted = Admission(self._parts.breaker)
         held = AsyncExitStack()
+        place = None
         try:
             if bulkhead is not None:
-                await held.enter_async_context(bulkhead.of())
+                place = await held.enter_async_context(bulkhead.of())
             response = await self._sent(request, held)
+            if place is not None:
+                place.ended(response)
+            if response.is_closed:
+                await held.aclose()
         except BaseException as error:
+            if place is not None:
+                place.ended(error)
             await held.aclose()
             admitted.failed(error)
             raise

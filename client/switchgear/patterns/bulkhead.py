@@ -1,18 +1,23 @@
-"""So many calls at once and no more, so that one slow dependency can't take all threads."""
+"""The bulkhead: limits concurrent calls, so that one slow dependency can't take all threads."""
 
-import functools
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
+from switchgear import cancellation
+from switchgear.deciding.keys import Key
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
 from switchgear.lazy import asyncio
-from switchgear.patterns import deadline, entries, forks, urgency
+from switchgear.patterns import deadline, entries, forks, queueing, urgency
+from switchgear.patterns.admission import Permit, Place, StreamPlace
+from switchgear.patterns.limit_controller import LimitController
 from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
 from switchgear.patterns.places import Occupancy, Places, Waiter
 from switchgear.patterns.queue_time import Waiting
+from switchgear.patterns.urgency import checked_key
 from switchgear.refusals import BulkheadFull
 from switchgear.wrapping import by_kind, in_event_loop, refuse_coroutine
 
@@ -20,19 +25,22 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Bulkhead:
-    """Lets at most `limit` calls run at once; some more wait for a place, and the rest gets
+    """Lets at most `limit` calls run at once; some more wait in a queue, and the rest gets
     :class:`BulkheadFull`. Without parameters it lets all pass, and counts them.
 
     Threads and tasks wait in one queue: higher `priority` first, then who came first. Of one `key`,
-    such as a user, no more than `per_key_limit` run at once; who waits for that holds up nobody
-    else. Both may be found in the arguments of a call, as a guard finds its keys: what finds them
-    gets those arguments that its own parameters name, or all of them. A priority that is found and
-    is None is 0; so is one that is no whole number, of which the log is told once.
+    such as a user, no more than `per_key_limit` run at once; a call that waits for that holds up no
+    other. Keys are compared by their text; :class:`TypeError` for one that is neither a str, an
+    int, a UUID nor an enum member. Both may be found in the arguments of a call, as a guard finds
+    its keys: functions that find them get those arguments that their own parameters name, or all of
+    them. A priority that is found and is None is 0; so is one that is no whole number, which is
+    logged once.
 
-    A decorator, and a context manager (`with` or `async with`), in which neither is looked for:
-    `with bulkhead.of(key=user, priority=10):` says them. Nested in itself it takes two places.
-    A function that isn't asynchronous does not wait inside an event loop, which would stand still
-    with all that could give a place back: it gets a place at once, or none.
+    A call that waits is woken and refused when a switch around it is engaged, or one of `sources`
+    refuses: it does not begin. A decorator, and a context manager (`with` or `async with`), in
+    which neither key nor priority is looked for: `with bulkhead.of(key=user, priority=10):` gives
+    them. Nested in itself it takes two permits. A plain function does not wait inside an event
+    loop, which would stand still with all that could put a permit back.
     """
 
     def __init__(
@@ -40,25 +48,33 @@ class Bulkhead:
         name: str = "unnamed",
         parameters: BulkheadParameters | Tier | None = None,
         *,
-        key: Callable[..., Hashable] | None = None,
+        key: Callable[..., Key | None] | None = None,
         priority: int | Callable[..., int | None] | None = 0,
     ) -> None:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"name must be text, not {type(name).__name__:.100}; as a decorator it needs a"
+                " limit: @Bulkhead(name, BulkheadParameters(limit=...))"
+            )
+        if key is not None and not callable(key):
+            raise TypeError(f"key must be a function of a call's arguments, not {key!r:.50}")
         self.name = name
+        self.sources: cancellation.Sources = ()
         self._key = key
         self._priority = urgency.checked(priority)
         self._urgency = urgency.Urgency(name)
         self.parameters = limits_of(parameters)
-        self._places = Places(self.parameters)
+        self._begin_anew()
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """`function`, of which so many calls run at once; a generator has its place from its first
-        step to its end."""
+        """Return `function`, limited. A generator holds its permit from its first step to its
+        end."""
         find_key, find_priority = self._finders(function)
 
         def place(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Place:
             key = None if find_key is None else find_key(args, kwargs)
-            return Place(self, key, find_priority(args, kwargs))
+            return self.of_stream(key, find_priority(args, kwargs))
 
         return by_kind(
             function,
@@ -68,37 +84,48 @@ class Bulkhead:
             what="a bulkhead",
         )
 
-    def of(self, key: Hashable = None, priority: int | None = 0) -> "Place":
-        """For one `with` or `async with`: a place for `key`, with that priority."""
+    def of(self, key: Key | None = None, priority: int | None = 0) -> Place:
+        """Return a permit for one `with` or `async with`, for `key` and with that priority."""
         return Place(self, key, priority)
 
+    def of_stream(self, key: Key | None = None, priority: int | None = 0) -> Place:
+        """As :meth:`of`, for a stream: it lasts as long as its consumer likes, so an adaptive limit
+        does not look at its duration."""
+        return StreamPlace(self, key, priority)
+
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
-        """From now on; nobody who has a place loses it."""
+        """Apply `parameters` from now on. Calls that have a permit keep it."""
         self.parameters = limits_of(parameters)
-        self._places.configure(self.parameters)
+        self._apply(self.parameters)
 
     def look(self) -> Occupancy:
-        """How full it is now."""
+        """Return how full it is now."""
         return self._places.look()
 
-    def take(self, key: Hashable = None, priority: int | None = 0) -> Places:
-        """A place, waited for if need be; what it is given back to. For adapters."""
+    def take(self, key: Key | None = None, priority: int | None = 0) -> Permit:
+        """Take a permit, waiting for it if need be, and return what it is given back to. For
+        adapters."""
         places = self._places
+        if key is not None:
+            key = checked_key(key)
         if not places.take(key):
             self._wait(places, key, priority)
-        return places
+        return places if self._controller is None else self._measured(places, key)
 
-    async def atake(self, key: Hashable = None, priority: int | None = 0) -> Places:
-        """The same, in an event loop."""
+    async def atake(self, key: Key | None = None, priority: int | None = 0) -> Permit:
+        """As :meth:`take`, in an event loop."""
         places = self._places
+        if key is not None:
+            key = checked_key(key)
         if not places.take(key):
             await self._await(places, key, priority)
-        return places
+        return places if self._controller is None else self._measured(places, key)
 
     def after_fork(self) -> None:
-        """In a child nobody is in it: who brought a place along gives it to the old ones."""
+        """Begin with all permits in a child: one that was brought along is given to the old ones,
+        by whoever holds it."""
         self._places.after_fork()
-        self._places = Places(self.parameters)
+        self._begin_anew()
 
     def __enter__(self) -> None:
         self._entered(self.take(None, self._fixed_priority()))
@@ -109,7 +136,7 @@ class Bulkhead:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._left().give()
+        self._leave(error)
 
     async def __aenter__(self) -> None:
         self._entered(await self.atake(None, self._fixed_priority()))
@@ -120,16 +147,40 @@ class Bulkhead:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._left().give()
+        self._leave(error)
 
-    def _entered(self, places: Places) -> None:
-        entries.entered(self, places, None)
+    def _begin_anew(self) -> None:
+        self._places = Places(None)
+        self._apply(self.parameters)
 
-    def _left(self) -> Places:
-        """Those that the place is from, which in a child of a fork may be others than now."""
-        places: Places
-        places, _ = entries.left(self) or (self._places, None)  # Left elsewhere than entered.
-        return places
+    def _apply(self, parameters: BulkheadParameters | None) -> None:
+        places, controller = self._places, None
+        if parameters is not None and parameters.mode == "adaptive":
+            controller = LimitController(places, parameters.limit_range)
+        places.configure(parameters, controller)
+        self._controller = controller
+
+    def _entered(self, permit: Permit) -> None:
+        try:
+            entries.entered(self, permit, None)
+        except BaseException:
+            permit.give()
+            raise
+
+    def _leave(self, error: BaseException | None) -> None:
+        found = entries.left(self)
+        if found is not None:  # In a child of a fork the permit may be of others than now.
+            found[0].give(None, error)
+        elif self._places.in_flight > 0:  # Left in another context than entered.
+            self._places.give()
+
+    def _measured(self, places: Places, key: str | None) -> Permit:
+        controller = self._controller
+        try:
+            return places if controller is None else controller.begin(places)
+        except BaseException:
+            places.give(key)
+            raise
 
     def _fixed_priority(self) -> int:
         return 0 if callable(self._priority) else self._priority
@@ -138,7 +189,13 @@ class Bulkhead:
         find_key, find_priority = self._finders(function)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            key = None if find_key is None else find_key(args, kwargs)
+            key = None if find_key is None else checked_key(find_key(args, kwargs))
+            if self._controller is not None:
+                with Place(self, key, find_priority(args, kwargs)) as place:
+                    value = function(*args, **kwargs)
+                    if type(value) is CoroutineType:
+                        refuse_coroutine(value)
+                    return place.ended(value)
             places = self._places
             if not places.take(key):
                 self._wait(places, key, find_priority(args, kwargs))
@@ -146,7 +203,12 @@ class Bulkhead:
                 value = function(*args, **kwargs)
                 return refuse_coroutine(value) if type(value) is CoroutineType else value
             finally:
-                places.give(key)
+                if key is None:
+                    places.put_back(None)
+                else:
+                    places.put_back_key(key)
+                if places.busy:
+                    places.settle()
 
         return call
 
@@ -154,14 +216,22 @@ class Bulkhead:
         find_key, find_priority = self._finders(function)
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            key = None if find_key is None else find_key(args, kwargs)
+            key = None if find_key is None else checked_key(find_key(args, kwargs))
+            if self._controller is not None:
+                async with Place(self, key, find_priority(args, kwargs)) as place:
+                    return place.ended(await function(*args, **kwargs))
             places = self._places
             if not places.take(key):
                 await self._await(places, key, find_priority(args, kwargs))
             try:
                 return await function(*args, **kwargs)
             finally:
-                places.give(key)
+                if key is None:
+                    places.put_back(None)
+                else:
+                    places.put_back_key(key)
+                if places.busy:
+                    places.settle()
 
         return call
 
@@ -172,98 +242,54 @@ class Bulkhead:
             return find_key, finder(priority, function)
         return find_key, lambda args, kwargs: priority
 
-    def _wait(self, places: Places, key: Hashable, priority: int | None) -> None:
+    def _wait(self, places: Places, key: str | None, priority: int | None) -> None:
         seconds, until = self._patience()
         bell = threading.Event()
-        wake = None if seconds <= 0 or in_event_loop() else bell.set
-        waiter = places.line_up(key, self._urgency.of(priority), wake)
-        if isinstance(waiter, str):
-            raise self._full(places, waiter)
+        can_wait = seconds > 0 and not in_event_loop()
+        waiter = Waiter(key, self._urgency.of(priority), bell.set if can_wait else None)
         try:
-            if waiter.state == "waiting":
+            is_queued = places.line_up(waiter) == "waiting"
+            if seconds > 0 and not can_wait:
+                waiter.why += "; a plain function can't wait in an event loop"
+            if is_queued:
                 with Waiting():
-                    bell.wait(seconds)
-            state = places.leave(waiter)
+                    queueing.wait(waiter, bell, seconds, self.sources)
+            self._end_wait(places, waiter, is_queued, until)
         except BaseException:
-            _give_up(places, waiter)
+            places.give_up(waiter)
             raise
-        if state != "admitted":
-            raise self._full(places, state if state == "displaced" else f"no place {until}")
 
-    async def _await(self, places: Places, key: Hashable, priority: int | None) -> None:
+    async def _await(self, places: Places, key: str | None, priority: int | None) -> None:
         seconds, until = self._patience()
-        loop = asyncio.get_running_loop()
-        rung = loop.create_future()
-        wake = functools.partial(loop.call_soon_threadsafe, _ring, rung) if seconds > 0 else None
-        waiter = places.line_up(key, self._urgency.of(priority), wake)
-        if isinstance(waiter, str):
-            raise self._full(places, waiter)
-        timer = loop.call_later(seconds, _ring, rung)
+        loop, bell = asyncio.get_running_loop(), asyncio.Event()
+        wake = None if seconds <= 0 else partial(loop.call_soon_threadsafe, bell.set)
+        waiter = Waiter(key, self._urgency.of(priority), wake)
         try:
-            if waiter.state == "waiting":
+            is_queued = places.line_up(waiter) == "waiting"
+            if is_queued:
                 with Waiting():
-                    await rung
-            state = places.leave(waiter)
+                    await queueing.async_wait(waiter, bell, seconds, self.sources)
+            self._end_wait(places, waiter, is_queued, until)
         except BaseException:
-            _give_up(places, waiter)
+            places.give_up(waiter)
             raise
-        finally:
-            timer.cancel()
+
+    def _end_wait(self, places: Places, waiter: Waiter, is_queued: bool, until: str) -> None:
+        """Raise unless `waiter` is admitted and, if it was queued, still allowed to begin."""
+        state = places.leave(waiter)
+        if is_queued:
+            cancellation.check(self.sources)
         if state != "admitted":
-            raise self._full(places, state if state == "displaced" else f"no place {until}")
+            why = {"rejected": waiter.why, "gone": f"no place {until}"}.get(state, state)
+            places.reject()
+            note("bulkhead_full", self.name, why=why)
+            raise BulkheadFull(self.name, why)
 
     def _patience(self) -> tuple[float, str]:
-        """How long to wait at most, and how that is said."""
-        seconds = 0.0 if self.parameters is None else self.parameters.queue_seconds
+        """Return the longest wait in seconds, and the words for it."""
+        parameters = self.parameters
+        seconds = parameters.wait_seconds if parameters is not None and parameters.queue else 0.0
         left = deadline.left()
         if left is not None and left < seconds:
             return max(left, 0.0), "before the deadline"
         return seconds, f"within {seconds:.1f} s"
-
-    def _full(self, places: Places, why: str) -> BulkheadFull:
-        places.reject()
-        note("bulkhead_full", self.name, why=why)
-        return BulkheadFull(self.name, why)
-
-
-class Place:
-    """One place in a bulkhead, for a key and with a priority: for one `with` or `async with` at a
-    time."""
-
-    def __init__(self, bulkhead: Bulkhead, key: Hashable, priority: int | None) -> None:
-        self._bulkhead = bulkhead
-        self._key = key
-        self._priority = priority
-        self._taken: list[Places] = []
-
-    def __enter__(self) -> None:
-        self._taken.append(self._bulkhead.take(self._key, self._priority))
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._taken.pop().give(self._key)
-
-    async def __aenter__(self) -> None:
-        self._taken.append(await self._bulkhead.atake(self._key, self._priority))
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._taken.pop().give(self._key)
-
-
-def _ring(rung: "asyncio.Future[None]") -> None:
-    if not rung.done():
-        rung.set_result(None)
-
-
-def _give_up(places: Places, waiter: Waiter) -> None:
-    if places.leave(waiter) == "admitted":
-        places.give(waiter.key)

@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from switchgear.patterns.adaptive_limit import LimitRange
+
 WindowType = Literal["count", "time"]
 Backoff = Literal["exponential", "linear"]
 Tier = Literal["critical", "standard", "optional"]
+BulkheadMode = Literal["fixed", "adaptive"]
 
 WINDOW_SIZES: Mapping[WindowType, int] = {"count": 100, "time": 60}
 """Calls, or seconds."""
 MOST_CALLS, MOST_SECONDS = 1_000_000, 86_400.0
 MAX_TOKENS, MAX_WINDOW_SECONDS = 10**12, 31 * 86_400.0
+QUEUE_SECONDS = 5.0
+"""Longest wait in a bulkhead's queue if nobody says another one."""
 
 RETRIED: tuple[str | int, ...] = (
     408, 429, 500, 502, 503, 504, "connection_error", "timeout",
@@ -121,19 +126,50 @@ class RetryParameters:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkheadParameters:
-    """How many calls at once, how many wait for a place and for how long at most; of one key, such
-    as a user, at most `per_key_limit` at once."""
+    """Limits of a bulkhead: calls at once, of one key (such as a user) and in all, calls that wait
+    for a permit, and the longest wait.
+
+    Without `queue_seconds` a queued call waits 5 s at most; with 0 none waits. In `mode="adaptive"`
+    the limit begins with `limit` and follows how the calls go, from `min_limit` (by default a
+    quarter of `limit`) to `max_limit` (four times `limit`). Raises :class:`ValueError`, naming the
+    parameter.
+    """
 
     limit: int
     queue: int = 0
-    queue_seconds: float = 0.0
+    queue_seconds: float | None = None
     per_key_limit: int | None = None
+    mode: BulkheadMode = "fixed"
+    min_limit: int | None = None
+    max_limit: int | None = None
 
     def __post_init__(self) -> None:
         _whole("limit", self.limit, 1, MOST_CALLS)
         _whole("queue", self.queue, 0, MOST_CALLS)
-        _number("queue_seconds", self.queue_seconds, 0, MOST_SECONDS)
+        _number("queue_seconds", self.queue_seconds, 0, MOST_SECONDS, optional=True)
         _whole("per_key_limit", self.per_key_limit, 1, MOST_CALLS, optional=True)
+        _one_of("mode", self.mode, ("fixed", "adaptive"))
+        _whole("min_limit", self.min_limit, 1, MOST_CALLS, optional=True)
+        _whole("max_limit", self.max_limit, 1, MOST_CALLS, optional=True)
+        if not (self.min_limit or 1) <= self.limit <= (self.max_limit or MOST_CALLS):
+            raise ValueError(
+                f"limit must be from min_limit to max_limit, {self.min_limit} to {self.max_limit},"
+                f" not {self.limit}"
+            )
+
+    @property
+    def wait_seconds(self) -> float:
+        """The longest wait of a queued call."""
+        return QUEUE_SECONDS if self.queue_seconds is None else self.queue_seconds
+
+    @property
+    def limit_range(self) -> LimitRange:
+        """The bounds of an adaptive limit."""
+        return LimitRange(
+            initial=self.limit,
+            min_limit=self.min_limit or max(1, self.limit // 4),
+            max_limit=self.max_limit or min(4 * self.limit, MOST_CALLS),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,10 +245,15 @@ TIERS: Mapping[Tier, BulkheadParameters] = {
 
 
 def limits_of(given: BulkheadParameters | Tier | None) -> BulkheadParameters | None:
-    """Those of a tier, or as they are given. Raises :class:`ValueError` for a tier that there is
-    not."""
-    if not isinstance(given, str):
+    """Return the parameters of a tier, or those that are given. Raises :class:`ValueError` for an
+    unknown tier, :class:`TypeError` for what is neither."""
+    if given is None or isinstance(given, BulkheadParameters):
         return given
+    if not isinstance(given, str):
+        raise TypeError(
+            "parameters must be BulkheadParameters(limit=...), a tier or None, not"
+            f" {type(given).__name__:.100}"
+        )
     if given not in TIERS:
         raise ValueError(f"a tier is one of {', '.join(TIERS)}, not {given!r:.50}")
     return TIERS[given]

@@ -1,22 +1,30 @@
-"""The places of a bulkhead, and who waits for one: threads and tasks of any event loop, in one
-queue. Nobody holds the lock while waiting; this here is arithmetic and waking only."""
+"""The permits of a bulkhead and the queue for them, shared by threads and tasks of any event
+loop.
+
+No lock is held while a call waits. A permit is never lost to an exception that a signal's handler
+raises: between taking one and noting that, and between noting its return and putting it back, there
+is no point at which Python runs such a handler (that is: no call, and no jump backwards).
+"""
 
 import threading
 from bisect import insort
-from collections.abc import Callable, Hashable
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from switchgear.journal import complain
 from switchgear.patterns import forks
 from switchgear.patterns.parameters import BulkheadParameters
 
 SOME = 16
-"""Places that are made at once where there is no limit."""
+"""Permits that are made at once where there is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Of a bulkhead, now: `limit` and `queue_limit` are None while it has none; `rejected` only
-    grows. `in_flight` may be more than a limit that was lowered."""
+    """The occupancy of a bulkhead: `limit` and `queue_limit` are None while it has none; `rejected`
+    only grows. `in_flight` may exceed a limit that was lowered; an adaptive `limit` changes."""
 
     in_flight: int
     limit: int | None
@@ -26,127 +34,160 @@ class Occupancy:
 
 
 class Waiter:
-    """One who waits, until `state` says otherwise. `wake` tells it so, from any thread; it raises
-    :class:`RuntimeError` if there is nobody to be woken, as in a closed event loop."""
+    """A call in the queue, or on its way into it.
 
-    __slots__ = ("key", "rank", "state", "wake")
+    `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
+    from any thread. What it raises, as that of a closed event loop does, means that nobody is
+    there any more. `why` says which limit a call met that is "rejected".
+    """
 
-    def __init__(self, rank: tuple[int, int], key: Hashable, wake: Callable[[], object]) -> None:
-        self.rank = rank
+    __slots__ = ("key", "rank", "state", "wake", "why")
+
+    def __init__(self, key: str | None, priority: int, wake: Callable[[], object] | None) -> None:
         self.key = key
+        self.rank = (-priority, 0)
         self.wake = wake
         self.state = "waiting"
+        self.why = ""
 
 
 class Places:
-    """So many calls at once, so many of one key, so many who wait.
+    """Permits for so many calls at once, so many of one key, and a queue.
 
-    A place that is free is an item of `_free`. To take one out and to put it back are single steps,
-    which take no lock as long as nobody waits; `_busy` says that somebody does, or that there are
-    more places than there should be. Who gives one back puts it there first and looks at `_busy`
-    then, who begins to wait sets `_busy` first and looks for a place then: one of the two sees it.
+    A free permit is an item of `_free`. To take one out and to put it back are single steps, which
+    take no lock as long as nobody waits; `busy` says that somebody does, or that there are more
+    permits than there should be. `put_back` appends and is followed by a look at `busy`; a call
+    that begins to wait sets `busy` before it looks for a permit: one of the two sees the other.
     """
 
     def __init__(self, parameters: BulkheadParameters | None) -> None:
         self._lock = threading.RLock()
         self._free: list[None] = []
+        self._returned: list[str] = []
+        """The keys of permits that were put back, which are not among the free ones yet."""
+        self.put_back: Callable[[None], None] = self._free.append
+        """Put back a permit in one step. Call :meth:`settle` after it if `busy` is true."""
+        self.put_back_key: Callable[[str], None] = self._returned.append
+        """Put back the permit of a key, likewise."""
         self._all = 0
-        """Places, free or not."""
-        self._busy = self._is_settling = self._is_due = False
-        self._keys: dict[Hashable, int] = {}
+        """Permits, free or not."""
+        self.busy = self._is_settling = self._is_due = False
+        self._keys: defaultdict[str, int] = defaultdict(int)
         self._queue: list[Waiter] = []
         """By rank: the highest priority first, and of one priority who came first."""
         self._arrivals = 0
         self._rejected = 0
+        self._controller: object = None
         self.configure(parameters)
 
-    def take(self, key: Hashable = None) -> bool:
-        """A place, if there is one now."""
-        if key is None and not self._busy:
+    def take(self, key: str | None = None) -> bool:
+        """Take a permit, if there is one now."""
+        if key is None and not self.busy:
             try:
-                self._free.pop()
+                del self._free[-1]
             except IndexError:
-                if self._limit is not None:
+                if self._limit is not None and not self._returned:
                     return False
             else:
                 return True
-        with self._lock:
-            self._settle()  # What was given back just now is for who waits.
-            return self._take(key)
-
-    def give(self, key: Hashable = None) -> None:
-        """A place back."""
-        if key is not None:
+        is_taken = False
+        try:
             with self._lock:
-                self._vacate(key)
-        self._free.append(None)
-        if self._busy:
-            self._settle()
+                if self.busy:
+                    self.settle()  # What was put back just now is for who waits.
+                elif self._returned:
+                    self._collect()
+                is_taken = self._take(key)
+        except BaseException:  # A signal's handler raised while the lock was let go.
+            if is_taken:
+                self.give(key)
+            raise
+        return is_taken
 
-    def line_up(
-        self, key: Hashable, priority: int, wake: Callable[[], object] | None
-    ) -> Waiter | str:
-        """A place at once, or one in the queue for whom `wake` can tell; else why not. Who comes
-        into a full queue takes the place in it of the last of a lower priority."""
+    def give(self, key: str | None = None, outcome: object = None) -> None:
+        """Put a permit back. Permits of a fixed number don't look at the `outcome`."""
+        if key is None:
+            self._free.append(None)
+        else:
+            self._returned.append(key)
+        if self.busy:
+            self.settle()
+
+    def line_up(self, waiter: Waiter) -> str:
+        """Admit `waiter` at once, queue it, or reject it, and return its state. In a full queue it
+        takes the place of the last one of a lower priority."""
         with self._lock:
             self._arrivals += 1
-            waiter = Waiter((-priority, self._arrivals), key, wake or _nobody)
-            self._settle()
-            if self._take(key):
+            waiter.rank = (waiter.rank[0], self._arrivals)
+            self.settle()
+            if self._take(waiter.key):
                 waiter.state = "admitted"
-                return waiter
-            if wake is None or not self._queue_limit:
-                return self._full(key)
-            if len(self._queue) >= self._queue_limit:
-                last = self._queue[-1]
-                if -last.rank[0] >= priority:
-                    return self._full(key)
-                self._queue.pop()
-                last.state = "displaced"
-                _wake(last)
-            insort(self._queue, waiter, key=_rank)
-            self._settle()
-            return waiter
-
-    def leave(self, waiter: Waiter) -> str:
-        """Who waited long enough goes; what became of it: "admitted" if it has a place after all,
-        "displaced" or "gone"."""
-        with self._lock:
-            if waiter.state == "waiting":
-                waiter.state = "gone"  # First: nobody gives it a place from here on.
-                self._queue.remove(waiter)
-                self._settle()
+            elif waiter.wake is None or not self._queue_limit:
+                self._turn_away(waiter, f"limit of {self._limit}")
+            elif len(self._queue) < self._queue_limit or self._displaces(waiter):
+                insort(self._queue, waiter, key=_rank)
+                self.settle()
+            else:
+                self._turn_away(waiter, "queue is full")
             return waiter.state
 
+    def leave(self, waiter: Waiter) -> str:
+        """End the wait of `waiter` and return its state: "gone", unless it has another by now."""
+        with self._lock:
+            if waiter.state == "waiting":
+                waiter.state = "gone"  # First: nobody admits it from here on.
+                self._remove(waiter)
+                self.settle()
+            return waiter.state
+
+    def give_up(self, waiter: Waiter) -> None:
+        """End the wait of `waiter`, and put back the permit that it may have."""
+        if self.leave(waiter) == "admitted":
+            self._take_back(waiter)
+            self.settle()
+
     def reject(self) -> None:
-        """One more who had none."""
+        """Count a call that got no permit."""
         with self._lock:
             self._rejected += 1
 
-    def configure(self, parameters: BulkheadParameters | None) -> None:
-        """From now on. Who waits goes on waiting, also in a queue that got shorter; who has a
-        place keeps it."""
+    def configure(self, parameters: BulkheadParameters | None, controller: object = None) -> None:
+        """Apply `parameters` from now on. Queued calls stay queued, also in a queue that got
+        shorter; admitted ones keep their permits. Only `controller` may resize it."""
         with self._lock:
             self._limit = None if parameters is None else parameters.limit
             self._queue_limit = 0 if parameters is None else parameters.queue
             self._per_key = None if parameters is None else parameters.per_key_limit
-            self._settle()
+            self._controller = controller
+            self.settle()
+
+    def resize(self, limit: int, controller: object) -> None:
+        """Change the limit, unless another controller is in charge by now."""
+        with self._lock:
+            if controller is self._controller and limit != self._limit:
+                self._limit = limit
+                self.settle()
+
+    @property
+    def in_flight(self) -> int:
+        return self._all - len(self._free) - len(self._returned)
 
     def look(self) -> Occupancy:
         with self._lock:
-            in_flight = self._all - len(self._free)
             queue_limit = None if self._limit is None else self._queue_limit
-            return Occupancy(in_flight, self._limit, len(self._queue), queue_limit, self._rejected)
+            return Occupancy(
+                self.in_flight, self._limit, len(self._queue), queue_limit, self._rejected
+            )
 
     def after_fork(self) -> None:
-        """In a child: who waits here are the parent's threads, and one may hold the lock."""
+        """Forget in a child the parent's threads, which wait here and may hold the lock."""
         forks.forsake(self._lock)
         self._lock = threading.RLock()
         self._queue = []
-        self._busy = self._is_settling = False
+        self.busy = self._is_settling = False
 
-    def _settle(self) -> None:
-        """As many places as there should be, and none free for which somebody waits."""
+    def settle(self) -> None:
+        """Make as many permits as there should be, and admit whom they suffice for."""
         with self._lock:
             self._is_due = True
             if self._is_settling:
@@ -155,75 +196,103 @@ class Places:
             try:
                 while self._is_due:
                     self._is_due = False
-                    self._busy = True
+                    self.busy = True
+                    self._collect()
                     self._resize()
                     self._admit()
-                    # Who gives a place back from here on has the lock to wait for, or sees this.
-                    self._busy = bool(self._queue) or self._all > (self._limit or self._all)
+                    # Who puts one back from here on has the lock to wait for, or sees this.
+                    self.busy = bool(self._queue) or self._all > (self._limit or self._all)
             finally:
                 self._is_settling = False
 
-    def _admit(self) -> None:
-        """In order; one whose key is at its limit holds up nobody."""
-        for waiter in self._queue.copy():
-            if not self._free:
-                return
-            if waiter.state != "waiting" or not self._take(waiter.key):
-                continue
-            self._queue.remove(waiter)
-            waiter.state = "admitted"
-            if not _wake(waiter):
-                waiter.state = "gone"
-                self._vacate(waiter.key)
-                self._free.append(None)
+    def _collect(self) -> None:
+        """Free the permits that were put back with a key."""
+        while self._returned:
+            key = self._returned[0]
+            del self._returned[0]
+            if key in self._keys:
+                self._keys[key] -= 1
+                if not self._keys[key]:
+                    del self._keys[key]
+            self.put_back(None)
 
     def _resize(self) -> None:
-        if self._limit is None:  # No more than are wanted now: `_take` makes others.
+        if self._limit is None:  # No more than are wanted now: `_pop` makes others.
             missing = len(self._queue) - len(self._free)
         else:
             missing = self._limit - self._all
         if missing > 0:
-            self._free.extend([None] * missing)
-            self._all += missing
+            self._add(missing)
         while self._limit is not None and self._all > self._limit and self._pop():
             self._all -= 1
 
-    def _take(self, key: Hashable) -> bool:
+    def _admit(self) -> None:
+        """In order; one whose key is at its limit holds up nobody."""
+        for waiter in self._queue.copy():
+            if waiter.state == "waiting":
+                if not self._free:
+                    return
+                if not self._take(waiter.key):
+                    continue
+                waiter.state = "admitted"
+            # It leaves the queue last: what interrupts this is made up for the next time.
+            if not _wake(waiter) and waiter.state == "admitted":
+                self._take_back(waiter)
+                self._is_due = True
+            self._remove(waiter)
+
+    def _take(self, key: str | None) -> bool:
         if not self._has_room(key) or not self._pop():
             return False
         if key is not None:
-            self._keys[key] = self._keys.get(key, 0) + 1
+            self._keys[key] += 1
         return True
+
+    def _take_back(self, waiter: Waiter) -> None:
+        """The permit of one that was admitted and does not begin."""
+        key, waiter.state = waiter.key, "gone"
+        if key is None:
+            self.put_back(None)
+        else:
+            self.put_back_key(key)
 
     def _pop(self) -> bool:
-        try:
-            self._free.pop()
-        except IndexError:
-            if self._limit is not None:
-                return False
-            self._free.extend([None] * SOME)
-            self._all += SOME + 1
+        while True:
+            try:
+                del self._free[-1]
+            except IndexError:
+                if self._limit is not None:
+                    return False
+                self._add(SOME)
+            else:
+                return True
+
+    def _add(self, count: int) -> None:
+        self._all += count
+        self._free += [None] * count
+
+    def _has_room(self, key: str | None) -> bool:
+        if key is None or self._per_key is None or key not in self._keys:
+            return True
+        return self._keys[key] < self._per_key
+
+    def _displaces(self, waiter: Waiter) -> bool:
+        last = self._queue[-1]
+        if last.rank[0] <= waiter.rank[0] or last.state != "waiting":
+            return False
+        last.state = "displaced"
+        self._remove(last)
+        _wake(last)
         return True
 
-    def _has_room(self, key: Hashable) -> bool:
-        return key is None or self._per_key is None or self._keys.get(key, 0) < self._per_key
+    def _turn_away(self, waiter: Waiter, why: str) -> None:
+        waiter.state = "rejected"
+        # Which key it is, nobody is to read in a log.
+        waiter.why = why if self._has_room(waiter.key) else "limit of key"
 
-    def _vacate(self, key: Hashable) -> None:
-        if key is None:
-            return
-        left = self._keys.get(key, 0) - 1
-        if left > 0:
-            self._keys[key] = left
-        else:
-            self._keys.pop(key, None)
-
-    def _full(self, key: Hashable) -> str:
-        if not self._has_room(key):
-            return "limit of key"  # Which one, nobody is to read in a log.
-        return "queue is full" if self._queue_limit else f"limit of {self._limit}"
-
-
-def _nobody() -> None: ...
+    def _remove(self, waiter: Waiter) -> None:
+        with suppress(ValueError):  # Not in here: the queue of a fork's child begins empty.
+            self._queue.remove(waiter)
 
 
 def _rank(waiter: Waiter) -> tuple[int, int]:
@@ -232,7 +301,11 @@ def _rank(waiter: Waiter) -> tuple[int, int]:
 
 def _wake(waiter: Waiter) -> bool:
     try:
-        waiter.wake()
+        if waiter.wake is not None:
+            waiter.wake()
     except RuntimeError:  # Its event loop is closed: it will never come.
+        return False
+    except Exception:
+        complain("a call that waits for a bulkhead could not be woken")
         return False
     return True

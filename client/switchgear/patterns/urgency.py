@@ -1,8 +1,10 @@
-"""How urgent a call is that waits for a place: a number, whatever was said."""
+"""The key and the priority of a call that wants a permit of a bulkhead."""
 
 import logging
 import operator
 from typing import Any
+
+from switchgear.deciding.keys import KEY_TYPES, key_text
 
 log = logging.getLogger("switchgear")
 
@@ -15,6 +17,16 @@ def checked(given: Any) -> Any:
     if not callable(given) and not hasattr(type(given), "__index__"):
         raise TypeError(f"a priority is a whole number or a function, not {given!r:.50}")
     return given
+
+
+def checked_key(given: object) -> str | None:
+    """Return the text of a key, None for None. Raises :class:`TypeError` for what can't be one."""
+    if given is None:
+        return None
+    text = key_text(given)
+    if text is None:
+        raise TypeError(f"key must be a {KEY_TYPES}, not {type(given).__name__:.100}")
+    return text
 
 
 class Urgency:

@@ -98,6 +98,8 @@ class Dependency:
                     **rest,  # type: ignore[arg-type]
                 )
                 breaker.watch(self._step)
+                if self._bulkhead is not None:
+                    self._bulkhead.sources = (breaker,)
             self._is_due = True
         self._complain(*wrong)
         self.settle()
@@ -111,6 +113,8 @@ class Dependency:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
             self._bulkhead_parameters = self._bulkhead_parameters or given
             self._bulkhead = bulkhead = self._bulkhead or Bulkhead(self.name)
+            if self._breaker is not None:
+                bulkhead.sources = (self._breaker,)
             self._is_due = True
         if is_other:
             self._complain("parameters of its bulkhead")

@@ -54,22 +54,23 @@ class Sought:
 
         def plain(inner: Callable[..., Any]) -> Callable[..., Any]:
             def call(*args: Any, **kwargs: Any) -> Any:
-                with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)):
-                    return inner(*args, **kwargs)
+                with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)) as place:
+                    return place.ended(inner(*args, **kwargs))
 
             return call
 
         def coroutine(inner: Callable[..., Any]) -> Callable[..., Any]:
             async def call(*args: Any, **kwargs: Any) -> Any:
-                async with bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs)):
-                    return await inner(*args, **kwargs)
+                place = bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs))
+                async with place:
+                    return place.ended(await inner(*args, **kwargs))
 
             return call
 
-        def place(args: Any, kwargs: Mapping[str, Any]) -> Any:
-            return bulkhead.of(find_key(args, kwargs), find_priority(args, kwargs))
+        def stream(args: Any, kwargs: Mapping[str, Any]) -> Any:
+            return bulkhead.of_stream(find_key(args, kwargs), find_priority(args, kwargs))
 
-        return by_kind(function, plain=plain, coroutine=coroutine, stream=place, what="a bulkhead")
+        return by_kind(function, plain=plain, coroutine=coroutine, stream=stream, what="a bulkhead")
 
 
 @dataclass(frozen=True)

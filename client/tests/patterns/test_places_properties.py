@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.places import Places
+from switchgear.patterns.places import Places, Waiter
 
 KEYS = st.sampled_from([None, None, "u1", "u2"])
 PARAMETERS = st.one_of(
@@ -50,6 +50,20 @@ class Naive(RuleBasedStateMachine):
             assert nexts[0]["waiter"].state == "admitted"
             assert nexts[0]["n"] in self.woken
 
+    @precondition(lambda self: self.inside)
+    @rule(data=st.data())
+    def put_back(self, data):
+        """As decorated functions do it."""
+        key = data.draw(st.sampled_from(self.inside))
+        self.inside.remove(key)
+        if key is None:
+            self.places.put_back(None)
+        else:
+            self.places.put_back_key(key)
+        if self.places.busy:
+            self.places.settle()
+        self.serve()
+
     @rule(key=KEYS)
     def take(self, key):
         expected = self.may(key)
@@ -61,7 +75,8 @@ class Naive(RuleBasedStateMachine):
     def line_up(self, key, priority):
         self.arrived += 1
         n = self.arrived
-        got = self.places.line_up(key, priority, lambda: self.woken.add(n))
+        got = Waiter(key, priority, lambda: self.woken.add(n))
+        self.places.line_up(got)
         if self.may(key):
             assert got.state == "admitted"
             assert n not in self.woken
@@ -70,7 +85,7 @@ class Naive(RuleBasedStateMachine):
         if len(self.line) >= self.given.queue:
             last = max(self.line, key=lambda each: (-each["priority"], each["n"]), default=None)
             if last is None or not self.given.queue or last["priority"] >= priority:
-                assert isinstance(got, str)
+                assert got.state == "rejected"
                 return
             assert last["waiter"].state == "displaced"
             assert last["n"] in self.woken
@@ -91,7 +106,10 @@ class Naive(RuleBasedStateMachine):
     def leave(self, data):
         each = data.draw(st.sampled_from(self.line))
         self.line.remove(each)
-        assert self.places.leave(each["waiter"]) == "gone"
+        if data.draw(st.booleans()):
+            assert self.places.leave(each["waiter"]) == "gone"
+        else:
+            self.places.give_up(each["waiter"])
 
     @rule(given=PARAMETERS)
     def configure(self, given):

@@ -1,0 +1,121 @@
+"""An adaptive concurrency limit by additive increase and multiplicative decrease (AIMD). Pure.
+
+Calls are judged in windows. The baseline is the tenth percentile of the median durations of the
+last windows. A window in which calls took `tolerance` times as long, or too many of them were
+turned away, lowers the limit; any other in which it was used raises it, by half its square root.
+As `tolerance` times `backoff` is below 1, each decrease ends below the concurrency at which the
+callee begins to queue: there the baseline is measured anew, and can't creep up under a constant
+load.
+
+The signals (in-flight calls, duration, drops) are those of Netflix' concurrency-limits; so is the
+rule that a limit which is not used does not grow.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from statistics import median
+
+MIN_CALLS = 20
+"""In a window; or as many as the limit, if that is more."""
+MIN_WINDOW_SECONDS = 0.1
+MAX_DURATIONS = 500
+"""Kept of one window."""
+BASELINE_WINDOWS = 100
+NO_BETTER = 0.9
+"""A decrease is in vain if calls still take more than this share of what they took before it."""
+MAX_IN_VAIN = 2
+"""After so many in a row the callee is slow by itself: its new duration is the baseline."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitRange:
+    """The first value of a limit and its bounds, and the thresholds of a decrease: the factor by
+    which calls take longer than the baseline, and the share of them that is turned away."""
+
+    initial: int
+    min_limit: int
+    max_limit: int
+    tolerance: float = 1.7
+    backoff: float = 0.5
+    overload_rate: float = 0.1
+
+
+class AdaptiveLimit:
+    """The limit for one callee. Needs a lock if threads share it."""
+
+    def __init__(self, limits: LimitRange, now: float) -> None:
+        self.limits = limits
+        self.limit = float(limits.initial)
+        self._calls: int
+        self._overloads: int
+        self._max_in_flight: int
+        self._medians: deque[float] = deque(maxlen=BASELINE_WINDOWS)
+        self._decreased_at = -math.inf
+        self._before_decrease: float | None = None
+        """Median duration in the last window, if that led to a decrease."""
+        self._in_vain = 0
+        self._is_searching = True
+        """The callee is unknown, or changed: the limit goes down while that makes calls faster."""
+        self._open_window(now)
+
+    def record(
+        self, began: float, now: float, in_flight: int, seconds: float | None, is_overload: bool
+    ) -> float:
+        """Record a call that ends `now`, and return the limit.
+
+        `in_flight` counts the calls at its end, including this one. `seconds` is its duration, None
+        if that says nothing. `is_overload`: the callee turned it away, or it timed out.
+        """
+        if began < self._decreased_at:
+            return self.limit  # It began under a higher limit: one overload lowers it once.
+        self._calls += 1
+        self._max_in_flight = max(self._max_in_flight, in_flight)
+        if is_overload:
+            self._overloads += 1
+        elif seconds is not None and len(self._durations) < MAX_DURATIONS:
+            self._durations.append(seconds)
+        is_enough = self._calls >= max(MIN_CALLS, self.limit)
+        if is_enough and now - self._opened_at >= MIN_WINDOW_SECONDS:
+            self._close_window(now)
+        return self.limit
+
+    def _open_window(self, now: float) -> None:
+        self._opened_at = now
+        self._calls = self._overloads = self._max_in_flight = 0
+        self._durations: list[float] = []
+
+    def _close_window(self, now: float) -> None:
+        typical = median(self._durations) if self._durations else None
+        is_slow = typical is not None and self._is_slow(typical)
+        is_overloaded = self._overloads >= self.limits.overload_rate * self._calls
+        # A limit that holds up nobody has no part in how the calls went.
+        if self._max_in_flight > self.limit / 2:
+            if is_slow or is_overloaded:
+                self._decreased_at = now
+                self._before_decrease = typical if is_slow else None
+                self._set(self.limit * self.limits.backoff)
+            else:
+                self._set(self.limit + max(1.0, math.sqrt(self.limit) / 2))
+        self._open_window(now)
+
+    def _is_slow(self, typical: float) -> bool:
+        """Compare a window's median with the baseline, and make it part of that."""
+        before, self._before_decrease = self._before_decrease, None
+        if before is not None:
+            self._in_vain = self._in_vain + 1 if typical > NO_BETTER * before else 0
+        if self._in_vain == MAX_IN_VAIN:
+            self._in_vain, self._is_searching = 0, False
+            self._medians.clear()
+        if not self._medians:
+            self._medians.append(typical)
+            return False
+        self._medians.append(typical)
+        baseline = sorted(self._medians)[len(self._medians) // 10]
+        tolerance = self.limits.tolerance
+        if typical * tolerance < baseline:
+            self._is_searching = True
+        return self._is_searching or typical > tolerance * baseline
+
+    def _set(self, limit: float) -> None:
+        self.limit = min(max(limit, self.limits.min_limit), self.limits.max_limit)

@@ -1,0 +1,80 @@
+"""The permit of one call in a bulkhead."""
+
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+from switchgear.deciding.keys import Key
+from switchgear.patterns.limit_controller import MeasuredPermit
+from switchgear.patterns.places import Places
+from switchgear.patterns.urgency import checked_key
+
+if TYPE_CHECKING:
+    from switchgear.patterns.bulkhead import Bulkhead
+
+T = TypeVar("T")
+Permit = Places | MeasuredPermit
+"""Takes back one permit by its `give`."""
+
+
+class Place:
+    """A permit of a bulkhead for a key and with a priority, for one `with` or `async with` at a
+    time."""
+
+    __slots__ = ("_bulkhead", "_key", "_priority", "_taken")
+
+    def __init__(self, bulkhead: "Bulkhead", key: Key | None, priority: int | None) -> None:
+        self._bulkhead = bulkhead
+        self._key = None if key is None else checked_key(key)
+        self._priority = priority
+        self._taken: list[Permit] = []
+
+    def ended(self, outcome: T) -> T:
+        """Tell an adaptive limit that the call ends now, with that error or result, and return it.
+        The permit is held on."""
+        permit = self._taken[-1]
+        if isinstance(permit, MeasuredPermit):
+            permit.record(outcome)
+        return outcome
+
+    def __enter__(self) -> "Place":
+        # Unlike a call, adding in place can't be interrupted by a signal.
+        self._taken += (self._bulkhead.take(self._key, self._priority),)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._taken.pop().give(self._key, error)
+
+    async def __aenter__(self) -> "Place":
+        self._taken += (await self._bulkhead.atake(self._key, self._priority),)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+class StreamPlace(Place):
+    """The permit of a stream, which lasts as long as its consumer likes: its duration says nothing
+    to an adaptive limit."""
+
+    __slots__ = ()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        permit = self._taken[-1]
+        if isinstance(permit, MeasuredPermit):
+            permit.is_timed = False
+        super().__exit__(kind, error, traceback)

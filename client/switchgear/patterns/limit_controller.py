@@ -1,0 +1,90 @@
+"""Adapts the limit of a bulkhead to how its calls go."""
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import Callable
+
+from switchgear.failing.words import is_timeout, status_of, words_of
+from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
+from switchgear.patterns.places import Places
+from switchgear.refusals import refusal_in
+
+OVERLOAD_STATUSES = (429, 503, 529)
+OVERLOAD_WORDS = frozenset({"rate_limit_exceeded", "model_overloaded"})
+CANCELLATIONS = concurrent.futures.CancelledError
+
+
+class LimitController:
+    """Measures the calls that have a permit of `places`, and changes their limit. Safe to use from
+    any thread: a call that ends while another one is recorded is left out."""
+
+    def __init__(
+        self, places: Places, limits: LimitRange, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._places = places
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._adaptive = AdaptiveLimit(limits, clock())
+
+    def begin(self, places: Places) -> "MeasuredPermit":
+        """Return the permit of a call that begins now."""
+        return MeasuredPermit(self, places, self._clock())
+
+    def record(self, began: float, is_timed: bool, outcome: object) -> None:
+        """Record a call that ends now, with an error or a result as its `outcome`. Refusals,
+        cancellations and errors of another kind say nothing; nor does the duration of a call that
+        is not `is_timed`."""
+        is_overload = is_overload_in(outcome)
+        if not is_overload and isinstance(outcome, BaseException):
+            return
+        now = self._clock()
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            seconds = now - began if is_timed else None
+            in_flight = self._places.in_flight
+            limit = self._adaptive.record(began, now, in_flight, seconds, is_overload)
+            self._places.resize(int(limit), self)
+        finally:
+            self._lock.release()
+
+
+class MeasuredPermit:
+    """A permit whose call is recorded once, when it ends or when the permit is put back."""
+
+    __slots__ = ("_began", "_controller", "_is_recorded", "_places", "is_timed")
+
+    def __init__(self, controller: LimitController, places: Places, began: float) -> None:
+        self._controller, self._places, self._began = controller, places, began
+        self.is_timed = True
+        self._is_recorded = False
+
+    def record(self, outcome: object) -> None:
+        """Record the end of the call, unless that is done."""
+        if not self._is_recorded:
+            self._is_recorded = True
+            self._controller.record(self._began, self.is_timed, outcome)
+
+    def give(self, key: str | None = None, outcome: object = None) -> None:
+        """Put the permit back, and record the call if need be."""
+        try:
+            self.record(outcome)
+        finally:
+            self._places.give(key)
+
+
+def is_overload_in(outcome: object) -> bool:
+    """Return True for a timeout, and for an error or a response that says that the callee has too
+    much to do."""
+    if outcome is None or isinstance(outcome, CANCELLATIONS):
+        return False
+    if not isinstance(outcome, BaseException):
+        return status_of(outcome) in OVERLOAD_STATUSES
+    if not isinstance(outcome, Exception) or refusal_in(outcome) is not None:
+        return False
+    return (
+        is_timeout(outcome)
+        or status_of(outcome) in OVERLOAD_STATUSES
+        or not OVERLOAD_WORDS.isdisjoint(words_of(outcome))
+    )

@@ -1,0 +1,430 @@
+"""A kill reaches calls that wait in the queue of a bulkhead: they are woken, refused, and never
+begin; no permit is lost by it."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from switchgear import cancellation
+from switchgear.guards import SwitchEngaged
+from switchgear.patterns.bulkhead import Bulkhead
+from switchgear.patterns.parameters import BulkheadParameters
+from switchgear.refusals import BulkheadFull, CircuitOpen
+from switchgear.testing import Console
+
+PATIENCE = 20.0
+ONE = BulkheadParameters(limit=1, queue=1000, queue_seconds=PATIENCE)
+
+
+class Forced:
+    """A breaker that an operator may force open, as a source of refusals."""
+
+    def __init__(self):
+        self.is_open = False
+        self.callbacks = []
+
+    def refusal(self):
+        return CircuitOpen("core->oracle") if self.is_open else None
+
+    def subscribe(self, callback):
+        self.callbacks.append(callback)
+        return lambda: self.callbacks.remove(callback)
+
+    def change(self, *, is_open):
+        self.is_open = is_open
+        for callback in list(self.callbacks):
+            callback()
+
+
+def until(condition):
+    ends = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.002)
+
+
+def in_threads(*calls):
+    threads = [threading.Thread(target=call, daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def joined(threads):
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def at(percent, delays):
+    return sorted(delays)[int(len(delays) * percent / 100)]
+
+
+@pytest.fixture
+def console():
+    return Console()
+
+
+@pytest.fixture
+def gear(console):
+    return console.client(service="core")
+
+
+def test_200_queued_tasks_are_refused_at_once_and_none_begins(console, gear):
+    bulkhead, begun, refused = Bulkhead("llm", ONE), [], []
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    async def ask(number):
+        begun.append(number)
+
+    async def one(number):
+        with pytest.raises(SwitchEngaged) as error:
+            await ask(number)
+        refused.append((time.monotonic(), error.value.switch))
+
+    async def main():
+        permit = await bulkhead.atake()
+        tasks = [asyncio.ensure_future(one(number)) for number in range(200)]
+        await asyncio.sleep(0)
+        assert bulkhead.look().queued == 200
+        engaged = time.monotonic()
+        console.engage("feature:chat")
+        await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
+        permit.give()
+        return engaged
+
+    engaged = asyncio.run(main())
+
+    look = bulkhead.look()
+    assert (begun, look.in_flight, look.queued, look.rejected) == ([], 0, 0, 0)
+    assert {switch for _, switch in refused} == {"feature:chat"}
+    assert at(99, [when - engaged for when, _ in refused]) < 0.05
+
+
+def test_50_queued_threads_are_refused_at_once_and_none_begins(console, gear):
+    bulkhead, begun, refused = Bulkhead("llm", ONE), [], []
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    def ask():
+        begun.append(1)
+
+    def one():
+        try:
+            ask()
+        except SwitchEngaged:
+            refused.append(time.monotonic())
+
+    permit = bulkhead.take()
+    threads = in_threads(*[one] * 50)
+    until(lambda: bulkhead.look().queued == 50)
+    engaged = time.monotonic()
+    console.engage("feature:chat")
+    joined(threads)
+    permit.give()
+
+    look = bulkhead.look()
+    assert (begun, look.in_flight, look.queued, look.rejected) == ([], 0, 0, 0)
+    assert len(refused) == 50
+    assert at(99, [when - engaged for when in refused]) < 0.05
+
+
+def test_a_forced_breaker_refuses_who_waits():
+    bulkhead, forced, errors = Bulkhead("llm", ONE), Forced(), []
+    bulkhead.sources = (forced,)
+    permit = bulkhead.take()
+
+    def one():
+        try:
+            bulkhead.take()
+        except CircuitOpen as error:
+            errors.append(error)
+
+    async def task():
+        with pytest.raises(CircuitOpen):
+            await bulkhead.atake()
+
+    threads = in_threads(one, lambda: asyncio.run(task()))
+    until(lambda: len(forced.callbacks) == 2)
+    forced.change(is_open=True)
+    joined(threads)
+
+    assert len(errors) == 1
+    assert forced.callbacks == []
+    permit.give()
+    assert bulkhead.look().in_flight == 0
+
+
+def test_a_refusal_that_came_before_it_lined_up_is_found():
+    bulkhead, forced = Bulkhead("llm", ONE), Forced()
+    bulkhead.sources = (forced,)
+    bulkhead.take()
+    forced.is_open = True
+
+    with pytest.raises(CircuitOpen):
+        bulkhead.take()
+    with pytest.raises(CircuitOpen):
+        asyncio.run(bulkhead.atake())
+
+
+def test_a_call_with_a_free_permit_is_not_asked_again():
+    bulkhead, forced = Bulkhead("llm", ONE), Forced()
+    bulkhead.sources = (forced,)
+    forced.is_open = True
+
+    with bulkhead:
+        assert forced.callbacks == []
+
+
+def test_a_change_that_refuses_nothing_wakes_nobody_for_good(console, gear):
+    bulkhead, served = Bulkhead("llm", ONE), []
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    def ask():
+        served.append("thread")
+
+    @gear.guard(feature="chat", targeting_key="kim")
+    @bulkhead
+    async def aask():
+        served.append("task")
+
+    permit = bulkhead.take()
+    threads = in_threads(ask, lambda: asyncio.run(aask()))
+    until(lambda: bulkhead.look().queued == 2)
+    console.engage("feature:other")
+    console.ramp("feature:chat", 99.99)  # Those that are in stay in.
+    console.release("feature:other")
+    assert bulkhead.look().queued == 2
+    permit.give()
+    joined(threads)
+
+    assert sorted(served) == ["task", "thread"]
+    assert bulkhead.look().rejected == 0
+
+
+def test_one_that_is_woken_and_may_go_on_goes_on_waiting():
+    """The source refuses when it wakes, and allows again before the call looks."""
+    bulkhead, forced, got = Bulkhead("llm", ONE), Forced(), []
+    bulkhead.sources = (forced,)
+    permit = bulkhead.take()
+
+    def flap():
+        for callback in list(forced.callbacks):
+            forced.is_open = True
+            callback()
+            forced.is_open = False
+
+    async def task():
+        got.append(await bulkhead.atake())
+
+    async def main():
+        waiting = asyncio.ensure_future(task())
+        await asyncio.sleep(0)
+        for _ in range(3):
+            flap()
+            await asyncio.sleep(0.01)
+        assert not waiting.done()
+        permit.give()
+        await asyncio.wait_for(waiting, PATIENCE)
+
+    asyncio.run(main())
+    threads = in_threads(lambda: got.append(bulkhead.take()))
+    until(lambda: forced.callbacks)
+    for _ in range(1000):
+        flap()
+        if not threads[0].is_alive():
+            break
+    if threads[0].is_alive():
+        got[0].give()
+    joined(threads)
+    assert len(got) in (1, 2)  # A thread may look just while it is refused.
+
+
+def test_a_generator_is_refused_at_its_first_step(console, gear):
+    bulkhead, begun, errors = Bulkhead("llm", ONE), [], []
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    def words():
+        begun.append(1)
+        yield "a"
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    async def awords():
+        begun.append(1)
+        yield "a"
+
+    def one():
+        try:
+            next(words())
+        except SwitchEngaged as error:
+            errors.append(error)
+
+    async def another():
+        try:
+            await anext(awords())
+        except SwitchEngaged as error:
+            errors.append(error)
+
+    permit = bulkhead.take()
+    threads = in_threads(one, lambda: asyncio.run(another()))
+    until(lambda: bulkhead.look().queued == 2)
+    console.engage("feature:chat")
+    joined(threads)
+    permit.give()
+
+    assert (begun, len(errors), bulkhead.look().in_flight) == ([], 2, 0)
+
+
+def test_a_block_inside_a_guarded_block_is_refused(console, gear):
+    bulkhead, errors = Bulkhead("llm", ONE), []
+
+    def one():
+        try:
+            with gear.guard(feature="chat"), bulkhead.of(key=7):
+                errors.append("begun")
+        except SwitchEngaged as error:
+            errors.append(error.switch)
+
+    permit = bulkhead.take()
+    threads = in_threads(one)
+    until(lambda: bulkhead.look().queued == 1)
+    console.engage("feature:chat")
+    joined(threads)
+    permit.give()
+
+    assert errors == ["feature:chat"]
+    assert bulkhead.look().in_flight == 0
+
+
+def test_a_policy_s_queue_is_refused(console, gear):
+    policy = gear.policy("core->oracle", feature="chat", bulkhead=ONE)
+    begun = []
+
+    @policy
+    async def ask():
+        begun.append(1)
+        await asyncio.sleep(PATIENCE)
+
+    async def main():
+        running = asyncio.ensure_future(ask())
+        await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(ask())
+        await asyncio.sleep(0)
+        console.engage("feature:chat")
+        with pytest.raises(SwitchEngaged):
+            await asyncio.wait_for(waiting, PATIENCE / 2)
+        running.cancel()
+
+    asyncio.run(main())
+    assert begun == [1]
+
+
+def test_one_cancelled_while_it_is_refused_is_cancelled(console, gear):
+    bulkhead = Bulkhead("llm", ONE)
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    async def ask():
+        raise AssertionError("it began")
+
+    async def main():
+        permit = await bulkhead.atake()
+        waiting = asyncio.ensure_future(ask())
+        await asyncio.sleep(0)
+        console.engage("feature:chat")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        permit.give()
+
+    asyncio.run(main())
+    look = bulkhead.look()
+    assert (look.in_flight, look.queued) == (0, 0)
+
+
+def test_one_that_is_refused_and_admitted_at_once_gives_its_permit_back(console, gear):
+    bulkhead, begun = Bulkhead("llm", ONE), []
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    async def ask():
+        begun.append(1)
+
+    async def main():
+        permit = await bulkhead.atake()
+        waiting = asyncio.ensure_future(ask())
+        await asyncio.sleep(0)
+        permit.give()  # It is admitted, but did not run yet.
+        console.engage("feature:chat")
+        with pytest.raises(SwitchEngaged):
+            await waiting
+
+    asyncio.run(main())
+    assert (begun, bulkhead.look().in_flight) == ([], 0)
+
+
+def test_engaging_and_giving_back_at_the_same_moment_loses_no_permit(console, gear):
+    bulkhead = Bulkhead("llm", BulkheadParameters(limit=2, queue=1000, queue_seconds=PATIENCE))
+    outcomes = []
+
+    @gear.guard(feature="chat")
+    @bulkhead
+    def ask():
+        outcomes.append("begun")
+
+    def one():
+        while outcomes.count("refused") < 200:
+            try:
+                ask()
+            except SwitchEngaged:
+                outcomes.append("refused")
+
+    def hold():
+        while outcomes.count("refused") < 200:
+            with bulkhead:
+                time.sleep(0.0002)
+
+    threads = in_threads(*[one] * 8, *[hold] * 4)
+    while any(thread.is_alive() for thread in threads):
+        console.engage("feature:chat")
+        time.sleep(0.002)
+        console.release("feature:chat")
+        time.sleep(0.002)
+    joined(threads)
+
+    look = bulkhead.look()
+    assert (look.in_flight, look.queued, look.rejected) == (0, 0, 0)
+    assert "begun" in outcomes
+
+
+@pytest.fixture
+def no_wait(monkeypatch):
+    monkeypatch.setattr(cancellation, "is_waiting_skipped", True)
+
+
+@pytest.mark.usefixtures("no_wait")
+def test_where_waiting_is_skipped_the_queue_ends_at_once():
+    bulkhead = Bulkhead("llm", ONE)
+    permit = bulkhead.take()
+    began = time.monotonic()
+
+    with pytest.raises(BulkheadFull, match=r"no place within 20\.0 s"):
+        bulkhead.take()
+
+    async def main():
+        with pytest.raises(BulkheadFull):
+            await bulkhead.atake()
+        waiting = asyncio.ensure_future(bulkhead.atake())
+        await asyncio.sleep(0)
+        permit.give()
+        (await waiting).give()
+
+    asyncio.run(main())
+    assert time.monotonic() - began < PATIENCE / 2
+    assert (bulkhead.look().in_flight, bulkhead.look().queued) == (0, 0)
