@@ -1,7 +1,7 @@
 """The permit of one call in a bulkhead."""
 
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from switchgear.deciding.keys import Key
 from switchgear.patterns.limit_controller import MeasuredPermit
@@ -26,19 +26,19 @@ class Place:
         self._bulkhead = bulkhead
         self._key = None if key is None else checked_key(key)
         self._priority = priority
-        self._taken: list[Permit] = []
+        self._taken: tuple[Permit, Any] | None = None
+        """The permit, and those of the blocks around this one. Unlike the call of a method, an
+        assignment can't be interrupted by a signal."""
 
     def ended(self, outcome: T) -> T:
         """Tell an adaptive limit that the call ends now, with that error or result, and return it.
         The permit is held on."""
-        permit = self._taken[-1]
-        if isinstance(permit, MeasuredPermit):
-            permit.record(outcome)
+        if self._taken is not None and isinstance(self._taken[0], MeasuredPermit):
+            self._taken[0].record(outcome)
         return outcome
 
     def __enter__(self) -> "Place":
-        # Unlike a call, adding in place can't be interrupted by a signal.
-        self._taken += (self._bulkhead.take(self._key, self._priority),)
+        self._taken = self._bulkhead.take(self._key, self._priority), self._taken
         return self
 
     def __exit__(
@@ -47,10 +47,12 @@ class Place:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._taken.pop().give(self._key, error)
+        if self._taken is not None:
+            permit, self._taken = self._taken
+            permit.give(self._key, error)
 
     async def __aenter__(self) -> "Place":
-        self._taken += (await self._bulkhead.atake(self._key, self._priority),)
+        self._taken = await self._bulkhead.atake(self._key, self._priority), self._taken
         return self
 
     async def __aexit__(
@@ -74,7 +76,6 @@ class StreamPlace(Place):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        permit = self._taken[-1]
-        if isinstance(permit, MeasuredPermit):
-            permit.is_timed = False
+        if self._taken is not None and isinstance(self._taken[0], MeasuredPermit):
+            self._taken[0].is_timed = False
         super().__exit__(kind, error, traceback)

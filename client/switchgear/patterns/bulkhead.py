@@ -60,6 +60,7 @@ class Bulkhead:
             raise TypeError(f"key must be a function of a call's arguments, not {key!r:.50}")
         self.name = name
         self.sources: cancellation.Sources = ()
+        """Refuse queued calls, beside the switches of their context: a forced breaker."""
         self._key = key
         self._priority = urgency.checked(priority)
         self._urgency = urgency.Urgency(name)

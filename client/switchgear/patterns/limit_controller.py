@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from switchgear.deciding.keys import Key
 from switchgear.failing.words import is_timeout, status_of, words_of
 from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
 from switchgear.patterns.places import Places
@@ -66,7 +67,7 @@ class MeasuredPermit:
             self._is_recorded = True
             self._controller.record(self._began, self.is_timed, outcome)
 
-    def give(self, key: str | None = None, outcome: object = None) -> None:
+    def give(self, key: Key | None = None, outcome: object = None) -> None:
         """Put the permit back, and record the call if need be."""
         try:
             self.record(outcome)

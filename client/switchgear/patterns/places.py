@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from switchgear.deciding.keys import Key, key_text
 from switchgear.journal import complain
 from switchgear.patterns import forks
 from switchgear.patterns.parameters import BulkheadParameters
@@ -104,12 +105,13 @@ class Places:
             raise
         return is_taken
 
-    def give(self, key: str | None = None, outcome: object = None) -> None:
-        """Put a permit back. Permits of a fixed number don't look at the `outcome`."""
+    def give(self, key: Key | None = None, outcome: object = None) -> None:
+        """Put a permit back, taken for that `key`. A fixed limit does not look at the
+        `outcome`."""
         if key is None:
             self._free.append(None)
         else:
-            self._returned.append(key)
+            self._returned.append(key if type(key) is str else key_text(key) or "")
         if self.busy:
             self.settle()
 
