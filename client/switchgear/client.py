@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, Unpack
 from switchgear import lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.deciding.evaluate import Decision
+from switchgear.deciding.keys import Key
 from switchgear.deciding.memory import Memory
 from switchgear.following.announcer import Announcer, Callback
 from switchgear.following.configuring import Configurers
@@ -106,13 +107,17 @@ class Switchgear:
     def allowed(
         self,
         *,
-        segment: str | None = None,
-        feature: str | None = None,
-        experiments: str | Iterable[str] = (),
-        targeting_key: str | None = None,
+        segment: Key | None = None,
+        feature: Key | None = None,
+        experiments: Key | Iterable[Key] = (),
+        targeting_key: Key | None = None,
     ) -> bool:
-        """May this call go on? Never raises. No I/O, and no lock once an answer is kept: one that
-        stays the same until something changes. Several experiments go in a tuple."""
+        """Return whether this call may go on. Never raises. No I/O, and no lock once an answer is
+        kept: one that stays the same until something changes.
+
+        A key is text, or an int, a UUID or an enum member, which count by their text. What is of
+        another type is logged as an error, counted in `status().unknown` and stops nothing. Several
+        experiments go in a tuple."""
         try:
             cell = self._memory.cells[segment, feature, experiments]
         except Exception:  # A key may be of any type, whose methods raise what they like.
@@ -126,10 +131,10 @@ class Switchgear:
     def check(
         self,
         *,
-        segment: str | None = None,
-        feature: str | None = None,
-        experiments: str | Iterable[str] = (),
-        targeting_key: str | None = None,
+        segment: Key | None = None,
+        feature: Key | None = None,
+        experiments: Key | Iterable[Key] = (),
+        targeting_key: Key | None = None,
     ) -> Decision:
         """As :meth:`allowed`, with the switch that decided and the reason somebody gave."""
         try:

@@ -5,15 +5,16 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
-from switchgear.deciding.evaluate import Decision
+from switchgear.deciding.evaluate import Decision, several
+from switchgear.deciding.keys import KEY_TYPES, Key, key_text
 from switchgear.finding import finder
 from switchgear.refusals import Refused
 from switchgear.wrapping import by_kind, is_coroutine_function, wrapped
 
-Keys = str | Iterable[str] | None | Callable[..., str | Iterable[str] | None]
+Keys = Key | Iterable[Key] | None | Callable[..., Key | Iterable[Key] | None]
 """A key, several, none, or what finds them in the arguments of a call."""
 
-KeyOf = str | None | Callable[..., object]
+KeyOf = Key | None | Callable[..., object]
 """A targeting key, or what finds it in the arguments of a call."""
 
 Unknown = Literal["allow", "block"]
@@ -21,6 +22,7 @@ Unknown = Literal["allow", "block"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
+NO_KEY = "no switch can have a key of this call, and this guard blocks then"
 
 _NOTHING = nullcontext()
 
@@ -65,8 +67,9 @@ class Guard:
 
     What finds a key is given those arguments of the call that its own parameters name, `self` among
     them, or all of them if it names others; in a context manager none. What it raises is raised
-    into the call. One guard may be used many times, by many threads. Raises :class:`TypeError` and
-    :class:`ValueError` for what can't be meant.
+    into the call; what it finds that can't be a key is unknown, as in :meth:`Switchgear.allowed`.
+    One guard may be used many times, by many threads. Raises :class:`TypeError`, naming the
+    argument, for keys of a wrong type, and :class:`ValueError` for another `unknown`.
     """
 
     def __init__(
@@ -90,7 +93,11 @@ class Guard:
             "targeting_key": targeting_key,
         }
         self._found = {name: each for name, each in asked.items() if callable(each)}
-        self._fixed = {name: _fixed(each) for name, each in asked.items() if not callable(each)}
+        self._fixed = {
+            name: each if name == "targeting_key" else _fixed(name, each)
+            for name, each in asked.items()
+            if not callable(each)
+        }
         for name, find in self._found.items():
             if isinstance(find, type) and isinstance(find, Iterable):
                 raise TypeError(
@@ -171,12 +178,25 @@ class Guard:
         if not decision.allowed:
             raise SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
         if self._blocks_unknown and not decision.known:
-            raise SwitchEngaged(None, NOTHING_KNOWN, decision.version, known=False)
+            why = NOTHING_KNOWN if decision.version is None else NO_KEY
+            raise SwitchEngaged(None, why, decision.version, known=False)
         return decision
 
 
-def _fixed(keys: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
-    """Keys that can be asked for again and again: an iterator could be only once."""
-    if keys is None or isinstance(keys, str) or not isinstance(keys, Iterable):
-        return keys
-    return tuple(sorted(keys, key=str)) if isinstance(keys, set | frozenset) else tuple(keys)
+def _fixed(name: str, keys: object) -> str | tuple[str, ...] | None:
+    """Return `keys` as text that can be asked for again and again: an iterator could be only once.
+
+    Raises :class:`TypeError` for what can't be a key."""
+    if keys is None:
+        return None
+    texts = []
+    for key in several(keys, name):
+        if (text := key_text(key)) is None:
+            kind = type(key).__name__
+            raise TypeError(
+                f"{name} must be a {KEY_TYPES}, several of them, or a function that finds them in"
+                f" the arguments of a call, not {kind:.100}"
+            )
+        texts.append(text)
+    is_one = isinstance(keys, str) or not isinstance(keys, Iterable)
+    return texts[0] if is_one else tuple(texts)

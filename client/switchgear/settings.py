@@ -117,11 +117,12 @@ def read_forced(words: str | Iterable[str]) -> frozenset[str]:
         words = re.split(r"[,;\s]+", words)
     forced = set()
     for word in words:
-        if not (name := word.strip(" \t\r\n\"'")):
+        name = word.strip(" \t\r\n\"'") if isinstance(word, str) else word
+        if name == "":
             continue
         try:
             forced.add(switch_id(name))
-        except ValueError:
+        except (TypeError, ValueError):
             log.error(
                 "switchgear: %r is not forced: it is no switch id such as segment:finance", name
             )

@@ -16,11 +16,10 @@ from switchgear.clock import ConsoleClock
 from switchgear.deciding.bucketing import BUCKETS, Draw
 from switchgear.deciding.counting import Cell, Counts, Tally
 from switchgear.deciding.evaluate import Decision, Question, evaluate, question
+from switchgear.deciding.keys import KEY_TYPES, MAX_KEPT_KEYS, CellKey, kept_key, key_text
 from switchgear.deciding.snapshot import Entry, Snapshot
 
 MOST_CELLS = 10_000
-MOST_IDS = 32
-"""In a question whose answer is kept."""
 MOST_EVICTED = 100
 MOST_RETIRED = 64
 MOST_EPOCHS = 1000
@@ -28,9 +27,6 @@ MOST_COMPLAINTS = 20
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
 
 log = logging.getLogger("switchgear")
-
-Key = tuple[object, object, object]
-"""Segment, feature and experiments, as the caller named them."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +38,8 @@ class View:
 
     snapshot: Snapshot | None
     entries: Mapping[str, Entry]
-    cells: dict[Key, Cell] = field(default_factory=dict)
-    order: deque[Key] = field(default_factory=deque)
+    cells: dict[CellKey, Cell] = field(default_factory=dict)
+    order: deque[CellKey] = field(default_factory=deque)
     """The keys of `cells`, oldest first: a dictionary is slow to say which is its first."""
 
     @property
@@ -83,9 +79,10 @@ class Memory:
         # One that its holder may take again: a signal's handler may ask, too.
         self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
-        self._retired: deque[dict[Key, Cell]] = deque()
+        self._retired: deque[dict[CellKey, Cell]] = deque()
         self._evicted: deque[Cell] = deque()
         self._named: set[str] = set()
+        self._wrong_types: set[str] = set()
         self.view = View(None, dict(self._forced))
         self.cells = self.view.cells
         """Those of `view`, one look-up nearer for the hottest path."""
@@ -142,15 +139,17 @@ class Memory:
         view = self.view
         if type(experiments) is list:
             experiments = tuple(experiments)
-        key = (segment, feature, experiments)
+        key: CellKey | None = (segment, feature, experiments)
         try:
-            cell = view.cells.get(key)
+            cell = view.cells.get(key)  # type: ignore[arg-type]
+            if cell is None and (key := kept_key((segment, feature, experiments))) is not None:
+                cell = view.cells.get(key)
         except Exception:  # Something that can't be looked up.
-            cell = None
+            cell = key = None
         if cell is None:
             asked = question(segment, feature, experiments)
-            if asked.invalid:
-                self._complain(asked.invalid)
+            if not asked.is_known:
+                self._complain(asked)
             cell = self._keep(view, key, Cell(asked, self._constant(view, asked)))
         decision = cell.decision
         if decision is not None:
@@ -190,7 +189,7 @@ class Memory:
         for watcher in self.watchers:
             watcher(before, self.view)
 
-    def _retire(self, cells: dict[Key, Cell]) -> None:
+    def _retire(self, cells: dict[CellKey, Cell]) -> None:
         """Kept for a while: a thread that waits for its turn may be about to count in it."""
         self._retired.append(cells)
         while len(self._retired) > MOST_RETIRED or (
@@ -210,13 +209,10 @@ class Memory:
         for tally in cell.tallies():
             self.counts.add(cell.question, tally.decision, tally.take())
 
-    def _keep(self, view: View, key: Key, cell: Cell) -> Cell:
-        """The cell that is kept for `key`: mostly this one, if any."""
-        for part in key:
-            if part is not None and type(part) is not str and not _is_lasting(part):
-                return cell
+    def _keep(self, view: View, key: CellKey | None, cell: Cell) -> Cell:
+        """Return the cell that is kept for `key`: mostly this one, if any."""
         asked = cell.question
-        if asked.invalid or len(asked.switch_ids) > MOST_IDS:
+        if key is None or not asked.is_known or len(asked.switch_ids) > MAX_KEPT_KEYS:
             return cell
         # Nobody who asks waits: for instance while all cells are counted, or replaced.
         if not self._lock.acquire(blocking=False):
@@ -255,13 +251,17 @@ class Memory:
         return tally
 
     def _text(self, targeting_key: object) -> str | None:
-        """None, so that chance decides, for one that can't be read."""
+        """Return the text of a targeting key of any type, or None, so that chance decides, for one
+        that raises."""
         try:
-            if isinstance(targeting_key, str):
-                return str.__str__(targeting_key)  # An enum's member has its name for a text.
-            return str(targeting_key)
+            text = key_text(targeting_key)
+            return str(targeting_key) if text is None else text
         except Exception as error:
-            self._complain([f"targeting_key, which raised {type(error).__name__}"])
+            kind = type(targeting_key).__name__
+            self._complain_of_type(
+                f"targeting_key of type {kind:.100} raised {type(error).__name__}",
+                f"chance decides for such calls: pass a {KEY_TYPES}",
+            )
             return None
 
     def _constant(self, view: View, asked: Question) -> Decision | None:
@@ -278,21 +278,29 @@ class Memory:
     def _decision(self, view: View, asked: Question, blocking: Entry | None) -> Decision:
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, view.version)
-        return replace(view.flows, known=False) if asked.invalid else view.flows
+        return view.flows if asked.is_known else replace(view.flows, known=False)
 
-    def _complain(self, keys: Iterable[str]) -> None:
-        """Once of each, and not of too many."""
-        for key in keys:
-            if key not in self._named and len(self._named) < MOST_COMPLAINTS:
-                self._named.add(key)
+    def _complain(self, asked: Question) -> None:
+        """Log what can't be a key. Text may be that of a user; a wrong type is a fault of the code,
+        which somebody must mend."""
+        for key in asked.invalid:
+            if self._is_first(key, self._named):
                 log.warning("switchgear: no switch can have this key: %s", key)
+        for wrong in asked.wrong_types:
+            self._complain_of_type(
+                wrong, f"no switch stops such calls by it, they are unknown: pass a {KEY_TYPES}"
+            )
 
+    def _complain_of_type(self, wrong: str, advice: str) -> None:
+        if self._is_first(wrong, self._wrong_types):
+            log.error("switchgear: %s; %s", wrong, advice)
 
-def _is_lasting(part: object) -> bool:
-    """Whether a part of a question may be kept: an iterator, say, is used up by the first look."""
-    if isinstance(part, tuple | frozenset):
-        return len(part) <= MOST_IDS
-    return isinstance(part, str)
+    def _is_first(self, what: str, said: set[str]) -> bool:
+        """Each is logged once, and not too many of them."""
+        if what in said or len(said) >= MOST_COMPLAINTS:
+            return False
+        said.add(what)
+        return True
 
 
 def _forced(switch_id: str, reason: str) -> Entry:

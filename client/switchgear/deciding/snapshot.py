@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from enum import Enum
 from typing import Any
 from uuid import UUID
 
 from switchgear.deciding.bucketing import BUCKETS
+from switchgear.deciding.keys import key_text
 
 SCHEMA = 1
 SCOPES = ("global", "segment", "feature", "experiment")
@@ -113,13 +115,17 @@ def is_switch(text: str) -> bool:
 
 
 def switch_id(name: str) -> str:
-    """The id of the switch somebody means; `global` alone means `global:all`.
+    """Return the id of the switch somebody means; `global` alone means `global:all`.
 
-    Raises :class:`ValueError` for what can be no switch.
+    Raises :class:`ValueError` for text that can be no switch, :class:`TypeError` for what is
+    neither text nor an enum member with text.
     """
-    found = "global:all" if name == "global" else name
-    if not isinstance(found, str) or not is_switch(found):
-        raise ValueError(f"{name!r:.200} is no switch: say segment:finance, feature:chat or global")
+    text = key_text(name) if isinstance(name, str | Enum) else None
+    if text is None:
+        raise TypeError(f"a switch is text such as segment:finance, not {type(name).__name__:.100}")
+    found = "global:all" if text == "global" else text
+    if not is_switch(found):
+        raise ValueError(f"{text!r:.200} is no switch: say segment:finance, feature:chat or global")
     return found
 
 

@@ -93,7 +93,11 @@ class Announcer:
     def add(self, callback: Callback, switches: Iterable[str]) -> Callable[[], None]:
         """Tell `callback` what changes from now on; returns what ends that. A coroutine function
         needs a running event loop: raises :class:`RuntimeError` without one. Raises
-        :class:`ValueError` for what is no switch."""
+        :class:`TypeError` for what can't be called, and that or :class:`ValueError` for what is no
+        switch."""
+        if not callable(callback):
+            kind = type(callback).__name__
+            raise TypeError(f"callback must be a function or coroutine function, not {kind:.100}")
         named = frozenset(switch_id(switch) for switch in switches)
         loop = None
         if is_coroutine_function(callback):

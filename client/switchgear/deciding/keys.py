@@ -1,0 +1,68 @@
+"""The text of a key: callers name tenants and users by numbers, UUIDs and enum members, too."""
+
+from enum import Enum
+from numbers import Integral
+from operator import index
+from uuid import UUID
+
+KEY_TYPES = "str, int, UUID or enum member"
+
+MAX_KEPT_KEYS = 32
+"""Keys in a question whose answer is kept."""
+
+Key = str | int | UUID | Enum
+"""What counts as a key, by its text; a bool does not."""
+
+CellKey = tuple[object, object, object]
+"""Segment, feature and experiments of a question."""
+
+
+def key_text(value: object) -> str | None:
+    """Return the text of `value`, or None if a key can't be of its type.
+
+    Text stays as it is, an integer (of any library) is written in decimal, a UUID with its hyphens,
+    an enum member as its value. A bool is refused, although Python counts it among the integers.
+    Raises what the methods of `value` raise.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)  # `str(value)` of an enum member may be its name.
+    if isinstance(value, Enum):
+        return key_text(value.value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, (int, Integral)):
+        return None
+    return int.__repr__(index(value))
+
+
+def kept_key(question: CellKey) -> CellKey | None:
+    """Return `question` with all keys as text, under which its answer is kept, or None for one that
+    is answered anew each time.
+
+    1, True and 1.0 are equal and have one hash, but only the first is a key. As none of them is
+    kept under anything but text, they share no answer.
+    """
+    parts = tuple(map(_kept, question))
+    return None if _ANEW in parts else parts  # type: ignore[return-value]
+
+
+_ANEW = object()
+
+
+def _kept(part: object) -> object:
+    if part is None or type(part) is str or (type(part) is tuple and not part):
+        return part
+    if isinstance(part, frozenset):
+        is_text = len(part) <= MAX_KEPT_KEYS and all(type(each) is str for each in part)
+        return part if is_text else _ANEW
+    if not isinstance(part, tuple):
+        return _text(part) or _ANEW
+    texts = tuple(map(_text, part)) if len(part) <= MAX_KEPT_KEYS else (None,)
+    return _ANEW if None in texts else texts
+
+
+def _text(value: object) -> str | None:
+    """Return text that compares by its characters alone: `value` itself if it is such text."""
+    if isinstance(value, str) and type(value).__eq__ is str.__eq__:
+        return value
+    return key_text(value)
