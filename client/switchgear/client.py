@@ -23,6 +23,7 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.parameters import BulkheadParameters, Tier
 from switchgear.policies.arguments import BreakerArguments, PolicyArguments, parted
+from switchgear.policies.checks import checked_breaker, checked_bulkhead, checked_policy
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.policy import Policy
 from switchgear.policies.registry import Registry
@@ -173,21 +174,29 @@ class Switchgear:
         )
 
     def policy(self, name: str, **arguments: Unpack[PolicyArguments]) -> Policy:
-        """All patterns around the calls of `name`, such as `core->oracle`, with a guard around them
-        if one is asked for: a decorator and a context manager. What the console says of it goes
-        before the `arguments`, at once and without a restart."""
+        """Return all patterns around the calls of `name`, with a guard around them if one is asked
+        for: a decorator and a context manager. What the console says of it goes before the
+        `arguments`, at once and without a restart.
+
+        `name` is `caller->callee`, such as `core->oracle`: each 1 to 60 of `a-z`, `0-9` and `-`.
+        Another name works here and nowhere else: it is not reported, the console can't configure or
+        override it, and the log has an ERROR. Raises :class:`TypeError` for an argument of a wrong
+        type and :class:`ValueError` for a wrong value, and then the name is as if never used."""
         guarded, rest = parted(arguments)
+        name = checked_policy(name, rest)
         guard = self.guard(**guarded) if guarded else None
         dependency = self._registry.dependency(name)
         return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
 
     def breaker(self, name: str, **arguments: Unpack[BreakerArguments]) -> Breaker:
-        """The breaker of `name`, as all policies of that name have it. It follows the console for
-        as long as this client is there."""
+        """Return the breaker of `name`, as all policies of that name have it. It follows the
+        console for as long as this client is there. Raises as :meth:`policy`."""
+        name = checked_breaker(name, arguments)
         return self._registry.dependency(name).breaker_of(**arguments)
 
     def bulkhead(self, name: str, parameters: BulkheadParameters | Tier | None = None) -> Bulkhead:
-        """The bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
+        """Return the bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
+        name = checked_bulkhead(name, parameters)
         return self._registry.dependency(name).bulkhead_of(parameters)
 
     def dependencies(self) -> list[Dependency]:

@@ -22,6 +22,7 @@ from switchgear.patterns.urgency import checked
 from switchgear.policies.answering import Answering
 from switchgear.policies.arguments import Arguments
 from switchgear.policies.blocks import Blocks, around_block, around_tries
+from switchgear.policies.checks import checked_policy
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import Said
 from switchgear.policies.layers import Layers, Sought, awaited, called
@@ -60,16 +61,14 @@ class Policy:
         owner: object = None,
         **arguments: Unpack[Arguments],
     ) -> None:
-        if wrong := arguments.keys() - Arguments.__annotations__.keys():
-            raise TypeError(f"a policy has no argument {', '.join(sorted(wrong))}")
-        self.name = name
+        self.name = name = checked_policy(name, arguments)
         self._guard = guard
         self._owner = owner  # A client that nobody holds follows no more.
         self._arguments = arguments
         self._dependency = dependency = dependency or Dependency(name)
         self.breaker: Breaker = dependency.breaker_of(
             parameters=arguments.get("breaker"),
-            ignore=arguments.get("ignore", ()),
+            ignore=arguments.get("ignore") or (),
             is_failure=arguments.get("is_failure"),
             is_failed_result=arguments.get("is_failed_result"),
         )
@@ -92,7 +91,7 @@ class Policy:
             dependency.counters,
             arguments.get("fallback"),
             arguments.get("providers"),
-            *(arguments.get("on_switch", False), arguments.get("cache")),
+            *(bool(arguments.get("on_switch")), arguments.get("cache")),
         )
         self._blocks = Blocks()
         self._lock = threading.RLock()

@@ -1,7 +1,6 @@
 """The dependencies of one client, and what the console says of them."""
 
 import logging
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from switchgear.deciding.memory import MOST_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import NOTHING, Document
+from switchgear.policies.names import GRAMMAR, caller_of, suggested_name
 
 MOST_BREAKERS, MOST_BULKHEADS = 500, 200
 """As many as the console takes of one process."""
@@ -20,7 +20,6 @@ MOST_COMPLAINTS = 20
 LOOK_SECONDS = 1.0
 """An override that ends by itself is looked after that often, also when it has ended: the console's
 time may turn out to be another one."""
-_NAME = re.compile(r"([a-z0-9-]{1,60})->[a-z0-9-]{1,60}", re.ASCII)
 
 log = logging.getLogger("switchgear")
 
@@ -88,7 +87,7 @@ class Registry:
                     found.on_step = lambda: self.on_step()
                     self._hand(found)
         if caller is None:
-            self._complain(name, "that is no caller->callee, such as core->oracle")
+            self._complain_of_name(name)
         if number == MOST_BREAKERS + 1:
             self._complain(name, f"no more than {MOST_BREAKERS} breakers are reported")
         if number > MOST_DEPENDENCIES:
@@ -255,10 +254,23 @@ class Registry:
             self._stopped.wait(min(max(left, 0.01), LOOK_SECONDS))
 
     def _complain(self, what: str, why: str) -> None:
-        """Once of each, and not of very many."""
-        if len(self._complaints) < MOST_COMPLAINTS and (what, why) not in self._complaints:
-            self._complaints.add((what, why))
+        if self._is_first(what, why):
             log.warning("switchgear: %.200s: %s", what, why)
+
+    def _complain_of_name(self, name: str) -> None:
+        if self._is_first(name, "its name"):
+            log.error(
+                "switchgear: policy %.200r is not reported, and the console can't configure or"
+                " override it: names are %s; write %s",
+                *(name, GRAMMAR, suggested_name(name) or "caller->callee, such as core->oracle"),
+            )
+
+    def _is_first(self, what: str, why: str) -> bool:
+        """Each is logged once, and not too many of them."""
+        if len(self._complaints) >= MOST_COMPLAINTS or (what, why) in self._complaints:
+            return False
+        self._complaints.add((what, why))
+        return True
 
 
 def _left(
@@ -273,9 +285,3 @@ def _left(
     elif before.epoch is not None and read.version < before.document.version:
         raise Past("its policies are from the past")
     return left[-MOST_EPOCHS:]
-
-
-def caller_of(name: str) -> str | None:
-    """The service whose calls these are; None if that is no name the console knows."""
-    found = _NAME.fullmatch(name)
-    return None if found is None else found[1]

@@ -122,3 +122,14 @@ def test_epochs_of_a_long_copy_are_trimmed():
 
     assert made.known("core").left_epochs == left[-MOST_EPOCHS:]
     assert json.loads(made.known("core").body)["version"] == 1
+
+
+def test_breaker_that_could_not_be_made_says_nothing_to_the_next(caplog):
+    dependency = registry().dependency(NAME)
+    with pytest.raises(TypeError):
+        dependency.breaker_of(ignore=KeyError)
+
+    breaker = dependency.breaker_of(ignore=(ValueError,))
+
+    assert breaker is dependency.breaker
+    assert warnings(caplog) == []
