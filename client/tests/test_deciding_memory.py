@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from switchgear.clock import ConsoleClock
-from switchgear.deciding import memory as memories
 from switchgear.deciding import snapshot
 from switchgear.deciding.bucketing import bucket
+from switchgear.deciding.complaints import MAX_COMPLAINTS
 from switchgear.deciding.keys import MAX_KEPT_KEYS
 from switchgear.deciding.memory import MOST_CELLS, MOST_EPOCHS, Memory
 from switchgear.testing import FakeClock
@@ -250,7 +250,7 @@ def test_complaints_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     for number in range(200):
         memory.decide(f"not a key {number}", None, (), None)
 
-    assert len(caplog.records) == memories.MOST_COMPLAINTS
+    assert len(caplog.records) == MAX_COMPLAINTS
 
 
 def test_key_that_is_asked_again_and_again_does_not_hide_another(

@@ -4,7 +4,6 @@ A snapshot is replaced as a whole, and with it all answers, so whoever asks sees
 Nothing here does I/O. What the follower writes and any thread reads meets in :attr:`Memory.cells`.
 """
 
-import logging
 import random
 import threading
 from collections import deque
@@ -14,19 +13,17 @@ from functools import cached_property
 
 from switchgear.clock import ConsoleClock
 from switchgear.deciding.bucketing import BUCKETS, Draw
+from switchgear.deciding.complaints import Complaints
 from switchgear.deciding.counting import Cell, Counts, Tally
 from switchgear.deciding.evaluate import Decision, Question, evaluate, question
-from switchgear.deciding.keys import KEY_TYPES, MAX_KEPT_KEYS, CellKey, kept_key, key_text
+from switchgear.deciding.keys import MAX_KEPT_KEYS, CellKey, kept_key, key_text
 from switchgear.deciding.snapshot import Entry, Snapshot
 
 MOST_CELLS = 10_000
 MOST_EVICTED = 100
 MOST_RETIRED = 64
 MOST_EPOCHS = 1000
-MOST_COMPLAINTS = 20
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
-
-log = logging.getLogger("switchgear")
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,17 @@ class View:
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
 
+    def stopped_switches(self, now: float) -> set[str]:
+        """Return the switches that are engaged or ramping at this moment, in UNIX seconds."""
+        return {
+            switch
+            for switch, entry in self.entries.items()
+            if (at := entry.lapses_at) is None or at > now
+        }
+
     def stopped(self, now: float) -> int:
-        """How many are engaged or ramping at this moment, in UNIX seconds."""
-        lapses = [entry.lapses_at for entry in self.entries.values()]
-        return sum(at is None or at > now for at in lapses)
+        """Return how many these are."""
+        return len(self.stopped_switches(now))
 
     @cached_property
     def flows(self) -> Decision:
@@ -81,8 +85,7 @@ class Memory:
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
         self._retired: deque[dict[CellKey, Cell]] = deque()
         self._evicted: deque[Cell] = deque()
-        self._named: set[str] = set()
-        self._wrong_types: set[str] = set()
+        self._complaints = Complaints()
         self.view = View(None, dict(self._forced))
         self.cells = self.view.cells
         """Those of `view`, one look-up nearer for the hottest path."""
@@ -99,21 +102,29 @@ class Memory:
         may come with other entries: an instance that is marked for drills has its own document.
         """
         with self._lock:
-            present = self.view.snapshot
-            if present is not None:
-                if snapshot.epoch != present.epoch:
-                    if snapshot.epoch in self.left_epochs:
-                        return False
-                    left = (*self.left_epochs, present.epoch)
-                    self.left_epochs = left[-MOST_EPOCHS:]
-                elif snapshot.version < present.version:
+            before = self.view
+            present = before.snapshot
+            is_same_epoch = present is not None and snapshot.epoch == present.epoch
+            if present is not None and is_same_epoch:
+                if snapshot.version < present.version:
                     return False
-                elif snapshot.document == present.document:
+                if snapshot.document == present.document:
                     return True
-            elif snapshot.epoch in self.left_epochs:
-                return False
-            self._show(snapshot)
-        return True
+            is_left = not is_same_epoch and snapshot.epoch in self.left_epochs
+            if not is_left:
+                if present is not None and not is_same_epoch:
+                    self.left_epochs = (*self.left_epochs, present.epoch)[-MOST_EPOCHS:]
+                self._show(snapshot)
+            after = self.view
+        # A handler of the log may wait for whoever waits for the lock.
+        if is_left:
+            self._complaints.left_epoch(snapshot.epoch, None if present is None else present.mark)
+        elif present is not None and not is_same_epoch:
+            now = self.clock.now()
+            stopped = before.stopped_switches(now)
+            released = stopped - after.stopped_switches(now)
+            self._complaints.released_by_epoch(stopped, released, present.mark, snapshot.mark)
+        return not is_left
 
     def force(self, switch_id: str, reason: str) -> None:
         """Engage a switch here and now, whatever the snapshot says."""
@@ -149,7 +160,7 @@ class Memory:
         if cell is None:
             asked = question(segment, feature, experiments)
             if not asked.is_known:
-                self._complain(asked)
+                self._complaints.wrong_question(asked)
             cell = self._keep(view, key, Cell(asked, self._constant(view, asked)))
         decision = cell.decision
         if decision is not None:
@@ -257,11 +268,7 @@ class Memory:
             text = key_text(targeting_key)
             return str(targeting_key) if text is None else text
         except Exception as error:
-            kind = type(targeting_key).__name__
-            self._complain_of_type(
-                f"targeting_key of type {kind:.100} raised {type(error).__name__}",
-                f"chance decides for such calls: pass a {KEY_TYPES}",
-            )
+            self._complaints.wrong_targeting_key(targeting_key, error)
             return None
 
     def _constant(self, view: View, asked: Question) -> Decision | None:
@@ -279,28 +286,6 @@ class Memory:
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, view.version)
         return view.flows if asked.is_known else replace(view.flows, known=False)
-
-    def _complain(self, asked: Question) -> None:
-        """Log what can't be a key. Text may be that of a user; a wrong type is a fault of the code,
-        which somebody must mend."""
-        for key in asked.invalid:
-            if self._is_first(key, self._named):
-                log.warning("switchgear: no switch can have this key: %s", key)
-        for wrong in asked.wrong_types:
-            self._complain_of_type(
-                wrong, f"no switch stops such calls by it, they are unknown: pass a {KEY_TYPES}"
-            )
-
-    def _complain_of_type(self, wrong: str, advice: str) -> None:
-        if self._is_first(wrong, self._wrong_types):
-            log.error("switchgear: %s; %s", wrong, advice)
-
-    def _is_first(self, what: str, said: set[str]) -> bool:
-        """Each is logged once, and not too many of them."""
-        if what in said or len(said) >= MOST_COMPLAINTS:
-            return False
-        said.add(what)
-        return True
 
 
 def _forced(switch_id: str, reason: str) -> Entry:

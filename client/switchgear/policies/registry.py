@@ -139,6 +139,8 @@ class Registry:
             self.version(caller)  # Sees whether it is in force now.
             for complaint in read.complaints:
                 self._complain(complaint, "that part of its policy is left as it was")
+            if before.epoch not in (None, epoch):
+                self._complain_of_epoch(before, read)
             return True
 
     def known(self, caller: str) -> Caller:
@@ -263,6 +265,15 @@ class Registry:
                 "switchgear: policy %.200r is not reported, and the console can't configure or"
                 " override it: names are %s; write %s",
                 *(name, GRAMMAR, suggested_name(name) or "caller->callee, such as core->oracle"),
+            )
+
+    def _complain_of_epoch(self, before: Caller, after: Document) -> None:
+        was, now = before.document.dependencies, self._clock.now()
+        if ended := documents.ended_overrides(was, after.dependencies, now):
+            log.warning(
+                "switchgear: a new epoch of the console ends the overrides of %d dependencies:"
+                " %.500s; force again what must stay forced",
+                *(len(ended), ", ".join(sorted(ended))),
             )
 
     def _is_first(self, what: str, why: str) -> bool:
