@@ -60,6 +60,17 @@ def test_key_that_is_fixed_counts_by_its_text(switch: str, key: Any, several: An
             raise AssertionError("this must not run")
 
 
+def test_keys_of_an_iterator_stop_the_calls_of_a_policy_too() -> None:
+    console = Console()
+    policy = console.client().policy("core->oracle", segment=iter(["other", 7]))
+
+    console.engage("segment:7")
+
+    for _ in range(2):
+        with pytest.raises(SwitchEngaged, match="segment:7"):
+            policy.run(lambda: 1)
+
+
 @pytest.mark.parametrize("argument", ["segment", "feature", "experiments"])
 @pytest.mark.parametrize(
     ("wrong", "kind"),
