@@ -51,8 +51,13 @@ def _is_function(value: object) -> bool:
     return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
 
 
-def _is_errors_or_function(value: object) -> bool:
-    return _is_errors(value) or (_is_function(value) and not isinstance(value, type))
+def _is_judge(value: object) -> bool:
+    """What a class makes of an outcome is mostly true, whatever the outcome."""
+    return _is_function(value) and not isinstance(value, type)
+
+
+def _is_errors_or_judge(value: object) -> bool:
+    return _is_errors(value) or _is_judge(value)
 
 
 def _is_fallback(value: object) -> bool:
@@ -84,9 +89,8 @@ _BULKHEAD = Rule(
     _is_a(BulkheadParameters, str), "BulkheadParameters(...) or the name of a tier", limits_of
 )
 _FUNCTION = Rule(_is_function, "a plain function")
-_ERRORS_OR_FUNCTION = Rule(
-    _is_errors_or_function, "a tuple of exception classes or a plain function"
-)
+_JUDGE = Rule(_is_judge, "a plain function, no class")
+_ERRORS_OR_JUDGE = Rule(_is_errors_or_judge, "a tuple of exception classes or a plain function")
 
 RULES: Mapping[str, Rule] = {
     "timeout_seconds": _SECONDS,
@@ -103,10 +107,10 @@ RULES: Mapping[str, Rule] = {
     "key": Rule(_is_key, "a value or a plain function"),
     "priority": Rule(_is_priority, "a whole number or a plain function"),
     "ignore": Rule(_is_errors, "a tuple of exception classes"),
-    "is_failure": _FUNCTION,
-    "is_failed_result": _FUNCTION,
-    "retry_on": _ERRORS_OR_FUNCTION,
-    "never": _ERRORS_OR_FUNCTION,
+    "is_failure": _JUDGE,
+    "is_failed_result": _JUDGE,
+    "retry_on": _ERRORS_OR_JUDGE,
+    "never": _ERRORS_OR_JUDGE,
     "retry_result": _FUNCTION,
     "truncate": _FUNCTION,
 }

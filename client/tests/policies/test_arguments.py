@@ -46,7 +46,7 @@ WRONG_TYPES: list[tuple[str, Any]] = [
         for each in ([KeyError], KeyError, ("KeyError",), (KeyError(),), "KeyError")
     ),
     *(("is_failure", each) for each in (True, coroutine, KeyError, (KeyError,))),
-    *(("is_failed_result", each) for each in (None.__class__.__name__, coroutine)),
+    *(("is_failed_result", each) for each in ("failed", bool, coroutine)),
     *(("retry_on", each) for each in ([KeyError], KeyError, 503, (503,), coroutine)),
     *(("never", each) for each in ([KeyError], KeyError, 404, (404,), coroutine)),
     *(("retry_result", each) for each in (False, coroutine)),
@@ -74,7 +74,7 @@ RIGHT: dict[str, list[Any]] = {
     "priority": [10, True, len],
     "ignore": [(KeyError,), ()],
     "is_failure": [callable],
-    "is_failed_result": [bool],
+    "is_failed_result": [callable],
     "retry_on": [(KeyError,), callable],
     "never": [(KeyError, ValueError), callable],
     "retry_result": [bool],

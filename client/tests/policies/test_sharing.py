@@ -38,7 +38,7 @@ def test_limit_that_is_said_later_reaches_earlier_policies(gear):
 
 def test_verdicts_that_come_too_late_are_complained_of(gear, caplog):
     gear.breaker(NAME)
-    gear.policy(NAME, ignore=(KeyError,), is_failed_result=bool)
+    gear.policy(NAME, ignore=(KeyError,), is_failed_result=callable)
     gear.policy(NAME, ignore=(KeyError,))
 
     assert [one.split(":")[1] for one in warnings(caplog)] == [
