@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from switchgear import lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.deciding.evaluate import Decision
+from switchgear.deciding.keys import Key
 from switchgear.deciding.memory import Memory
 from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
 from switchgear.lazy import asyncio
@@ -147,13 +148,17 @@ class Switchgear:
     def allowed(
         self,
         *,
-        segment: str | None = None,
-        feature: str | None = None,
-        experiments: str | Iterable[str] = (),
-        targeting_key: str | None = None,
+        segment: Key | None = None,
+        feature: Key | None = None,
+        experiments: Key | Iterable[Key] = (),
+        targeting_key: Key | None = None,
     ) -> bool:
-        """May this call go on? Never raises. No I/O, and no lock once an answer is kept: one that
-        stays the same until something changes. Several experiments go in a tuple."""
+        """Return whether this call may go on. Never raises. No I/O, and no lock once an answer is
+        kept: one that stays the same until something changes.
+
+        A key is text, or an int, a UUID or an enum member, which count by their text. What is of
+        another type is logged as an error, counted in `status().unknown` and stops nothing. Several
+        experiments go in a tuple."""
         try:
             cell = self._memory.cells[segment, feature, experiments]
         except Exception:  # A key may be of any type, whose methods raise what they like.
@@ -167,10 +172,10 @@ class Switchgear:
     def check(
         self,
         *,
-        segment: str | None = None,
-        feature: str | None = None,
-        experiments: str | Iterable[str] = (),
-        targeting_key: str | None = None,
+        segment: Key | None = None,
+        feature: Key | None = None,
+        experiments: Key | Iterable[Key] = (),
+        targeting_key: Key | None = None,
     ) -> Decision:
         """As :meth:`allowed`, with the switch that decided and the reason somebody gave."""
         try:
@@ -213,26 +218,39 @@ class Switchgear:
         )
 
     def policy(self, name: str, **arguments: "Unpack[PolicyArguments]") -> "Policy":
-        """All patterns around the calls of `name`, such as `core->oracle`, with a guard around them
-        if one is asked for: a decorator and a context manager. What the console says of it goes
-        before the `arguments`, at once and without a restart."""
+        """Return all patterns around the calls of `name`, with a guard around them if one is asked
+        for: a decorator and a context manager. What the console says of it goes before the
+        `arguments`, at once and without a restart.
+
+        `name` is `caller->callee`, such as `core->oracle`: each 1 to 60 of `a-z`, `0-9` and `-`.
+        Another name works here and nowhere else: it is not reported, the console can't configure or
+        override it, and the log has an ERROR. Raises :class:`TypeError` for an argument of a wrong
+        type and :class:`ValueError` for a wrong value, and then the name is as if never used."""
         from switchgear.policies.arguments import parted
+        from switchgear.policies.checks import checked_policy
         from switchgear.policies.policy import Policy
 
         guarded, rest = parted(arguments)
+        name = checked_policy(name, rest)
         guard = self.guard(**guarded) if guarded else None
         dependency = self._registry.dependency(name)
         return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
 
     def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
-        """The breaker of `name`, as all policies of that name have it. It follows the console for
-        as long as this client is there."""
+        """Return the breaker of `name`, as all policies of that name have it. It follows the
+        console for as long as this client is there. Raises as :meth:`policy`."""
+        from switchgear.policies.checks import checked_breaker
+
+        name = checked_breaker(name, arguments)
         return self._registry.dependency(name).breaker_of(**arguments)
 
     def bulkhead(
         self, name: str, parameters: "BulkheadParameters | Tier | None" = None
     ) -> "Bulkhead":
-        """The bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
+        """Return the bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
+        from switchgear.policies.checks import checked_bulkhead
+
+        name = checked_bulkhead(name, parameters)
         return self._registry.dependency(name).bulkhead_of(parameters)
 
     def dependencies(self) -> "list[Dependency]":

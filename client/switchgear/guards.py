@@ -13,17 +13,18 @@ from switchgear.cancellation import (
     enter,
     leave,
 )
-from switchgear.deciding.evaluate import Decision
+from switchgear.deciding.evaluate import Decision, several
+from switchgear.deciding.keys import KEY_TYPES, Key, key_text
 from switchgear.deciding.memory import Memory, View
 from switchgear.finding import Finder, finder
 from switchgear.refusals import Refused
 from switchgear.stepping import stepwise
 from switchgear.wrapping import by_kind, is_async_generator_function, is_coroutine_function
 
-Keys = str | Iterable[str] | None | Callable[..., str | Iterable[str] | None]
+Keys = Key | Iterable[Key] | None | Callable[..., Key | Iterable[Key] | None]
 """A key, several, none, or what finds them in the arguments of a call."""
 
-KeyOf = str | None | Callable[..., object]
+KeyOf = Key | None | Callable[..., object]
 """A targeting key, or what finds it in the arguments of a call."""
 
 Unknown = Literal["allow", "block"]
@@ -34,6 +35,7 @@ OnEngage = Literal["finish", "cancel"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
+NO_KEY = "no switch can have a key of this call, and this guard blocks then"
 NAMES = ("segment", "feature", "experiments", "targeting_key")
 
 
@@ -132,7 +134,8 @@ class GuardedKeys:
         if not decision.allowed:
             return SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
         if self._blocks_unknown and not decision.known:
-            return SwitchEngaged(None, NOTHING_KNOWN, decision.version, known=False)
+            why = NOTHING_KNOWN if decision.version is None else NO_KEY
+            return SwitchEngaged(None, why, decision.version, known=False)
         return None
 
     def _remember(self, view: View, decision: Decision) -> None:
@@ -157,9 +160,11 @@ class Guard:
 
     Functions that find keys are given those arguments of the call that their own parameters name,
     `self` among them, or all of them if they name others; in a context manager none. What they
-    raise is raised into the call. One guard may be used many times, by many threads. `others` are
+    raise is raised into the call; what they find that can't be a key is unknown, as in
+    :meth:`Switchgear.allowed`. One guard may be used many times, by many threads. `others` are
     further sources that refuse calls once they have begun, such as a forced breaker; `owner` lives
-    as long as the guard. Raises :class:`TypeError` and :class:`ValueError` for what can't be meant.
+    as long as the guard. Raises :class:`TypeError`, naming the argument, for keys of a wrong type,
+    and :class:`ValueError` for another `unknown` or `on_engage`.
     """
 
     def __init__(
@@ -185,8 +190,8 @@ class Guard:
         self._blocks_unknown = unknown == "block"
         self._others = tuple(others)
         values = (segment, feature, experiments, targeting_key)
-        self._given: dict[str, Any] = dict(zip(NAMES, values, strict=True))
-        self._found = {name: each for name, each in self._given.items() if callable(each)}
+        given: dict[str, Any] = dict(zip(NAMES, values, strict=True))
+        self._found = {name: each for name, each in given.items() if callable(each)}
         for name, find in self._found.items():
             if isinstance(find, type) and isinstance(find, Iterable):
                 raise TypeError(
@@ -194,8 +199,10 @@ class Guard:
                 )
             if is_coroutine_function(find):
                 raise TypeError(f"{name} can't be found by a coroutine function")
-        self._fixed = {
-            name: _fixed(each) for name, each in self._given.items() if name not in self._found
+        self._fixed: dict[str, Any] = {
+            name: each if name == "targeting_key" else _fixed(name, each)
+            for name, each in given.items()
+            if name not in self._found
         }
         self._keys = None if self._found else self._keys_of({})
         """Those of every call, if they do not depend on its arguments."""
@@ -265,7 +272,8 @@ class Guard:
     def _with_sources(self, others: Sequence[CancelSource]) -> "Guard":
         return Guard(
             self._memory,
-            **self._given,
+            **self._found,
+            **self._fixed,
             unknown="block" if self._blocks_unknown else "allow",
             on_engage=self.on_engage,
             others=others,
@@ -420,8 +428,20 @@ async def _cancellable(
     return value
 
 
-def _fixed(keys: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
-    """Keys that can be asked for again and again: an iterator could be only once."""
-    if keys is None or isinstance(keys, str) or not isinstance(keys, Iterable):
-        return keys
-    return tuple(sorted(keys, key=str)) if isinstance(keys, set | frozenset) else tuple(keys)
+def _fixed(name: str, keys: object) -> str | tuple[str, ...] | None:
+    """Return `keys` as text that can be asked for again and again: an iterator could be only once.
+
+    Raises :class:`TypeError` for what can't be a key."""
+    if keys is None:
+        return None
+    texts = []
+    for key in several(keys, name):
+        if (text := key_text(key)) is None:
+            kind = type(key).__name__
+            raise TypeError(
+                f"{name} must be a {KEY_TYPES}, several of them, or a function that finds them in"
+                f" the arguments of a call, not {kind:.100}"
+            )
+        texts.append(text)
+    is_one = isinstance(keys, str) or not isinstance(keys, Iterable)
+    return texts[0] if is_one else tuple(texts)

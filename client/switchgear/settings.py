@@ -134,11 +134,12 @@ def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
         words = re.split(r"[,;\s]+", words)
     forced, problems = set(), []
     for word in words:
-        if not (name := word.strip(" \t\r\n\"'")):
+        name = word.strip(" \t\r\n\"'") if isinstance(word, str) else word
+        if name == "":
             continue
         try:
             forced.add(switch_id(name))
-        except ValueError:
+        except (TypeError, ValueError):
             problems.append(
                 f"{name!r:.200} is not forced: it is no switch id such as segment:finance"
             )

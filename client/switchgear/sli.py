@@ -66,7 +66,12 @@ class SLI:
                 self._total += total
 
     def measure(self, *, within_seconds: float | None = None) -> "Measure":
-        """Counts what is done inside, as `with sli.measure(): …` or as a decorator."""
+        """Return what counts the code inside, as `with sli.measure(): …` or as a decorator. Raises
+        :class:`TypeError` if `within_seconds` is no number."""
+        is_number = isinstance(within_seconds, int | float) and not isinstance(within_seconds, bool)
+        if within_seconds is not None and not is_number:
+            kind = type(within_seconds).__name__
+            raise TypeError(f"within_seconds must be a number of seconds, not {kind:.100}")
         return Measure(self, within_seconds)
 
     def counted(self) -> tuple[int, int]:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from switchgear.clock import ConsoleClock
-from switchgear.deciding import memory as memories
 from switchgear.deciding import snapshot
 from switchgear.deciding.bucketing import bucket
-from switchgear.deciding.memory import MOST_CELLS, MOST_EPOCHS, MOST_IDS, Memory
+from switchgear.deciding.complaints import MAX_COMPLAINTS
+from switchgear.deciding.keys import MAX_KEPT_KEYS
+from switchgear.deciding.memory import MOST_CELLS, MOST_EPOCHS, Memory
 from switchgear.testing import FakeClock
 
 FIRST, SECOND, THIRD = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
@@ -252,7 +253,7 @@ def test_complaints_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     for number in range(200):
         memory.decide(f"not a key {number}", None, (), None)
 
-    assert len(caplog.records) == memories.MOST_COMPLAINTS
+    assert len(caplog.records) == MAX_COMPLAINTS
 
 
 def test_key_that_is_asked_again_and_again_does_not_hide_another(
@@ -342,7 +343,7 @@ def test_questions_that_are_huge_are_answered_and_not_kept() -> None:
     memory = memory_of()
     memory.accept(snapshot_of("experiment:e7"))
 
-    many = tuple(f"e{number}" for number in range(MOST_IDS + 1))
+    many = tuple(f"e{number}" for number in range(MAX_KEPT_KEYS + 1))
     blocked = [memory.decide(None, None, many, None) for _ in range(2)]
     memory.decide("x" * 1_000_000, None, (), None)
     memory.decide(None, None, ("blue",) * 1_000_000, None)

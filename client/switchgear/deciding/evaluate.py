@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from reprlib import Repr
 
 from switchgear.deciding.bucketing import Draw, bucket
+from switchgear.deciding.keys import key_text
 from switchgear.deciding.snapshot import Entry, is_key
 
 GLOBAL_ID = "global:all"
@@ -25,7 +26,14 @@ class Question:
 
     switch_ids: tuple[str, ...]
     invalid: tuple[str, ...] = ()
-    """What was asked for and can be no switch, as text to show."""
+    """Text that no switch can have as its key, with its argument, to show."""
+    wrong_types: tuple[str, ...] = ()
+    """Types that no key can be of, with their argument, to show."""
+
+    @property
+    def is_known(self) -> bool:
+        """All of it can be asked."""
+        return not self.invalid and not self.wrong_types
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +56,55 @@ class Decision:
 
 
 def question(segment: object = None, feature: object = None, experiments: object = ()) -> Question:
-    """What is asked, from whatever the caller had at hand: one key or several of each, or None.
+    """Return what is asked by one key or several of each kind, or by None.
 
-    Nothing is raised: what can't be a key can't be engaged either, and is named in `invalid`.
+    Never raises: what can't be a key can't be engaged either, and is named in the question.
     """
-    switch_ids, invalid = [GLOBAL_ID], []
-    for scope, asked in (("segment", segment), ("feature", feature), ("experiment", experiments)):
+    switch_ids: list[str] = [GLOBAL_ID]
+    invalid: list[str] = []
+    wrong_types: list[str] = []
+    for name, scope, asked in (
+        ("segment", "segment", segment),
+        ("feature", "feature", feature),
+        ("experiments", "experiment", experiments),
+    ):
         if asked is None or (type(asked) is tuple and not asked):
             continue
         try:
-            if isinstance(asked, str) and is_key(asked):
-                # An enum's member would be formatted as its name.
+            if type(asked) is str and is_key(asked):
                 switch_ids.append(scope + ":" + asked)
                 continue
-            for number, key in enumerate(_several(asked)):
+            for number, key in enumerate(several(asked, name)):
                 if number == MOST_KEYS:
-                    invalid.append(f"{scope} after the first {MOST_KEYS}")
+                    invalid.append(f"{name} after the first {MOST_KEYS}")
                     break
-                if isinstance(key, str) and is_key(key):
-                    switch_ids.append(scope + ":" + key)
+                text = key_text(key)
+                if text is None:
+                    wrong_types.append(f"{name} can't be of type {type(key).__name__:.100}")
+                elif is_key(text):
+                    switch_ids.append(scope + ":" + text)
                 else:
-                    invalid.append(f"{scope} {_SHOWN.repr(key)}")
+                    invalid.append(f"{name} {_SHOWN.repr(text)}")
         except Exception as error:  # The caller's objects raise what they like.
-            invalid.append(f"{scope}, which raised {type(error).__name__}")
-    return Question(tuple(dict.fromkeys(switch_ids)), tuple(invalid))
+            kind = type(asked).__name__
+            wrong_types.append(f"{name} of type {kind:.100} raised {type(error).__name__}")
+    unique = tuple(dict.fromkeys(switch_ids))
+    return Question(unique, tuple(invalid), tuple(dict.fromkeys(wrong_types)))
+
+
+def several(asked: object, name: str) -> Iterable[object]:
+    """Return the keys in `asked`, which may be one or several.
+
+    A mapping is several experiments by their names; as a segment or a feature it is a record, whose
+    fields are no keys.
+    """
+    if isinstance(asked, str | bytes | bytearray | memoryview):
+        return (asked,)
+    if isinstance(asked, Mapping) and name != "experiments":
+        return (asked,)
+    if isinstance(asked, set | frozenset):
+        return sorted(asked, key=str)
+    return asked if isinstance(asked, Iterable) else (asked,)
 
 
 def evaluate(
@@ -98,11 +131,3 @@ def blocks(entry: Entry, targeting_key: str | None, *, now: float | None, draw: 
         return taken >= entry.allow_points
     lapses_at = entry.lapses_at
     return lapses_at is None or now is None or now < lapses_at
-
-
-def _several(asked: object) -> Iterable[object]:
-    if isinstance(asked, str):
-        return (asked,)
-    if isinstance(asked, set | frozenset):
-        return sorted(asked, key=str)
-    return asked if isinstance(asked, Iterable) else (asked,)

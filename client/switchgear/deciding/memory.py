@@ -4,7 +4,6 @@ A snapshot is replaced as a whole, and with it all answers, so whoever asks sees
 Nothing here does I/O. What the follower writes and any thread reads meets in :attr:`Memory.cells`.
 """
 
-import logging
 import random
 import threading
 from collections import deque
@@ -14,23 +13,17 @@ from functools import cached_property
 
 from switchgear.clock import ConsoleClock
 from switchgear.deciding.bucketing import BUCKETS, Draw
+from switchgear.deciding.complaints import Complaints
 from switchgear.deciding.counting import Cell, Counts, Tally
 from switchgear.deciding.evaluate import Decision, Question, evaluate, question
+from switchgear.deciding.keys import MAX_KEPT_KEYS, CellKey, kept_key, key_text
 from switchgear.deciding.snapshot import Entry, Snapshot
 
 MOST_CELLS = 10_000
-MOST_IDS = 32
-"""In a question whose answer is kept."""
 MOST_EVICTED = 100
 MOST_RETIRED = 64
 MOST_EPOCHS = 1000
-MOST_COMPLAINTS = 20
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
-
-log = logging.getLogger("switchgear")
-
-Key = tuple[object, object, object]
-"""Segment, feature and experiments, as the caller named them."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +35,27 @@ class View:
 
     snapshot: Snapshot | None
     entries: Mapping[str, Entry]
-    cells: dict[Key, Cell] = field(default_factory=dict)
-    order: deque[Key] = field(default_factory=deque)
+    cells: dict[CellKey, Cell] = field(default_factory=dict)
+    order: deque[CellKey] = field(default_factory=deque)
     """The keys of `cells`, oldest first: a dictionary is slow to say which is its first."""
 
     @property
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
 
-    def stopped(self, now: float | None) -> int:
-        """Return the number of switches engaged or ramping at `now`, as :func:`evaluate` has it."""
-        lapses = [entry.lapses_at for entry in self.entries.values()]
-        return sum(at is None or now is None or at > now for at in lapses)
+    def stopped_switches(self, now: float | None) -> set[str]:
+        """Return the switches that are engaged or ramping at `now`, as :func:`evaluate` has it."""
+        return {
+            switch
+            for switch, entry in self.entries.items()
+            if (at := entry.lapses_at) is None or now is None or at > now
+        }
 
-    def kept_cell(self, key: Key) -> Cell | None:
+    def stopped(self, now: float | None) -> int:
+        """Return how many these are."""
+        return len(self.stopped_switches(now))
+
+    def kept_cell(self, key: CellKey) -> Cell | None:
         """The cell that is kept for these keys, if any."""
         try:
             return self.cells.get(key)
@@ -95,9 +95,9 @@ class Memory:
         # One that its holder may take again: a signal's handler may ask, too.
         self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
-        self._retired: deque[dict[Key, Cell]] = deque()
+        self._retired: deque[dict[CellKey, Cell]] = deque()
         self._evicted: deque[Cell] = deque()
-        self._named: set[str] = set()
+        self._complaints = Complaints()
         self.view = View(None, dict(self._forced))
         self.cells = self.view.cells
         """Those of `view`, one look-up nearer for the hottest path."""
@@ -121,22 +121,28 @@ class Memory:
         `is_live`: it is from the console itself, and not from a copy on disk.
         """
         with self._lock:
-            present = self._heard
-            if present is not None:
-                if snapshot.epoch != present.epoch:
-                    if snapshot.epoch in self.left_epochs:
-                        return False
-                    left = (*self.left_epochs, present.epoch)
-                    self.left_epochs = left[-MOST_EPOCHS:]
-                elif snapshot.version < present.version:
-                    return False
-            elif snapshot.epoch in self.left_epochs:
+            before, present = self.view, self._heard
+            is_same_epoch = present is not None and snapshot.epoch == present.epoch
+            if present is not None and is_same_epoch and snapshot.version < present.version:
                 return False
-            self._is_confirmed = self._is_confirmed or is_live
-            if not self._confirm(snapshot.document):
-                self._heard = snapshot
-                self._show(snapshot)
-        return True
+            is_left = not is_same_epoch and snapshot.epoch in self.left_epochs
+            if not is_left:
+                if present is not None and not is_same_epoch:
+                    self.left_epochs = (*self.left_epochs, present.epoch)[-MOST_EPOCHS:]
+                self._is_confirmed = self._is_confirmed or is_live
+                if not self._confirm(snapshot.document):
+                    self._heard = snapshot
+                    self._show(snapshot)
+            after = self.view
+        # A handler of the log may wait for whoever waits for the lock.
+        if is_left:
+            self._complaints.left_epoch(snapshot.epoch, None if present is None else present.mark)
+        elif present is not None and not is_same_epoch:
+            now = self.clock.release_now()
+            stopped = before.stopped_switches(now)
+            released = stopped - after.stopped_switches(now)
+            self._complaints.released_by_epoch(stopped, released, present.mark, snapshot.mark)
+        return not is_left
 
     def confirm(self, document: bytes) -> bool:
         """The console says `document`: return True, and do no more, if that is in force already."""
@@ -186,15 +192,17 @@ class Memory:
         view = self.view
         if type(experiments) is list:
             experiments = tuple(experiments)
-        key = (segment, feature, experiments)
+        key: CellKey | None = (segment, feature, experiments)
         try:
-            cell = view.cells.get(key)
+            cell = view.cells.get(key)  # type: ignore[arg-type]
+            if cell is None and (key := kept_key((segment, feature, experiments))) is not None:
+                cell = view.cells.get(key)
         except Exception:  # Something that can't be looked up.
-            cell = None
+            cell = key = None
         if cell is None:
             asked = question(segment, feature, experiments)
-            if asked.invalid:
-                self._complain(asked.invalid)
+            if not asked.is_known:
+                self._complaints.wrong_question(asked)
             cell = self._keep(view, key, Cell(asked, self._constant(view, asked)))
         decision = cell.decision
         if decision is not None:
@@ -271,7 +279,7 @@ class Memory:
         for callback in list(self._subscribers.values()):
             callback()
 
-    def _retire(self, cells: dict[Key, Cell]) -> None:
+    def _retire(self, cells: dict[CellKey, Cell]) -> None:
         """Kept for a while: a thread that waits for its turn may be about to count in it."""
         self._retired.append(cells)
         while len(self._retired) > MOST_RETIRED or (
@@ -291,13 +299,10 @@ class Memory:
         for tally in cell.tallies():
             self.counts.add(cell.question, tally.decision, tally.take())
 
-    def _keep(self, view: View, key: Key, cell: Cell) -> Cell:
-        """The cell that is kept for `key`: mostly this one, if any."""
-        for part in key:
-            if part is not None and type(part) is not str and not _is_lasting(part):
-                return cell
+    def _keep(self, view: View, key: CellKey | None, cell: Cell) -> Cell:
+        """Return the cell that is kept for `key`: mostly this one, if any."""
         asked = cell.question
-        if asked.invalid or len(asked.switch_ids) > MOST_IDS:
+        if key is None or not asked.is_known or len(asked.switch_ids) > MAX_KEPT_KEYS:
             return cell
         # Nobody who asks waits: for instance while all cells are counted, or replaced.
         if not self._lock.acquire(blocking=False):
@@ -338,13 +343,13 @@ class Memory:
         return tally
 
     def _text(self, targeting_key: object) -> str | None:
-        """None, so that chance decides, for one that can't be read."""
+        """Return the text of a targeting key of any type, or None, so that chance decides, for one
+        that raises."""
         try:
-            if isinstance(targeting_key, str):
-                return str.__str__(targeting_key)  # An enum's member has its name for a text.
-            return str(targeting_key)
+            text = key_text(targeting_key)
+            return str(targeting_key) if text is None else text
         except Exception as error:
-            self._complain([f"targeting_key, which raised {type(error).__name__}"])
+            self._complaints.wrong_targeting_key(targeting_key, error)
             return None
 
     def _constant(self, view: View, asked: Question) -> Decision | None:
@@ -361,21 +366,7 @@ class Memory:
     def _decision(self, view: View, asked: Question, blocking: Entry | None) -> Decision:
         if blocking is not None:
             return Decision(False, blocking.id, blocking.reason, view.version)
-        return replace(view.flows, known=False) if asked.invalid else view.flows
-
-    def _complain(self, keys: Iterable[str]) -> None:
-        """Once of each, and not of too many."""
-        for key in keys:
-            if key not in self._named and len(self._named) < MOST_COMPLAINTS:
-                self._named.add(key)
-                log.warning("switchgear: no switch can have this key: %s", key)
-
-
-def _is_lasting(part: object) -> bool:
-    """Whether a part of a question may be kept: an iterator, say, is used up by the first look."""
-    if isinstance(part, tuple | frozenset):
-        return len(part) <= MOST_IDS
-    return isinstance(part, str)
+        return view.flows if asked.is_known else replace(view.flows, known=False)
 
 
 def _always_allow() -> int:

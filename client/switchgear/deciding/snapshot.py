@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from switchgear.deciding.bucketing import BUCKETS
+from switchgear.deciding.keys import key_text
 
 SCHEMA = 1
 SCOPES = ("global", "segment", "feature", "experiment")
@@ -74,17 +77,24 @@ class Snapshot:
         return f"{self.epoch}.{self.version}"
 
 
-def read(document: bytes) -> Snapshot:
-    """The snapshot in a JSON document in UTF-8; raises :class:`InvalidSnapshot`.
+def read(document: bytes, before: Mapping[str, Entry] = MappingProxyType({})) -> Snapshot:
+    """Return the snapshot in a JSON document in UTF-8; raises :class:`InvalidSnapshot`.
 
-    Fields that are not known are left aside; another `schema` is refused.
+    Fields that are not known are left aside; another `schema` is refused. Entries that are as in
+    `before` are the same objects, so that two snapshots of many switches share most of their memory
+    and are quick to compare.
     """
     if len(document) > MOST_BYTES:
         raise InvalidSnapshot(f"It has more than {MOST_BYTES} bytes.")
     if any(document.count(each) > most for each, most in _MOST.items()):
         raise InvalidSnapshot("It has more in it than a snapshot can have.")
     try:
-        content = json.loads(document, parse_float=_numbers(), parse_constant=_refuse)
+        content = json.loads(
+            document,
+            object_hook=_rows(before),
+            parse_float=_numbers(),
+            parse_constant=_refuse,
+        )
     except InvalidSnapshot:
         raise
     except (ValueError, RecursionError, InvalidOperation) as error:
@@ -115,14 +125,38 @@ def is_switch(text: str) -> bool:
 
 
 def switch_id(name: str) -> str:
-    """The id of the switch somebody means; `global` alone means `global:all`.
+    """Return the id of the switch somebody means; `global` alone means `global:all`.
 
-    Raises :class:`ValueError` for what can be no switch.
+    Raises :class:`ValueError` for text that can be no switch, :class:`TypeError` for what is
+    neither text nor an enum member with text.
     """
-    found = "global:all" if name == "global" else name
-    if not isinstance(found, str) or not is_switch(found):
-        raise ValueError(f"{name!r:.200} is no switch: say segment:finance, feature:chat or global")
+    text = key_text(name) if isinstance(name, str | Enum) else None
+    if text is None:
+        raise TypeError(f"a switch is text such as segment:finance, not {type(name).__name__:.100}")
+    found = "global:all" if text == "global" else text
+    if not is_switch(found):
+        raise ValueError(f"{text!r:.200} is no switch: say segment:finance, feature:chat or global")
     return found
+
+
+def _rows(before: Mapping[str, Entry]) -> Callable[[dict[str, Any]], "dict[str, Any] | Entry"]:
+    """Return what makes an entry of each object that is a row, as soon as it is parsed.
+
+    The parser holds the interpreter's lock for all of a document, unless it calls Python; and the
+    rows of a large document take several times the memory of their entries.
+    """
+
+    def row_or_entry(row: dict[str, Any]) -> dict[str, Any] | Entry:
+        if "id" not in row or "schema" in row:
+            return row
+        try:
+            entry = _entry(row)
+        except InvalidSnapshot:
+            return row  # Refused if it is among the switches, else of no interest.
+        known = before.get(entry.id)
+        return known if known == entry else entry
+
+    return row_or_entry
 
 
 def _numbers() -> Callable[[str], Decimal]:
@@ -175,9 +209,9 @@ def _entries(value: object) -> dict[str, Entry]:
         raise _wrong("switches")
     entries: dict[str, Entry] = {}
     for row in value:
-        if not isinstance(row, dict):
+        if not isinstance(row, dict | Entry):
             raise _wrong("switches")
-        entry = _entry(row)
+        entry = row if isinstance(row, Entry) else _entry(row)
         if entry.id in entries:
             raise InvalidSnapshot("It names a switch twice.")
         entries[entry.id] = entry

@@ -68,13 +68,19 @@ class Listener:
     task: "asyncio.Task[None] | None" = None
 
     def changes(self, entries: Mapping[str, Entry], version: int | None) -> list[Change]:
-        """From what it knows to `entries`, by switch id."""
-        switches: Iterable[str] = self.switches or self.known.keys() | entries.keys()
-        pairs = ((each, self.known.get(each), entries.get(each)) for each in sorted(switches))
+        """Return the changes from what it knows to `entries`, by switch id."""
+        known = self.known
+        switches: Iterable[str] = self.switches or known.keys() | entries.keys()
+        changed = [
+            switch
+            for switch in switches
+            # Most are the same object: see `snapshot.read`.
+            if (before := known.get(switch)) is not (after := entries.get(switch))
+            and _told(before) != _told(after)
+        ]
         return [
-            _change(switch, before, after, version)
-            for switch, before, after in pairs
-            if _told(before) != _told(after)
+            _change(switch, known.get(switch), entries.get(switch), version)
+            for switch in sorted(changed)
         ]
 
 
@@ -93,7 +99,11 @@ class Announcer:
     def add(self, callback: Callback, switches: Iterable[str]) -> Callable[[], None]:
         """Tell `callback` what changes from now on; returns what ends that. A coroutine function
         needs a running event loop: raises :class:`RuntimeError` without one. Raises
-        :class:`ValueError` for what is no switch."""
+        :class:`TypeError` for what can't be called, and that or :class:`ValueError` for what is no
+        switch."""
+        if not callable(callback):
+            kind = type(callback).__name__
+            raise TypeError(f"callback must be a function or coroutine function, not {kind:.100}")
         named = frozenset(switch_id(switch) for switch in switches)
         loop = None
         if is_coroutine_function(callback):

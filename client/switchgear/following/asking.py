@@ -147,7 +147,7 @@ class Asker:
         if self._memory.confirm(document):
             return False
         try:
-            snapshot = read(document)
+            snapshot = read(document, {} if present is None else present.entries)
         except InvalidSnapshot as error:
             raise Failed(f"its snapshot is refused: {error}") from None
         if not self._memory.accept(snapshot):

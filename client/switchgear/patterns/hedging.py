@@ -155,18 +155,6 @@ def hedge_of(
     return None if seconds is None else Hedge(name, seconds, budget=budget, counters=counters)
 
 
-def check_hedge(arguments: Mapping[str, Any]) -> None:
-    """Raise :class:`TypeError` or :class:`ValueError` if a policy may not hedge."""
-    is_idempotent, seconds = arguments.get("is_idempotent", False), "hedge_after_seconds"
-    if not isinstance(is_idempotent, bool):
-        raise TypeError(f"is_idempotent must be True or False, not {is_idempotent!r:.50}")
-    if arguments.get(seconds) is None:
-        return
-    _checked(arguments[seconds], seconds)
-    if not is_idempotent:
-        raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call may be made twice")
-
-
 def _checked(seconds: object, argument: str) -> float:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool):
         raise TypeError(f"{argument} must be a number, not {seconds!r:.50}")

@@ -66,9 +66,6 @@ class Answering:
         self, given: Fallback | Callable[..., Any] | None, cache: Cache | None
     ) -> Fallback | None:
         if isinstance(given, Fallback):
-            if self._on_switch or cache is not None:
-                what = "on_switch" if self._on_switch else "its cache"
-                raise ValueError(f"say {what} to the Fallback that is given")
             return given.counted_as(self._name, self._counters)
         if given is None and cache is None:
             return None

@@ -85,14 +85,13 @@ class Dependency:
     def breaker_of(self, **arguments: Unpack[BreakerArguments]) -> Breaker:
         """The breaker; what the first one says of it holds for all."""
         with self._lock:
-            wrong = self._take(arguments)
+            known, wrong = self._merged(arguments)
             breaker = self._breaker
             if breaker is None:
-                known = self._breaker_arguments
                 rest = {name: one for name, one in known.items() if name != "parameters"}
                 self._breaker = breaker = Breaker(
                     self.name,
-                    self._breaker_parameters(),
+                    self._breaker_parameters(known),
                     counters=self.counters,
                     clock=self._clock,
                     **rest,  # type: ignore[arg-type]
@@ -100,6 +99,7 @@ class Dependency:
                 breaker.watch(self._step)
                 if self._bulkhead is not None:
                     self._bulkhead.sources = (breaker,)
+            self._breaker_arguments = known
             self._is_due = True
         self._complain(*wrong)
         self.settle()
@@ -227,7 +227,7 @@ class Dependency:
         with self._lock:
             said, now = self._wanted, self._now
             breaker, bulkhead = self._breaker, self._bulkhead
-            for_breaker = self._breaker_parameters()
+            for_breaker = self._breaker_parameters(self._breaker_arguments)
             for_bulkhead = said.bulkhead or self._bulkhead_parameters
             for_retry = said.retry or self._retry_parameters
             spend, for_spend = self._spend, said.budget or self._spend_parameters
@@ -260,9 +260,10 @@ class Dependency:
                 breaker.force(override.mode)  # type: ignore[arg-type]
         self._mode, self._applied = mode, override
 
-    def _take(self, arguments: BreakerArguments) -> list[str]:
-        """Keep what nobody has said yet; what differs from it, or comes too late."""
-        known, wrong = self._breaker_arguments, []
+    def _merged(self, arguments: BreakerArguments) -> tuple[BreakerArguments, list[str]]:
+        """Return what is known with what nobody has said yet, and what differs from it or comes too
+        late."""
+        known, wrong = self._breaker_arguments.copy(), []
         for name, one in arguments.items():
             if one is None or one == ():
                 continue
@@ -270,10 +271,10 @@ class Dependency:
             is_late = name != "parameters" and name not in known and self._breaker is not None
             if is_late or known.setdefault(name, one) != one:  # type: ignore[misc]
                 wrong.append(f"{name} of its breaker")
-        return wrong
+        return known, wrong
 
-    def _breaker_parameters(self) -> BreakerParameters:
-        given = self._breaker_arguments.get("parameters")
+    def _breaker_parameters(self, known: BreakerArguments) -> BreakerParameters:
+        given = known.get("parameters")
         return self._wanted.breaker or given or BreakerParameters()
 
     def _complain(self, *differences: str) -> None:

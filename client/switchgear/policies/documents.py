@@ -77,6 +77,20 @@ class Document:
     service: str | None = None
 
 
+def ended_overrides(before: Mapping[str, Said], after: Mapping[str, Said], now: float) -> list[str]:
+    """Return the dependencies that are forced at `now` by `before` and no longer by `after`."""
+    return [
+        name
+        for name, said in before.items()
+        if _is_forced(said, now) and not _is_forced(after.get(name, NOTHING), now)
+    ]
+
+
+def _is_forced(said: Said, now: float) -> bool:
+    override = said.override
+    return override is not None and override.mode != RESET and override.ends_at > now
+
+
 class Unreadable(ValueError):
     """This is no such document; the message says why, and quotes nothing of it."""
 

@@ -15,7 +15,7 @@ from switchgear.patterns.bulkhead import Bulkhead
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.fallback import Fallback
-from switchgear.patterns.hedging import check_hedge, hedge_of
+from switchgear.patterns.hedging import hedge_of
 from switchgear.patterns.parameters import HttpTimeouts
 from switchgear.patterns.retry import Retry
 from switchgear.patterns.timeout import Timeout
@@ -24,6 +24,7 @@ from switchgear.policies.answering import Answering
 from switchgear.policies.arguments import Arguments
 from switchgear.policies.attempt import PolicyAttempt
 from switchgear.policies.blocks import Blocks, around_block, around_tries
+from switchgear.policies.checks import checked_policy
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import Said
 from switchgear.policies.layers import Layers, Sought, awaited, called
@@ -64,16 +65,13 @@ class Policy:
         owner: object = None,
         **arguments: Unpack[Arguments],
     ) -> None:
-        if wrong := arguments.keys() - Arguments.__annotations__.keys():
-            raise TypeError(f"a policy has no argument {', '.join(sorted(wrong))}")
-        check_hedge(arguments)
-        self.name = name
+        self.name = name = checked_policy(name, arguments)
         self._owner = owner  # A client that nobody holds follows no more.
         self._arguments = arguments
         self._dependency = dependency = dependency or Dependency(name)
         self.breaker: Breaker = dependency.breaker_of(
             parameters=arguments.get("breaker"),
-            ignore=arguments.get("ignore", ()),
+            ignore=arguments.get("ignore") or (),
             is_failure=arguments.get("is_failure"),
             is_failed_result=arguments.get("is_failed_result"),
         )
@@ -101,7 +99,7 @@ class Policy:
             dependency.counters,
             arguments.get("fallback"),
             arguments.get("providers"),
-            *(arguments.get("on_switch", False), arguments.get("cache")),
+            *(bool(arguments.get("on_switch")), arguments.get("cache")),
         )
         self._blocks = Blocks()
         self._lock = threading.RLock()

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from switchgear.deciding.memory import MOST_EPOCHS
 from switchgear.policies import documents
 from switchgear.policies.dependency import Dependency
 from switchgear.policies.documents import NOTHING, Document, Said
+from switchgear.policies.names import GRAMMAR, caller_of, suggested_name
 
 MOST_BREAKERS, MOST_BULKHEADS = 500, 200
 """As many as the console takes of one process."""
@@ -21,7 +21,6 @@ MOST_COMPLAINTS = 20
 LOOK_SECONDS = 1.0
 """An override that ends by itself is looked after that often, also when it has ended: the console's
 time may turn out to be another one."""
-_NAME = re.compile(r"([a-z0-9-]{1,60})->[a-z0-9-]{1,60}", re.ASCII)
 
 log = logging.getLogger("switchgear")
 
@@ -89,7 +88,7 @@ class Registry:
                     found.on_step = lambda: self.on_step()
                     self._hand(found)
         if caller is None:
-            self._complain(name, "that is no caller->callee, such as core->oracle")
+            self._complain_of_name(name)
         if number == MOST_BREAKERS + 1:
             self._complain(name, f"no more than {MOST_BREAKERS} breakers are reported")
         if number > MOST_DEPENDENCIES:
@@ -141,6 +140,8 @@ class Registry:
             self.version(caller)  # Sees whether it is in force now.
             for complaint in read.complaints:
                 self._complain(complaint, "that part of its policy is left as it was")
+            if before.epoch not in (None, epoch):
+                self._complain_of_epoch(before, read)
             return True
 
     def known(self, caller: str) -> Caller:
@@ -264,10 +265,32 @@ class Registry:
             self._stopped.wait(min(max(left, 0.01), LOOK_SECONDS))
 
     def _complain(self, what: str, why: str) -> None:
-        """Once of each, and not of very many."""
-        if len(self._complaints) < MOST_COMPLAINTS and (what, why) not in self._complaints:
-            self._complaints.add((what, why))
+        if self._is_first(what, why):
             log.warning("switchgear: %.200s: %s", what, why)
+
+    def _complain_of_name(self, name: str) -> None:
+        if self._is_first(name, "its name"):
+            log.error(
+                "switchgear: policy %.200r is not reported, and the console can't configure or"
+                " override it: names are %s; write %s",
+                *(name, GRAMMAR, suggested_name(name) or "caller->callee, such as core->oracle"),
+            )
+
+    def _complain_of_epoch(self, before: Caller, after: Document) -> None:
+        was, now = before.document.dependencies, self._clock.now()
+        if ended := documents.ended_overrides(was, after.dependencies, now):
+            log.warning(
+                "switchgear: a new epoch of the console ends the overrides of %d dependencies:"
+                " %.500s; force again what must stay forced",
+                *(len(ended), ", ".join(sorted(ended))),
+            )
+
+    def _is_first(self, what: str, why: str) -> bool:
+        """Each is logged once, and not too many of them."""
+        if len(self._complaints) >= MOST_COMPLAINTS or (what, why) in self._complaints:
+            return False
+        self._complaints.add((what, why))
+        return True
 
 
 def _left(
@@ -282,9 +305,3 @@ def _left(
     elif before.epoch is not None and read.version < before.document.version:
         raise Past("its policies are from the past")
     return left[-MOST_EPOCHS:]
-
-
-def caller_of(name: str) -> str | None:
-    """The service whose calls these are; None if that is no name the console knows."""
-    found = _NAME.fullmatch(name)
-    return None if found is None else found[1]

@@ -15,7 +15,7 @@ from switchgear.deciding import snapshot
 from switchgear.deciding.snapshot import switch_id
 from switchgear.policies import documents
 from switchgear.policies.documents import Mode
-from switchgear.policies.registry import caller_of
+from switchgear.policies.names import caller_of
 from switchgear.testing.clock import FakeClock
 
 OnExpiry = Literal["hold", "ramp", "release"]

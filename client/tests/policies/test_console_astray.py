@@ -157,7 +157,9 @@ def test_name_that_is_no_dependency_works_and_is_logged_once(there, caplog):
         assert [gear.policy("Neo4j pool")(lambda: 1)() for _ in range(3)] == [1, 1, 1]
 
     assert [one.getMessage() for one in caplog.records if "Neo4j pool" in one.getMessage()] == [
-        "switchgear: Neo4j pool: that is no caller->callee, such as core->oracle"
+        "switchgear: policy 'Neo4j pool' is not reported, and the console can't configure or"
+        " override it: names are caller->callee, each 1 to 60 of a-z, 0-9 and -; write"
+        " caller->callee, such as core->oracle"
     ]
     assert there.of(CONFIG) == []
 

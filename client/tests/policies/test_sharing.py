@@ -12,7 +12,7 @@ from switchgear.deciding.memory import MOST_EPOCHS
 from switchgear.policies.registry import MOST_DEPENDENCIES, Registry
 from switchgear.refusals import BulkheadFull
 from tests.policies.following import NAME
-from tests.policies.registries import EPOCH, document, registry
+from tests.policies.registries import EPOCH, document, override, registry
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_limit_that_is_said_later_reaches_earlier_policies(gear):
 
 def test_verdicts_that_come_too_late_are_complained_of(gear, caplog):
     gear.breaker(NAME)
-    gear.policy(NAME, ignore=(KeyError,), is_failed_result=bool)
+    gear.policy(NAME, ignore=(KeyError,), is_failed_result=callable)
     gear.policy(NAME, ignore=(KeyError,))
 
     assert [one.split(":")[1] for one in warnings(caplog)] == [
@@ -122,3 +122,28 @@ def test_epochs_of_a_long_copy_are_trimmed():
 
     assert made.known("core").left_epochs == left[-MOST_EPOCHS:]
     assert json.loads(made.known("core").body)["version"] == 1
+
+
+def test_breaker_that_could_not_be_made_says_nothing_to_the_next(caplog):
+    dependency = registry().dependency(NAME)
+    with pytest.raises(TypeError):
+        dependency.breaker_of(ignore=KeyError)
+
+    breaker = dependency.breaker_of(ignore=(ValueError,))
+
+    assert breaker is dependency.breaker
+    assert warnings(caplog) == []
+
+
+def test_overrides_that_a_new_epoch_ends_are_told(caplog):
+    made = registry()
+    forced = {name: override("forced_open", 1) for name in (NAME, "core->mail")}
+    over = override("forced_open", 1, "1999-01-01T00:00:00Z")
+    made.dependency(NAME)
+    made.accept("core", EPOCH, document(7, {**forced, "core->old": over, "core->b": {}}))
+    assert warnings(caplog) == []
+
+    made.accept("core", "another", document(1, {"core->mail": forced["core->mail"]}))
+
+    [warning] = warnings(caplog)
+    assert "ends the overrides of 1 dependencies: core->oracle;" in warning

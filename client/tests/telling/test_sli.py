@@ -133,6 +133,12 @@ def test_what_takes_longer_than_it_may_is_a_bad_event(sli):
     assert sli.counted() == (1, 2)
 
 
+@pytest.mark.parametrize("wrong", ["3", True, [3]])
+def test_limit_that_is_no_number_is_refused_before_anything_is_measured(sli, wrong):
+    with pytest.raises(TypeError, match="within_seconds must be a number"):
+        sli.measure(within_seconds=wrong)
+
+
 def test_decorated_function_is_measured_at_each_call(sli):
     @sli.measure()
     def halved(number: int) -> int:

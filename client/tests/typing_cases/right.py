@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import assert_type
+from uuid import UUID
 
 from switchgear import (
     Answer,
@@ -26,6 +27,7 @@ gear = Switchgear("https://switchgear.example", "sg_token", service="core")
 assert_type(from_env(), Switchgear)
 assert_type(gear.allowed(segment="finance", experiments=["a", "b"], targeting_key="kim"), bool)
 assert_type(gear.check(feature="chat"), Decision)
+assert_type(gear.allowed(segment=7, experiments=(8, "b"), targeting_key=UUID(int=1)), bool)
 assert_type(gear.status(), Status)
 
 

@@ -40,12 +40,12 @@ answer()  # refused
 size: int = answer("kim")  # refused
 Service().method(1)  # refused
 gear.guard("chat")  # refused
-gear.guard(feature=7)  # refused
+gear.guard(feature=7.5)  # refused
 gear.guard(feature="chat", unknown="blok")  # refused
 gear.guard(feture="chat")  # refused
-gear.guard(targeting_key=7)  # refused
+gear.guard(targeting_key=7.5)  # refused
 gear.allowed("chat")  # refused
-gear.allowed(feature=7)  # refused
+gear.allowed(feature=7.5)  # refused
 gear.check_allowed(NoQuery())  # refused
 engaged(7)  # refused
 Console().engage("feature:chat", on_expiry="never")  # refused

@@ -1,0 +1,175 @@
+"""The arguments of policies, breakers and bulkheads, checked before anything is registered.
+
+A wrong one that got as far as the dependency would hold for all policies of that name.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from switchgear.patterns.fallback import Fallback
+from switchgear.patterns.limits import checked_seconds
+from switchgear.patterns.parameters import (
+    BreakerParameters,
+    BulkheadParameters,
+    HttpTimeouts,
+    RetryParameters,
+    SpendParameters,
+    limits_of,
+)
+from switchgear.policies.arguments import Arguments, BreakerArguments
+from switchgear.wrapping import is_coroutine_function
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The types of an argument. `expected` completes "… must be"; `check_value` raises
+    :class:`ValueError` for a value of a right type."""
+
+    accepts: Callable[[Any], bool]
+    expected: str
+    check_value: Callable[[Any], object] | None = None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_a(*kinds: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+def _is_error_class(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def _is_errors(value: object) -> bool:
+    return isinstance(value, tuple) and all(map(_is_error_class, value))
+
+
+def _is_function(value: object) -> bool:
+    """A coroutine would count as true, whatever it returns, and so would an exception."""
+    return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
+
+
+def _is_judge(value: object) -> bool:
+    """What a class makes of an outcome is mostly true, whatever the outcome."""
+    return _is_function(value) and not isinstance(value, type)
+
+
+def _is_errors_or_judge(value: object) -> bool:
+    return _is_errors(value) or _is_judge(value)
+
+
+def _is_fallback(value: object) -> bool:
+    return isinstance(value, Fallback) or callable(value) or callable(getattr(value, "call", None))
+
+
+def _is_providers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and callable(provider) for name, provider in value.items()
+    )
+
+
+def _is_cache(value: object) -> bool:
+    methods = (getattr(value, name, None) for name in ("get", "put"))
+    return not isinstance(value, type) and all(map(callable, methods))
+
+
+def _is_key(value: object) -> bool:
+    return not is_coroutine_function(value)
+
+
+def _is_priority(value: object) -> bool:
+    return _is_function(value) or hasattr(type(value), "__index__")
+
+
+_SECONDS = Rule(_is_number, "a number of seconds", checked_seconds)
+_BREAKER = Rule(_is_a(BreakerParameters), "BreakerParameters(...)")
+_BULKHEAD = Rule(
+    _is_a(BulkheadParameters, str), "BulkheadParameters(...) or the name of a tier", limits_of
+)
+_FUNCTION = Rule(_is_function, "a plain function")
+_JUDGE = Rule(_is_judge, "a plain function, no class")
+_ERRORS_OR_JUDGE = Rule(_is_errors_or_judge, "a tuple of exception classes or a plain function")
+
+RULES: Mapping[str, Rule] = {
+    "timeout_seconds": _SECONDS,
+    "deadline_seconds": _SECONDS,
+    "http": Rule(_is_a(HttpTimeouts), "HttpTimeouts(...)"),
+    "breaker": _BREAKER,
+    "parameters": _BREAKER,
+    "retry": Rule(_is_a(RetryParameters), "RetryParameters(...)"),
+    "bulkhead": _BULKHEAD,
+    "fallback": Rule(_is_fallback, "Fallback(...) or a function"),
+    "providers": Rule(_is_providers, "a mapping of names to functions"),
+    "cache": Rule(_is_cache, "an object with get and put, such as MemoryCache(60)"),
+    "on_switch": Rule(_is_a(bool), "True or False"),
+    "key": Rule(_is_key, "a value or a plain function"),
+    "priority": Rule(_is_priority, "a whole number or a plain function"),
+    "ignore": Rule(_is_errors, "a tuple of exception classes"),
+    "is_failure": _JUDGE,
+    "is_failed_result": _JUDGE,
+    "retry_on": _ERRORS_OR_JUDGE,
+    "never": _ERRORS_OR_JUDGE,
+    "retry_result": _FUNCTION,
+    "truncate": _FUNCTION,
+    "hedge_after_seconds": _SECONDS,
+    "is_idempotent": Rule(_is_a(bool), "True or False"),
+    "budget": Rule(_is_a(SpendParameters), "SpendParameters(...)"),
+}
+"""By argument; `parameters` is the breaker's. None is as good as not given."""
+
+
+def checked_policy(name: object, arguments: Mapping[str, Any]) -> str:
+    """Return the text of a policy's name. Raises :class:`TypeError` for an argument that there is
+    not or that is of a wrong type, :class:`ValueError` for a value; both name it."""
+    _check_all(arguments, Arguments.__annotations__, "a policy")
+    has_own = arguments.get("on_switch") or arguments.get("cache") is not None
+    if has_own and isinstance(arguments.get("fallback"), Fallback):
+        what = "on_switch" if arguments.get("on_switch") else "its cache"
+        raise ValueError(f"say {what} to the Fallback that is given")
+    seconds = "hedge_after_seconds"
+    if arguments.get(seconds) is not None and not arguments.get("is_idempotent"):
+        raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call may be made twice")
+    return _checked_name(name)
+
+
+def checked_breaker(name: object, arguments: Mapping[str, Any]) -> str:
+    """Return the text of a breaker's name, as :func:`checked_policy`."""
+    _check_all(arguments, BreakerArguments.__annotations__, "a breaker")
+    return _checked_name(name)
+
+
+def checked_bulkhead(name: object, parameters: object) -> str:
+    """Return the text of a bulkhead's name, as :func:`checked_policy`."""
+    _check("parameters", parameters, _BULKHEAD)
+    return _checked_name(name)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        kind = type(name).__name__
+        raise TypeError(f"name must be text such as 'core->oracle', not {kind:.100}")
+    return str.__str__(name)  # The name of an enum member would be another dependency.
+
+
+def _check_all(arguments: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
+    if wrong := arguments.keys() - known.keys():
+        raise TypeError(f"{what} has no argument {', '.join(sorted(wrong))}")
+    for name, value in arguments.items():
+        if (rule := RULES.get(name)) is not None:
+            _check(name, value, rule)
+
+
+def _check(name: str, value: object, rule: Rule) -> None:
+    if value is None:
+        return
+    if not rule.accepts(value):
+        kind = value.__name__ if isinstance(value, type) else type(value).__name__
+        raise TypeError(f"{name} must be {rule.expected}, not {kind:.100}")
+    if rule.check_value is not None:
+        try:
+            rule.check_value(value)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None

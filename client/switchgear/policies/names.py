@@ -1,0 +1,25 @@
+"""The names of dependencies that a console can know."""
+
+import re
+
+GRAMMAR = "caller->callee, each 1 to 60 of a-z, 0-9 and -"
+
+_MAX_PART = 60
+_PART = rf"[a-z0-9-]{{1,{_MAX_PART}}}"
+_NAME = re.compile(rf"({_PART})->{_PART}", re.ASCII)
+
+
+def caller_of(name: str) -> str | None:
+    """Return the service whose calls these are, or None if the console can't know the name."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else found[1]
+
+
+def suggested_name(name: str) -> str | None:
+    """Return the name like this one that the console can know, or None if there is none."""
+    caller, arrow, callee = name.lower().replace("→", "->").partition("->")
+    parts = [
+        re.sub(r"[^a-z0-9]+", "-", each).strip("-")[:_MAX_PART].strip("-")
+        for each in (caller, callee)
+    ]
+    return "->".join(parts) if arrow and all(parts) else None
