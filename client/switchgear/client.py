@@ -1,6 +1,5 @@
 """The client: what a service holds, and asks."""
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterable
@@ -8,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Self, Unpack
 
-from switchgear import lifecycle
+from switchgear import async_backend, lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.deciding.evaluate import Decision
 from switchgear.deciding.memory import Memory
@@ -212,8 +211,8 @@ class Switchgear:
         return heard.is_set() if self._settings.url is None else heard.wait(seconds)
 
     async def ready(self, seconds: float = 5.0) -> bool:
-        """As :meth:`wait_ready`, for asyncio."""
-        return await asyncio.to_thread(self.wait_ready, seconds)
+        """As :meth:`wait_ready`, in a coroutine."""
+        return await async_backend.to_thread(self.wait_ready, seconds)
 
     def status(self) -> Status:
         """How this client stands, for a health page or a log."""
@@ -252,9 +251,9 @@ class Switchgear:
         self._announcer.stop()
 
     async def aclose(self, seconds: float = 2.0) -> None:
-        """As :meth:`close`, for asyncio."""
+        """As :meth:`close`, in a coroutine."""
         try:
-            await asyncio.to_thread(self.close, seconds)
+            await async_backend.to_thread(self.close, seconds)
         except RuntimeError:  # The event loop is ending, too, and has no thread for us.
             self.close(seconds)
 

@@ -4,7 +4,6 @@ Only the outermost retry tries again, see `attempts`; all of one dependency shar
 retry is counted; and an error that is given up says how often it was tried.
 """
 
-import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,6 +11,7 @@ from inspect import isawaitable
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
+from switchgear import cancellation
 from switchgear.patterns import attempts
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.limits import Clock
@@ -101,6 +101,7 @@ class Retry:
         sleep: Callable[[float], Any] | None = None,
     ) -> None:
         self.name = name
+        self.sources: cancellation.Sources = ()
         self.parameters = parameters or RetryParameters()
         self.retry_on, self.never = retry_on, never
         self.retry_result = retry_result
@@ -129,15 +130,24 @@ class Retry:
             return None
         return Round(self)
 
-    def wait(self, seconds: float) -> None:
-        """Until the next attempt."""
-        (self._sleep or time.sleep)(seconds)
+    def wait(self, seconds: float, cause: BaseException | None = None) -> None:
+        """Block until the next attempt. Raise the refusal, from `cause`, as soon as a switch or a
+        forced breaker refuses it."""
+        if self._sleep is None:
+            cancellation.sleep(seconds, self.sources, cause)
+        else:
+            self._sleep(seconds)
+            cancellation.check(self.sources, cause)
 
-    async def await_(self, seconds: float) -> None:
-        """Until the next attempt, in a coroutine."""
-        waiting = (self._sleep or asyncio.sleep)(seconds)
+    async def await_(self, seconds: float, cause: BaseException | None = None) -> None:
+        """Wait until the next attempt in a coroutine, likewise."""
+        if self._sleep is None:
+            await cancellation.async_sleep(seconds, self.sources, cause)
+            return
+        waiting = self._sleep(seconds)
         if isawaitable(waiting):
             await waiting
+        cancellation.check(self.sources, cause)
 
     def __call__(self, function: F) -> F:
         """`function`, tried again. A generator can't be: :class:`TypeError`."""

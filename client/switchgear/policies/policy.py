@@ -84,9 +84,12 @@ class Policy:
             truncate=arguments.get("truncate"),
             budget=dependency.budget_of(arguments.get("retry")),
             counters=dependency.counters,
+            clock=dependency.clock,
+            sleep=dependency.sleep,
         )
-        self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
-        self._timeout = Timeout(arguments.get("timeout_seconds"))
+        clock = dependency.clock
+        self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False, clock=clock)
+        self._timeout = Timeout(arguments.get("timeout_seconds"), clock=clock)
         self._answering = Answering(
             name,
             dependency.counters,
