@@ -1,14 +1,15 @@
 """So many calls at once and no more, so that one slow dependency can't take all threads."""
 
-import functools
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
+from switchgear import cancellation
+from switchgear.async_backend import AsyncBell
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
-from switchgear.lazy import asyncio
 from switchgear.patterns import deadline, entries, forks, urgency
 from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
 from switchgear.patterns.places import Occupancy, Places, Waiter
@@ -32,7 +33,8 @@ class Bulkhead:
     A decorator, and a context manager (`with` or `async with`), in which neither is looked for:
     `with bulkhead.of(key=user, priority=10):` says them. Nested in itself it takes two places.
     A function that isn't asynchronous does not wait inside an event loop, which would stand still
-    with all that could give a place back: it gets a place at once, or none.
+    with all that could give a place back: it gets a place at once, or none. `clock` is monotonic;
+    that of a :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class Bulkhead:
         *,
         key: Callable[..., Hashable] | None = None,
         priority: int | Callable[..., int | None] | None = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
+        self._clock = clock
         self._key = key
         self._priority = urgency.checked(priority)
         self._urgency = urgency.Urgency(name)
@@ -181,8 +185,8 @@ class Bulkhead:
             raise self._full(places, waiter)
         try:
             if waiter.state == "waiting":
-                with Waiting():
-                    bell.wait(seconds)
+                with Waiting(self._clock):
+                    cancellation.wait(bell, seconds, self._clock)
             state = places.leave(waiter)
         except BaseException:
             _give_up(places, waiter)
@@ -192,23 +196,19 @@ class Bulkhead:
 
     async def _await(self, places: Places, key: Hashable, priority: int | None) -> None:
         seconds, until = self._patience()
-        loop = asyncio.get_running_loop()
-        rung = loop.create_future()
-        wake = functools.partial(loop.call_soon_threadsafe, _ring, rung) if seconds > 0 else None
+        bell = AsyncBell()
+        wake = bell.ring if seconds > 0 else None
         waiter = places.line_up(key, self._urgency.of(priority), wake)
         if isinstance(waiter, str):
             raise self._full(places, waiter)
-        timer = loop.call_later(seconds, _ring, rung)
         try:
             if waiter.state == "waiting":
-                with Waiting():
-                    await rung
+                with Waiting(self._clock):
+                    await cancellation.async_wait(bell, seconds, self._clock)
             state = places.leave(waiter)
         except BaseException:
             _give_up(places, waiter)
             raise
-        finally:
-            timer.cancel()
         if state != "admitted":
             raise self._full(places, state if state == "displaced" else f"no place {until}")
 
@@ -257,11 +257,6 @@ class Place:
         traceback: TracebackType | None,
     ) -> None:
         self._taken.pop().give(self._key)
-
-
-def _ring(rung: "asyncio.Future[None]") -> None:
-    if not rung.done():
-        rung.set_result(None)
 
 
 def _give_up(places: Places, waiter: Waiter) -> None:
