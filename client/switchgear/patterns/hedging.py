@@ -14,7 +14,7 @@ from switchgear.patterns.attempts import Attempts
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.outcomes import is_final
 from switchgear.patterns.retry_budget import RetryBudget
-from switchgear.patterns.rounds import Round
+from switchgear.patterns.rounds import is_counted
 from switchgear.refusals import refusal_in
 from switchgear.wrapping import by_kind
 
@@ -78,7 +78,7 @@ class Hedge:
         async def call(*args: Any, **kwargs: Any) -> Any:
             logical = _Hedged(self)
             attempts.begin(logical)
-            if not _is_counted(logical, self.budget):
+            if not is_counted(logical.before, self.budget):
                 self.budget.called()
             numbers: dict[str, list[int]] = {}
 
@@ -182,12 +182,6 @@ def _refuse(function: Callable[..., Any]) -> NoReturn:
         f"only a coroutine function can be hedged, not {function!r:.100}: a thread can't be "
         "cancelled. Write `async def`, around what gives a coroutine too"
     )
-
-
-def _is_counted(logical: Attempts, budget: RetryBudget) -> bool:
-    """Whether a retry around the call has counted it for the same budget."""
-    around = attempts.outward(logical.before)
-    return any(isinstance(each, Round) and each.rules.budget is budget for each in around)
 
 
 def _ends_call(task: "Task") -> bool:

@@ -96,7 +96,7 @@ class Retry:
     def __new__(cls, name: str = ..., *args: Any, **kwargs: Any) -> Self: ...
     def __new__(cls, name: Any = "unnamed", *args: Any, **kwargs: Any) -> Any:
         if _is_decorated(name) and not args and not kwargs:
-            return cls(getattr(name, "__name__", "unnamed"))(name)
+            return cls(getattr(name, "__qualname__", "unnamed"))(name)
         return super().__new__(cls)
 
     def __init__(

@@ -49,11 +49,6 @@ class RetryBudget:
             self._turn(second)
         self._count()
 
-    def has_left(self) -> bool:
-        """Return whether :meth:`take` would allow a retry now; count nothing."""
-        with self._lock:
-            return self._has_left(int(self.clock()))
-
     def take(self) -> bool:
         """Count one retry and return True, or return False if the budget is spent."""
         second = int(self.clock())

@@ -60,6 +60,12 @@ class Rules(Protocol):
     exhausted_at: float | None
 
 
+def is_counted(before: attempts.Attempts | None, budget: RetryBudget) -> bool:
+    """Return whether a retry from `before` outward has counted its call for the same budget."""
+    around = attempts.outward(before)
+    return any(isinstance(each, Round) and each.rules.budget is budget for each in around)
+
+
 class Round(attempts.Attempts):
     """The attempts of one call. `truncates` is True if the next one needs truncated arguments.
 
@@ -78,7 +84,7 @@ class Round(attempts.Attempts):
             self.before = before
         self._began = now = rules.clock()
         budget = rules.budget
-        if budget is not None:
+        if budget is not None and (before is None or not is_counted(before, budget)):
             budget.called(now if budget.clock is rules.clock else None)
 
     @property
@@ -169,11 +175,11 @@ class Round(attempts.Attempts):
         return not is_too_long and self._is_able()
 
     def _is_able(self) -> bool:
-        """False if it makes no retry at all: by its parameters, or as its budget is spent."""
-        rules = self.rules
-        if rules.parameters.attempts == 1:
-            return False
-        return self.number > 0 or rules.budget is None or rules.budget.has_left()
+        """False if it never retries. A budget that is only spent for now makes no difference: the
+        layers inside must not add retries of their own then."""
+        budget = self.rules.budget
+        is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0
+        return is_allowed and self.rules.parameters.attempts > 1
 
     def _may(self, error: BaseException) -> bool:
         self.truncates = False

@@ -148,11 +148,11 @@ def test_a_call_counts_once_for_the_budget_whether_a_retry_is_around_or_not():
     retry = Retry("core->oracle", budget=budget, clock=clock)
 
     run(hedged(Callee("fine"), FOREVER, budget=budget))
-    assert not budget.has_left()
+    assert not budget.take()
     run(retry(hedged(Callee("fine"), FOREVER, budget=budget)))
 
     assert budget.take()
-    assert not budget.has_left()
+    assert not budget.take()
 
 
 def test_a_hedge_is_counted_as_a_retry_and_told():
