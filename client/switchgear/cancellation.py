@@ -13,10 +13,13 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Protocol
 
-from switchgear.lazy import asyncio
+from switchgear import async_backend
+from switchgear.async_backend import AsyncBell
+from switchgear.clock import alarm_setter
 from switchgear.refusals import Refused
 
 Callback = Callable[[], object]
+Clock = Callable[[], float]
 
 
 class CancelSource(Protocol):
@@ -88,37 +91,22 @@ class TaskCancellation:
     """Cancels the running task once `source` refuses its call, until :meth:`end`."""
 
     def __init__(self, source: CancelSource) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("only a call in a task of asyncio can be cancelled")
-        self._task = task
-        self._cancelling = task.cancelling()
+        self._scope = async_backend.cancel_scope()
         self._source = source
         self._refusal: Refused | None = None
-        self._is_over = False
         self._unsubscribe = source.subscribe(self._changed)
         self._changed()  # What came between the first question and here.
 
     def end(self, error: BaseException | None) -> None:
         """Stop. Raise the refusal if `error` is the cancellation by this, and no other one."""
-        self._is_over = True
         self._unsubscribe()
-        if self._refusal is None:
-            return
-        is_alone = self._task.uncancel() <= self._cancelling
-        if is_alone and isinstance(error, asyncio.CancelledError):
+        if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
 
     def _changed(self) -> None:
-        refusal = None if self._is_over else self._source.refusal()
-        if refusal is not None:
-            with suppress(RuntimeError):  # The event loop is closed.
-                self._task.get_loop().call_soon_threadsafe(self._cancel, refusal)
-
-    def _cancel(self, refusal: Refused) -> None:
-        if not self._is_over and self._refusal is None:
+        if self._refusal is None and (refusal := self._source.refusal()) is not None:
             self._refusal = refusal
-            self._task.cancel()
+            self._scope.cancel_soon()
 
 
 def enter(source: CancelSource) -> Scope:
@@ -184,32 +172,42 @@ async def async_sleep(
     """Wait for `seconds` in a coroutine. Raise the refusal, from `cause`, as soon as there is
     one."""
     if is_waiting_skipped or seconds <= 0:
-        await asyncio.sleep(0)
+        await async_backend.sleep(0)
     elif not sources and current_scope.get() is None:
-        await asyncio.sleep(seconds)
+        await async_backend.sleep(seconds)
         return
     else:
-        loop = asyncio.get_running_loop()
-        rung = loop.create_future()
-        timer = loop.call_later(seconds, ring, rung)
-        try:
-            with watching(sources, waker(rung)):
-                if find_refusal(sources) is None:
-                    await rung
-        finally:
-            timer.cancel()
+        bell = AsyncBell()
+        with watching(sources, bell.ring):
+            if find_refusal(sources) is None:
+                await bell.wait(seconds)
     check(sources, cause)
 
 
-def ring(rung: "asyncio.Future[None]") -> None:
-    """Complete `rung`, in the thread of its event loop, unless it is done."""
-    if not rung.done():
-        rung.set_result(None)
+def wait(bell: threading.Event, seconds: float, clock: Clock = time.monotonic) -> None:
+    """Block until `bell` is set, for at most `seconds` by `clock`."""
+    set_alarm = alarm_setter(clock)
+    if is_waiting_skipped:
+        return
+    if set_alarm is None:
+        bell.wait(seconds)
+        return
+    alarm = set_alarm(seconds, bell.set)
+    if not bell.wait(alarm.real_seconds):
+        alarm.go_off()
 
 
-def waker(rung: "asyncio.Future[None]") -> Callback:
-    """Return a function that completes `rung` from any thread."""
-    return partial(rung.get_loop().call_soon_threadsafe, ring, rung)
+async def async_wait(bell: AsyncBell, seconds: float, clock: Clock = time.monotonic) -> None:
+    """Wait until `bell` rings, in a coroutine, for at most `seconds` by `clock`."""
+    set_alarm = alarm_setter(clock)
+    if is_waiting_skipped:
+        await async_backend.sleep(0)
+    elif set_alarm is None:
+        await bell.wait(seconds)
+    else:
+        alarm = set_alarm(seconds, bell.ring)
+        if not await bell.wait(alarm.real_seconds):
+            alarm.go_off()
 
 
 def _sources_of(scope: Scope | None) -> Iterator[CancelSource]:

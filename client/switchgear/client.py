@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
-from switchgear import lifecycle
+from switchgear import async_backend, lifecycle
 from switchgear.clock import ConsoleClock, SystemTime, Time
 from switchgear.deciding.evaluate import Decision
 from switchgear.deciding.keys import Key
 from switchgear.deciding.memory import Memory
 from switchgear.guards import Guard, KeyOf, Keys, OnEngage, Unknown
-from switchgear.lazy import asyncio
 from switchgear.seed import Query, told
 from switchgear.sli import SLI, Indicators
 from switchgear.status import Status
@@ -276,8 +275,8 @@ class Switchgear:
         return heard.wait(seconds) if self._settings.has_console else heard.is_set()
 
     async def ready(self, seconds: float = 5.0) -> bool:
-        """As :meth:`wait_ready`, for asyncio."""
-        return await asyncio.to_thread(self.wait_ready, seconds)
+        """As :meth:`wait_ready`, in a coroutine."""
+        return await async_backend.to_thread(self.wait_ready, seconds)
 
     def status(self) -> Status:
         """How this client stands, for a health page or a log."""
@@ -319,9 +318,9 @@ class Switchgear:
         self._announcer.stop()
 
     async def aclose(self, seconds: float = 2.0) -> None:
-        """As :meth:`close`, for asyncio."""
+        """As :meth:`close`, in a coroutine."""
         try:
-            await asyncio.to_thread(self.close, seconds)
+            await async_backend.to_thread(self.close, seconds)
         except RuntimeError:  # The event loop is ending, too, and has no thread for us.
             self.close(seconds)
 

@@ -8,6 +8,7 @@ and is unknown until recent answers agree.
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC
 from typing import Protocol
 
@@ -36,11 +37,29 @@ class Time(Protocol):
 class SystemTime:
     """The machine's clocks."""
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
 
     def wall(self) -> float:
         return time.time()
+
+
+class Alarm(Protocol):
+    """A moment on a clock that tests advance. It is forgotten once nobody holds it."""
+
+    real_seconds: float
+    """The longest real wait for that moment."""
+
+    def go_off(self) -> None:
+        """Advance the clock to that moment, unless it has passed."""
+        ...
+
+
+def alarm_setter(
+    clock: Callable[[], float],
+) -> Callable[[float, Callable[[], object]], Alarm] | None:
+    """Return what calls a function once so many seconds have passed by `clock`, if that is the
+    `monotonic` of a :class:`switchgear.testing.FakeClock`; None for a clock that goes by itself."""
+    return getattr(getattr(clock, "__self__", None), "set_alarm", None)
 
 
 def read_date(text: str | None) -> float | None:

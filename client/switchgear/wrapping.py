@@ -5,7 +5,6 @@ Frameworks look at the kind (FastAPI at generators, Celery at signatures), type 
 
 import functools
 import inspect
-import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -16,7 +15,7 @@ from contextlib import (
 from types import CoroutineType
 from typing import Any, NoReturn, TypeVar, cast
 
-from switchgear.lazy import asyncio
+from switchgear import async_backend
 from switchgear.refusals import Refused
 
 Make = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -101,14 +100,8 @@ def is_coroutine_function(function: object) -> bool:
 
 
 def in_event_loop() -> bool:
-    """Return True if an event loop runs in this thread."""
-    if "asyncio" not in sys.modules:
-        return False
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    """Return True if an event loop runs in this thread, of asyncio or of trio."""
+    return async_backend.is_running()
 
 
 def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:

@@ -28,7 +28,7 @@ def test_quickstart_has_no_more_than_ten_lines() -> None:
     assert len((EXAMPLES / "quickstart.py").read_text().splitlines()) <= 10
 
 
-@pytest.mark.parametrize("example", ["quickstart.py", "test_chat.py"])
+@pytest.mark.parametrize("example", ["quickstart.py", "test_chat.py", "test_oracle.py"])
 def test_readme_shows_the_example_as_it_is(example: str) -> None:
     assert (EXAMPLES / example).read_text() in (EXAMPLES.parent / "README.md").read_text()
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
+from switchgear import cancellation
+from switchgear.async_backend import require_asyncio
 from switchgear.dlq import exchanges, letters
 from switchgear.dlq.consumer import TRIES, log, note_dead
 from switchgear.dlq.exchanges import AsyncClient, Exchange, hold_async
@@ -174,6 +176,9 @@ class AsyncConsumer(Settings):
 
     async def _pause(self, seconds: float) -> bool:
         """Wait, but not for long once we are stopped; False if we are."""
+        if cancellation.is_waiting_skipped:
+            await asyncio.sleep(0)
+            return not self.is_stopped
         until = time.monotonic() + seconds
         while not self.is_stopped:
             left = until - time.monotonic()
@@ -185,6 +190,7 @@ class AsyncConsumer(Settings):
     @contextlib.asynccontextmanager
     async def _keeping(self) -> AsyncIterator[None]:
         """While we work: what is in hand is held. Afterwards: what is left of it is released."""
+        require_asyncio("an AsyncConsumer", "run a Consumer in a thread")
         keeper = asyncio.create_task(self._keep())
         try:
             yield

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
-from switchgear import journal
+from switchgear import cancellation, journal
 from switchgear.dlq import exchanges, letters
 from switchgear.dlq.exchanges import Client, Exchange, hold
 from switchgear.dlq.letters import Fields, Outcome, Result
@@ -182,6 +182,8 @@ class Consumer(Settings):
 
     def _pause(self, seconds: float) -> bool:
         """Wait, but not for long once we are stopped; False if we are."""
+        if cancellation.is_waiting_skipped:
+            return not self.is_stopped
         until = time.monotonic() + seconds
         while not self.is_stopped:
             left = until - time.monotonic()

@@ -111,8 +111,8 @@ class Announcer:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
                 raise RuntimeError(
-                    "a coroutine function is called on the event loop that runs when it is given to"
-                    " on_change, and none does"
+                    "a coroutine function is called on the event loop of asyncio that runs when it"
+                    " is given to on_change, and none does"
                 ) from None
         with self._lock:
             if self._watch not in self._memory.watchers:

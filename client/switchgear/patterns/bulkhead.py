@@ -1,16 +1,16 @@
 """The bulkhead: limits concurrent calls, so that one slow dependency can't take all threads."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
 from switchgear import cancellation
+from switchgear.async_backend import AsyncBell
 from switchgear.deciding.keys import Key
 from switchgear.finding import Finder, finder
 from switchgear.journal import note
-from switchgear.lazy import asyncio
 from switchgear.patterns import deadline, entries, forks, queueing, urgency
 from switchgear.patterns.admission import Permit, Place, StreamPlace
 from switchgear.patterns.limit_controller import LimitController
@@ -40,7 +40,8 @@ class Bulkhead:
     refuses: it does not begin. A decorator, and a context manager (`with` or `async with`), in
     which neither key nor priority is looked for: `with bulkhead.of(key=user, priority=10):` gives
     them. Nested in itself it takes two permits. A plain function does not wait inside an event
-    loop, which would stand still with all that could put a permit back.
+    loop, which would stand still with all that could put a permit back. `clock` is monotonic; that
+    of a :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Bulkhead:
         *,
         key: Callable[..., Key | None] | None = None,
         priority: int | Callable[..., int | None] | None = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not isinstance(name, str):
             raise TypeError(
@@ -61,6 +63,7 @@ class Bulkhead:
         self.name = name
         self.sources: cancellation.Sources = ()
         """Refuse queued calls, beside the switches of their context: a forced breaker."""
+        self._clock = clock
         self._key = key
         self._priority = urgency.checked(priority)
         self._urgency = urgency.Urgency(name)
@@ -253,8 +256,8 @@ class Bulkhead:
             if seconds > 0 and not can_wait:
                 waiter.why += "; a plain function can't wait in an event loop"
             if is_queued:
-                with Waiting():
-                    queueing.wait(waiter, bell, seconds, self.sources)
+                with Waiting(self._clock):
+                    queueing.wait(waiter, bell, seconds, self.sources, self._clock)
             self._end_wait(places, waiter, is_queued, until)
         except BaseException:
             places.give_up(waiter)
@@ -262,14 +265,13 @@ class Bulkhead:
 
     async def _await(self, places: Places, key: str | None, priority: int | None) -> None:
         seconds, until = self._patience()
-        loop, bell = asyncio.get_running_loop(), asyncio.Event()
-        wake = None if seconds <= 0 else partial(loop.call_soon_threadsafe, bell.set)
-        waiter = Waiter(key, self._urgency.of(priority), wake)
+        bell = AsyncBell()
+        waiter = Waiter(key, self._urgency.of(priority), bell.ring if seconds > 0 else None)
         try:
             is_queued = places.line_up(waiter) == "waiting"
             if is_queued:
-                with Waiting():
-                    await queueing.async_wait(waiter, bell, seconds, self.sources)
+                with Waiting(self._clock):
+                    await queueing.async_wait(waiter, bell, seconds, self.sources, self._clock)
             self._end_wait(places, waiter, is_queued, until)
         except BaseException:
             places.give_up(waiter)

@@ -1,8 +1,12 @@
 """Cancels tasks whose time is over. As :func:`asyncio.timeout`, but with one timer for all tasks of
-a loop: most calls end in time, and a timer of each would cost more than all the rest."""
+a loop: most calls end in time, and a timer of each would cost more than all the rest. For trio, by
+its cancel scopes."""
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from switchgear.async_backend import TrioScope
 
 if TYPE_CHECKING:
     import asyncio
@@ -41,12 +45,64 @@ class Cutoff:
         self.has_fired = True
         self.task.cancel()
 
-    def settle(self) -> bool:
-        """Take the cancellation back, once; whether it was the only one there is."""
+    def fire_soon(self) -> None:
+        """Cancel the task before its time is over, from any thread."""
+        with suppress(RuntimeError):  # The event loop is closed.
+            self.timer.loop.call_soon_threadsafe(self._fire_if_waiting)
+
+    def settle(self, error: BaseException | None) -> bool:
+        """Take the cancellation back, once. Return True if `error` is that cancellation, and there
+        is no other one."""
         if not self.has_fired or self.is_settled:
             return False
         self.is_settled = True
-        return self.task.uncancel() <= self.cancelling
+        from asyncio import CancelledError
+
+        return self.task.uncancel() <= self.cancelling and isinstance(error, CancelledError)
+
+    def _fire_if_waiting(self) -> None:
+        if self in self.timer.waiting:
+            self.stop()
+            self.fire()
+
+
+class TrioCutoff:
+    """The same for a task of trio, as a cancel scope that ends with :meth:`settle`.
+
+    `outer` is one around it, in the same task, that ends at the same moment. It rests meanwhile: if
+    both were cancelled at once the outer one would catch the cancellation, and what is between the
+    two would see no timeout.
+    """
+
+    has_fired = True
+    """Only the scope knows, when it is closed."""
+
+    def __init__(self, trio: Any, seconds: float, outer: "TrioCutoff | None") -> None:
+        self._scope = TrioScope(trio, seconds)
+        self.task = self._scope.task
+        self._outer = outer if outer is not None and outer.task is self.task else None
+        self._inner: TrioCutoff | None = None
+        if self._outer is not None:
+            self._outer._inner = self
+            self._outer._scope.rest(is_resting=True)
+
+    def stop(self) -> None:
+        """It was in time, or is settled next."""
+        self._scope.rest(is_resting=True)
+        if self._outer is not None:
+            self._outer._inner = None
+            self._outer._scope.rest(is_resting=False)
+
+    def fire_soon(self) -> None:
+        """Cancel the scope before its time is over, from any thread."""
+        if self._inner is None:
+            self._scope.cancel_soon()
+        else:
+            self._inner.fire_soon()
+
+    def settle(self, error: BaseException | None) -> bool:
+        """Close the scope. Return True if `error` is the cancellation by it."""
+        return self._scope.end(error)
 
 
 class _Timer:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from switchgear import journal
+from switchgear.async_backend import require_asyncio
 from switchgear.cancellation import find_refusal
 from switchgear.lazy import asyncio
 from switchgear.patterns import attempts, limits
@@ -76,6 +77,7 @@ class Hedge:
 
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
         async def call(*args: Any, **kwargs: Any) -> Any:
+            require_asyncio("a hedge", "leave hedge_after_seconds out")
             logical = _Hedged(self)
             attempts.begin(logical)
             if not is_counted(logical.before, self.budget):

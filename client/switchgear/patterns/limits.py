@@ -9,11 +9,13 @@ import math
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
+from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from switchgear.lazy import asyncio
-from switchgear.patterns.cutoffs import Cutoff
+from switchgear.async_backend import trio_here
+from switchgear.clock import Alarm, alarm_setter
+from switchgear.patterns.cutoffs import Cutoff, TrioCutoff
 from switchgear.patterns.parameters import MOST_SECONDS
 from switchgear.refusals import Refused
 
@@ -56,7 +58,9 @@ class Limit:
     """Left behind: a task that outlives it is no longer bound by it."""
     retries = 0
     """How often something inside was tried again."""
-    cutoff: Cutoff | None = None
+    cutoff: Cutoff | TrioCutoff | None = None
+    alarm: Alarm | None = None
+    """Cuts off when a fake clock is advanced past it."""
     lent_by: "Limit | None" = None
     """The outer one that ends no later, and that it stems from."""
     outer: "Limit | None" = None
@@ -156,22 +160,43 @@ def begin_anew(owner: object, seconds: float, until: float, clock: Clock) -> Lim
 
 def cut_off(limit: Limit) -> None:
     """From here on the running task is cancelled when `limit` is over, unless the one that it stems
-    from sees to that. Outside of asyncio nothing is."""
-    loaded = sys.modules.get("asyncio")  # Importing it at each call is slower.
-    if loaded is None:
-        return
+    from sees to that. Only tasks of asyncio and trio are."""
+    loaded = sys.modules.get("asyncio")
     try:
-        loop = loaded.get_running_loop()
-    except (RuntimeError, AttributeError):  # Another thread is importing it.
-        return
-    task = loaded.current_task(loop)
+        loop = loaded.get_running_loop()  # type: ignore[union-attr]
+        task = loaded.current_task(loop)  # type: ignore[union-attr]
+    except (RuntimeError, AttributeError):  # None runs; it is not imported, or is just being.
+        task = None
     if task is None:
+        _cut_off_trio(limit)
         return
     lent = None if limit.lent_by is None else limit.lent_by.cutoff
     if lent is not None and lent.task is task:
         limit.cutoff = lent
-    else:
-        limit.cutoff = Cutoff(task, loop, limit.until - limit.clock())
+        return
+    cutoff = limit.cutoff = Cutoff(task, loop, limit.until - limit.clock())
+    if limit.clock is not monotonic:
+        limit.alarm = _alarm(limit, cutoff)
+
+
+def _cut_off_trio(limit: Limit) -> None:
+    trio = trio_here()
+    if trio is None:
+        return
+    outer = limit.outer
+    while outer is not None and outer.cutoff is None:
+        outer = outer.outer
+    shared = None if outer is None or outer.until != limit.until else outer.cutoff
+    resting = shared if isinstance(shared, TrioCutoff) else None
+    cutoff = limit.cutoff = TrioCutoff(trio, limit.until - limit.clock(), resting)
+    limit.alarm = _alarm(limit, cutoff)
+
+
+def _alarm(limit: Limit, cutoff: Cutoff | TrioCutoff) -> Alarm | None:
+    set_alarm = alarm_setter(limit.clock)
+    if set_alarm is None:
+        return None
+    return set_alarm(limit.until - limit.clock(), cutoff.fire_soon)
 
 
 class Steps:
@@ -225,11 +250,9 @@ class Steps:
 
 
 def was_cut_off(limit: Limit, error: BaseException | None) -> bool:
-    """Whether `error` is the cancellation by this limit, and no other; takes that back."""
+    """Take the cancellation by this limit back. Return True if `error` is it, and no other one."""
     cutoff = limit.cutoff
-    if cutoff is None or not cutoff.has_fired:
-        return False
-    return cutoff.settle() and isinstance(error, asyncio.CancelledError)
+    return cutoff is not None and cutoff.has_fired and cutoff.settle(error)
 
 
 def end(limit: Limit) -> None:

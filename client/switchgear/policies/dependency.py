@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from switchgear.patterns import forks
 from switchgear.patterns.breaker import Breaker
@@ -43,8 +43,15 @@ class Dependency:
     is held while the breaker is changed, whose watchers may want another policy.
     """
 
-    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Any] | None = None,
+    ) -> None:
         self.name = name
+        self.sleep = sleep
+        """Called instead of the waits between attempts, as a test's clock wants it."""
         self.said: Said = NOTHING
         """What is in force: another object after each change, by which policies see that there was
         one."""
@@ -71,6 +78,11 @@ class Dependency:
         self.on_step: Callable[[], object] | None = None
         """Is called after each of them, in the thread in which it happened."""
         forks.register(self)
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Monotonic seconds, for all patterns of this name."""
+        return self._clock
 
     @property
     def breaker(self) -> Breaker | None:
@@ -112,7 +124,7 @@ class Dependency:
         with self._lock:
             is_other = given is not None and self._bulkhead_parameters not in (None, given)
             self._bulkhead_parameters = self._bulkhead_parameters or given
-            self._bulkhead = bulkhead = self._bulkhead or Bulkhead(self.name)
+            self._bulkhead = bulkhead = self._bulkhead or Bulkhead(self.name, clock=self._clock)
             if self._breaker is not None:
                 bulkhead.sources = (self._breaker,)
             self._is_due = True

@@ -87,11 +87,14 @@ class Policy:
             truncate=arguments.get("truncate"),
             budget=dependency.budget_of(arguments.get("retry")),
             counters=dependency.counters,
+            clock=dependency.clock,
+            sleep=dependency.sleep,
         )
         self._retry.sources = (self.breaker,)
         self._hedge = hedge_of(name, arguments, self._retry.budget, dependency.counters)
-        self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False)
-        self._timeout = Timeout(arguments.get("timeout_seconds"))
+        clock = dependency.clock
+        self._deadline = Deadline(arguments.get("deadline_seconds"), cuts=False, clock=clock)
+        self._timeout = Timeout(arguments.get("timeout_seconds"), clock=clock)
         if arguments.get("budget") is not None:
             dependency.spend_of(arguments["budget"])
         self._answering = Answering(

@@ -80,7 +80,8 @@ class Registry:
             found = self._dependencies.get(name)
             if found is not None:
                 return found
-            found = Dependency(name, self._clock.time.monotonic)
+            time = self._clock.time
+            found = Dependency(name, time.monotonic, getattr(time, "sleep", None))
             number = len(self._dependencies) + 1
             if number <= MOST_DEPENDENCIES:
                 self._dependencies[name] = found

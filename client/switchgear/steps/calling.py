@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from switchgear.async_backend import require_asyncio
 from switchgear.lazy import asyncio
 from switchgear.steps.records import Lease
 from switchgear.wrapping import in_event_loop, is_coroutine_function
@@ -45,7 +46,9 @@ def drive(course: Course[T]) -> T:
 
 
 async def drive_async(course: Course[T]) -> T:
-    """In this event loop; what is plain in a thread, as it may wait for disks and networks."""
+    """In this event loop; what is plain in a thread, as it may wait for disks and networks. Raises
+    :class:`RuntimeError` under trio."""
+    require_asyncio("a job", "run it by trio.to_thread.run_sync(runner.run, job_id)")
     try:
         ask = next(course)
         while True:

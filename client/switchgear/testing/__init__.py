@@ -1,4 +1,4 @@
-"""What the tests of a service need: a clock to wind on, a console in memory, switches engaged.
+"""Tools for the tests of a service: engaged switches, a console in memory, and no waiting.
 
     from switchgear.testing import engaged
 
@@ -6,11 +6,13 @@
         with engaged("feature:chat", reason="a rehearsal"):
             assert ask("hello").status_code == 503
 
-No threads, no network, no disk.
+:func:`no_wait` skips every back-off; with a :class:`FakeClock` the time passes as a test says. No
+threads, no network, no disk.
 """
 
 from switchgear.testing.clock import FakeClock
 from switchgear.testing.console import Console
 from switchgear.testing.engaging import engaged
+from switchgear.testing.waiting import no_wait
 
-__all__ = ["Console", "FakeClock", "engaged"]
+__all__ = ["Console", "FakeClock", "engaged", "no_wait"]

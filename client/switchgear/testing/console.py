@@ -43,7 +43,7 @@ class Console:
         self._clients: weakref.WeakSet[Switchgear] = weakref.WeakSet()
         self._lock = threading.Lock()
         if isinstance(self.time, FakeClock):
-            self.time.watchers.add(self)
+            self.time.watch(self)
 
     def client(self, **arguments: Any) -> Switchgear:
         """A client of this console, by the `arguments` of :class:`Switchgear` but `url` and

@@ -207,6 +207,7 @@ def test_client_can_be_closed_when_its_event_loop_has_no_threads_any_more(there)
 
 
 def test_closed_client_is_known_as_long_as_it_can_be_asked():
+    gc.collect()  # Clients of other tests.
     gear = Switchgear(None)
     gear.close()
     assert gear in lifecycle.everyone()

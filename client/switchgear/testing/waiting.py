@@ -1,0 +1,71 @@
+"""Tests that do not wait for back-offs and queues."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from switchgear import cancellation
+from switchgear.wrapping import wrapped
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def no_wait() -> "NoWait":
+    """Return a context manager and decorator within which no pattern waits, in the whole process:
+    back-offs, `Retry-After` and the pauses of consumers are over at once, and a call that finds a
+    bulkhead full has waited for as long as it may.
+
+    Attempts are counted and jitter is drawn as ever, and no time passes: deadlines, budgets and
+    breakers see none. A `sleep=` of your own, such as :meth:`FakeClock.sleep`, is still called. A
+    wait that has begun before goes on. Blocks may be nested, and overlap in threads.
+    """
+    return NoWait()
+
+
+class NoWait:
+    """See :func:`no_wait`; may be entered any number of times."""
+
+    def __enter__(self) -> Self:
+        _blocks.count(1)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _blocks.count(-1)
+
+    def __call__(self, function: F) -> F:
+        """Return `function`, such as a test or a fixture, which runs without waiting."""
+        return wrapped(function, self._around)
+
+    def _around(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> AbstractContextManager[object]:
+        return self
+
+
+class _Blocks:
+    """The blocks of this process that are entered now."""
+
+    def __init__(self) -> None:
+        self._entered = 0
+        self._lock = threading.RLock()
+
+    def count(self, step: int) -> None:
+        with self._lock:
+            self._entered += step
+            cancellation.is_waiting_skipped = self._entered > 0
+
+    def after_fork(self) -> None:
+        self._lock = threading.RLock()
+
+
+_blocks = _Blocks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blocks.after_fork)
