@@ -104,7 +104,7 @@ def test_running_asynchronous_generator_is_cancelled_within_its_step(console):
     async def take(began):
         return [item async for item in items(began)]
 
-    refused_soon(take, lambda: console.engage("feature:chat"))
+    assert refused_soon(take, lambda: console.engage("feature:chat")).switch == "feature:chat"
 
 
 def test_running_generator_ends_at_its_next_step(console):
