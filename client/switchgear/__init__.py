@@ -95,8 +95,8 @@ else:
         "cancel_token": "cancellation",
         "from_env": "client",
     }
-    """The module of each public name, imported when the name is first asked for: whoever imports
-    :mod:`switchgear.dlq` or a pattern alone does not pay for all the others."""
+    """The module of each public name, imported when the name is first used, so that importing
+    :mod:`switchgear.dlq` or a single pattern does not load all the others."""
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

@@ -1,7 +1,7 @@
 """The async library that runs the current coroutine: asyncio or trio, also under anyio.
 
-Imports neither: a program in which one of them runs has imported it. Coroutines of other libraries
-get the error that asyncio raises without a running event loop.
+Imports neither, since a program that runs one of them has imported it. Under any other library,
+coroutines get the error that asyncio raises without a running event loop.
 """
 
 import math
@@ -74,8 +74,8 @@ class AsyncBell:
         self._call_soon(self._set)
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until the bell rings, for at most `seconds`; return True if it has. It can be waited
-        for again then."""
+        """Wait until the bell rings, for at most `seconds`; return True if it has. May be called
+        again."""
         if self._trio is None:
             timer = self._loop.call_later(seconds, self._event.set)
             try:
@@ -95,7 +95,7 @@ class AsyncBell:
 
 
 class AsyncioScope:
-    """The running task of asyncio, to be cancelled by whoever holds this, until :meth:`end`."""
+    """A handle to cancel the running asyncio task from outside, until :meth:`end`."""
 
     def __init__(self) -> None:
         task = _asyncio_task()
@@ -111,8 +111,8 @@ class AsyncioScope:
             self._task.get_loop().call_soon_threadsafe(self._cancel)
 
     def end(self, error: BaseException | None) -> bool:
-        """Cancel the task no more. Return True if `error` is the cancellation by this scope, and no
-        other one."""
+        """Stop cancelling. Return True if `error` is this scope's cancellation and there is no
+        other."""
         self._is_over = True
         if not self._has_fired:
             return False
@@ -126,8 +126,8 @@ class AsyncioScope:
 
 
 class TrioScope:
-    """A cancel scope around what the running task of trio does until :meth:`end`, as
-    :class:`AsyncioScope`; it cancels by itself after `seconds`. Scopes have to be nested."""
+    """A trio cancel scope that lasts until :meth:`end`, with the interface of
+    :class:`AsyncioScope`; it cancels by itself after `seconds`. Scopes must be nested."""
 
     def __init__(self, trio: Any, seconds: float = math.inf) -> None:
         self.task = trio.lowlevel.current_task()
@@ -142,12 +142,12 @@ class TrioScope:
             self._call_soon(self._scope.cancel)
 
     def rest(self, *, is_resting: bool) -> None:
-        """Let the time pass without cancelling, or cancel by it again."""
+        """Suspend the cancellation by time, or resume it."""
         self._scope.deadline = math.inf if is_resting else self._deadline
 
     def end(self, error: BaseException | None) -> bool:
-        """Close the scope. Return True if `error` is the cancellation by it, and no other one. If
-        it is a group with one, raises the rest of the group."""
+        """Close the scope. Return True if `error` is this scope's cancellation and there is no
+        other. If it is a group that contains one, raise the rest of the group."""
         if trio_here() is None:  # The coroutine is closed by the garbage collector.
             return False
         self._scope.__exit__(None if error is None else type(error), error, None)
@@ -155,14 +155,14 @@ class TrioScope:
 
 
 def cancel_scope() -> AsyncioScope | TrioScope:
-    """Return a scope by which another thread can cancel the running task. Raises
+    """Return a scope through which another thread can cancel the running task. Raises
     :class:`RuntimeError` outside of a task."""
     trio = trio_here()
     return AsyncioScope() if trio is None else TrioScope(trio)
 
 
 def _asyncio() -> Any:
-    import asyncio  # Only where it runs already, or is to say that it does not.
+    import asyncio  # Imported only if it is running already, or to raise its own error.
 
     return asyncio
 

@@ -1,8 +1,8 @@
 """Cancellation of calls that have not begun.
 
 A guarded call carries its cancel sources (its switch, the forced breaker of its dependency) in a
-context variable. Whatever waits inside it, in the queue of a bulkhead or the back-off of a retry,
-is woken by the change itself and raises the refusal instead of going on.
+context variable. A wait inside it, in the queue of a bulkhead or the back-off of a retry, is woken
+by the change itself and raises the refusal.
 """
 
 import threading
@@ -30,8 +30,8 @@ class CancelSource(Protocol):
         ...
 
     def subscribe(self, callback: Callback) -> Callback:
-        """Call `callback` after each change that may refuse calls, in the thread that makes it: it
-        must neither block nor raise. Return a function that ends that."""
+        """Call `callback` after each change that may refuse calls, in the thread that makes the
+        change: it must neither block nor raise. Return a function that unsubscribes it."""
         ...
 
 
@@ -39,7 +39,7 @@ Sources = Sequence[CancelSource]
 
 
 class Scope:
-    """A source that holds for everything called in a context, and the scope around it."""
+    """A source that applies to everything called in a context, linked to its outer scope."""
 
     __slots__ = ("cancellation", "is_over", "outer", "source")
 
@@ -47,7 +47,7 @@ class Scope:
         self.source = source
         self.outer = outer
         self.is_over = False
-        """Left: a task that outlives the block is no longer bound by it."""
+        """True once its block has ended: it no longer applies to tasks that outlive the block."""
         self.cancellation: TaskCancellation | None = None
 
 
@@ -95,10 +95,11 @@ class TaskCancellation:
         self._source = source
         self._refusal: Refused | None = None
         self._unsubscribe = source.subscribe(self._changed)
-        self._changed()  # What came between the first question and here.
+        self._changed()  # The switch may have been engaged since it was last checked.
 
     def end(self, error: BaseException | None) -> None:
-        """Stop. Raise the refusal if `error` is the cancellation by this, and no other one."""
+        """Stop. Raise the refusal if `error` is the cancellation requested here and there is no
+        other."""
         self._unsubscribe()
         if self._scope.end(error) and self._refusal is not None:
             raise self._refusal from error
@@ -110,21 +111,21 @@ class TaskCancellation:
 
 
 def enter(source: CancelSource) -> Scope:
-    """Let `source` hold for this context, until :func:`leave`."""
+    """Apply `source` to this context, until :func:`leave`."""
     scope = Scope(source, current_scope.get())
     current_scope.set(scope)
     return scope
 
 
 def leave(scope: Scope) -> None:
-    """End `scope`. In another context than it was entered in, it is only marked as over."""
+    """End `scope`. In a context other than the one it was entered in, only mark it as over."""
     scope.is_over = True
     if current_scope.get() is scope:
         current_scope.set(scope.outer)
 
 
 def find_refusal(sources: Sources = ()) -> Refused | None:
-    """Ask `sources` and those of this context again: return the first refusal, if any."""
+    """Check `sources` and those of this context; return the first refusal, if any."""
     for source in sources:
         if (refusal := source.refusal()) is not None:
             return refusal
@@ -137,7 +138,7 @@ def find_refusal(sources: Sources = ()) -> Refused | None:
 
 
 def check(sources: Sources = (), cause: BaseException | None = None) -> None:
-    """Ask `sources` and those of this context again: raise the first refusal, from `cause`."""
+    """Check `sources` and those of this context; raise the first refusal, from `cause`."""
     refusal = find_refusal(sources)
     if refusal is not None:
         raise refusal from cause
@@ -145,9 +146,9 @@ def check(sources: Sources = (), cause: BaseException | None = None) -> None:
 
 @contextmanager
 def watching(sources: Sources, wake: Callback) -> Iterator[None]:
-    """Call `wake` when one of `sources`, or of this context, refuses calls; from any thread.
+    """Call `wake`, from any thread, once one of `sources` or of this context refuses calls.
 
-    A change that came before this block is not told: call :func:`find_refusal` inside it first.
+    Changes before this block are not reported: call :func:`find_refusal` inside it first.
     """
     with _subscribed([*sources, *_sources_of(current_scope.get())], wake):
         yield

@@ -30,19 +30,19 @@ log = logging.getLogger("switchgear")
 
 
 class Switchgear:
-    """Asks what may still be done: in memory, within a microsecond, and never in vain.
+    """A client of the console: tells in memory, within a microsecond, whether a call is allowed.
 
-    Two daemon threads keep it up to date; nothing that a console does or fails to do is raised into
-    the service. `url` and `token` (scope `switches:read`, and `report:write` for reports) are the
-    console's; without a `url` nothing is engaged but what is forced. `service` and `instance` name
-    this process on its screens. The last good snapshot is kept in `state_dir`, None for nowhere.
-    `force_engaged` are switch ids that block whatever the console says, beside those of
-    `SWITCHGEAR_FORCE_ENGAGED`. `bootstrap` is a snapshot to go by until the console has answered: a
-    mapping, a path, or a URL, for which the start waits two seconds at most. A client that is
-    `offline` never asks the console: it goes by its copy on disk, and its bootstrap.
+    Two daemon threads keep it up to date; no failure of the console is raised into the service.
+    `url` and `token` (scope `switches:read`, and `report:write` for reports) are the console's;
+    without a `url` only forced switches are engaged. `service` and `instance` name this process on
+    its screens. The last good snapshot is kept in `state_dir`, None for nowhere. `force_engaged`
+    are switch ids that block whatever the console says, beside those of `SWITCHGEAR_FORCE_ENGAGED`.
+    `bootstrap` is a snapshot to use until the console has answered: a mapping, a path, or a URL,
+    for which the constructor waits at most two seconds. An `offline` client never contacts the
+    console: it uses its copy on disk and its bootstrap.
 
-    Raises :class:`ValueError` or :class:`TypeError` for arguments that can't be: a first test finds
-    what is wrong in code. :meth:`from_env` does not raise for a wrong environment.
+    Raises :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does
+    not raise for invalid environment variables.
     """
 
     def __init__(
@@ -115,11 +115,13 @@ class Switchgear:
 
     @classmethod
     def from_env(cls, *, strict: bool = False, **arguments: Any) -> Self:
-        """A client by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN` and so on; `arguments` go before them.
+        """Return a client configured by `SWITCHGEAR_URL`, `SWITCHGEAR_TOKEN` and so on; `arguments`
+        take precedence.
 
-        A wrong environment keeps no service from starting. Each problem is logged as an error and
-        shown by :meth:`status`; without a usable URL or token the client is offline. `strict`
-        raises :class:`ValueError` instead, with all problems, also if there is no URL at all.
+        Invalid variables do not keep a service from starting. Each problem is logged as an error
+        and listed in :meth:`status`; without a usable URL or token the client is offline. With
+        `strict`, raise :class:`ValueError` with all problems instead, also if there is no URL at
+        all.
         """
         from switchgear.environment import FORCE_ENGAGED, read_environment, unknown_variables
         from switchgear.settings import read_forced
@@ -152,12 +154,12 @@ class Switchgear:
         experiments: Key | Iterable[Key] = (),
         targeting_key: Key | None = None,
     ) -> bool:
-        """Return whether this call may go on. Never raises. No I/O, and no lock once an answer is
-        kept: one that stays the same until something changes.
+        """Return True if this call is allowed. Never raises. Does no I/O, and takes no lock once
+        the answer is cached, which it is if it stays the same until the next change.
 
-        A key is text, or an int, a UUID or an enum member, which count by their text. What is of
-        another type is logged as an error, counted in `status().unknown` and stops nothing. Several
-        experiments go in a tuple."""
+        A key is a str, an int, a UUID or an enum member; keys are compared by their text. A value
+        of any other type is logged as an error, counted in `status().unknown` and stops nothing.
+        Pass several experiments as a tuple."""
         try:
             cell = self._memory.cells[segment, feature, experiments]
         except Exception:  # A key may be of any type, whose methods raise what they like.
@@ -202,9 +204,9 @@ class Switchgear:
         unknown: Unknown = "allow",
         on_engage: OnEngage = "finish",
     ) -> Guard:
-        """Return a decorator and context manager: what it guards begins only while it is allowed,
-        else :class:`SwitchEngaged` is raised; see :class:`Guard`. `on_engage`: `"finish"` lets
-        what runs end, `"cancel"` cancels coroutines."""
+        """Return a decorator and context manager whose calls begin only while they are allowed, and
+        raise :class:`SwitchEngaged` otherwise; see :class:`Guard`. `on_engage`: `"finish"` lets
+        running calls finish, `"cancel"` cancels coroutines."""
         return Guard(
             self._memory,
             segment=segment,
@@ -217,14 +219,14 @@ class Switchgear:
         )
 
     def policy(self, name: str, **arguments: "Unpack[PolicyArguments]") -> "Policy":
-        """Return all patterns around the calls of `name`, with a guard around them if one is asked
-        for: a decorator and a context manager. What the console says of it goes before the
+        """Return the policy of `name`, all patterns around its calls and a guard if keys are given:
+        a decorator and a context manager. The console's settings take precedence over the
         `arguments`, at once and without a restart.
 
         `name` is `caller->callee`, such as `core->oracle`: each 1 to 60 of `a-z`, `0-9` and `-`.
-        Another name works here and nowhere else: it is not reported, the console can't configure or
-        override it, and the log has an ERROR. Raises :class:`TypeError` for an argument of a wrong
-        type and :class:`ValueError` for a wrong value, and then the name is as if never used."""
+        Any other name works in this process only: it is not reported, the console can't configure
+        or override it, and an error is logged. Raises :class:`TypeError` for an argument of the
+        wrong type and :class:`ValueError` for an invalid value, before anything is registered."""
         from switchgear.policies.arguments import parted
         from switchgear.policies.checks import checked_policy
         from switchgear.policies.policy import Policy
@@ -236,8 +238,8 @@ class Switchgear:
         return Policy(name, guard=guard, dependency=dependency, owner=self, **rest)
 
     def breaker(self, name: str, **arguments: "Unpack[BreakerArguments]") -> "Breaker":
-        """Return the breaker of `name`, as all policies of that name have it. It follows the
-        console for as long as this client is there. Raises as :meth:`policy`."""
+        """Return the breaker that all policies of `name` share. It follows the console for as long
+        as this client exists. Raises the errors of :meth:`policy`."""
         from switchgear.policies.checks import checked_breaker
 
         name = checked_breaker(name, arguments)
@@ -246,7 +248,7 @@ class Switchgear:
     def bulkhead(
         self, name: str, parameters: "BulkheadParameters | Tier | None" = None
     ) -> "Bulkhead":
-        """Return the bulkhead of `name`, likewise; all calls pass while nobody has said a limit."""
+        """Return the bulkhead that all policies of `name` share; without a limit all calls pass."""
         from switchgear.policies.checks import checked_bulkhead
 
         name = checked_bulkhead(name, parameters)

@@ -1,8 +1,8 @@
 """The console's time, estimated from its answers and carried on by the local monotonic clock.
 
-Expiries are by the console's clock. Two readings of it are kept apart: :meth:`ConsoleClock.now` is
-the best guess, for reports; :meth:`ConsoleClock.release_now` is what may end an engagement early,
-and is unknown until recent answers agree.
+Expiries are in the console's time. There are two readings of it: :meth:`ConsoleClock.now`, the best
+guess, for reports; and :meth:`ConsoleClock.release_now`, which may end an engagement, and is
+unknown until recent answers agree.
 """
 
 import threading
@@ -15,9 +15,9 @@ from typing import Protocol
 TOLERANCE_SECONDS = 1.0
 """`Date` has whole seconds: what differs by less says nothing new."""
 MAX_ANSWERS = 9
-"""Recent answers that the estimate is made from."""
+"""Recent answers that the estimate is based on."""
 MIN_AGREEING = 3
-"""Answers that have to agree before an engagement may end by them."""
+"""Answers that must agree before they may end an engagement."""
 AGREEMENT_SECONDS = 60.0
 """Largest difference between two readings that agree."""
 
@@ -44,7 +44,7 @@ class SystemTime:
 
 
 class Alarm(Protocol):
-    """A moment on a clock that tests advance. It is forgotten once nobody holds it."""
+    """An alarm on a clock that tests advance. It is dropped once nothing refers to it."""
 
     real_seconds: float
     """The longest real wait for that moment."""
@@ -57,8 +57,8 @@ class Alarm(Protocol):
 def alarm_setter(
     clock: Callable[[], float],
 ) -> Callable[[float, Callable[[], object]], Alarm] | None:
-    """Return what calls a function once so many seconds have passed by `clock`, if that is the
-    `monotonic` of a :class:`switchgear.testing.FakeClock`; None for a clock that goes by itself."""
+    """Return the `set_alarm` of the :class:`switchgear.testing.FakeClock` whose `monotonic` is
+    `clock`; None for a real clock."""
     return getattr(getattr(clock, "__self__", None), "set_alarm", None)
 
 
@@ -89,25 +89,27 @@ def read_retry_after(text: str | None, now: float) -> float | None:
 class OffsetEstimator:
     """Estimates how far the console's clock is ahead of the monotonic one. Pure.
 
-    An offset is a `Date` minus the monotonic clock's reading at the same moment, so answers with
-    equal offsets are answers by which both clocks run alike.
+    An offset is a `Date` minus the monotonic clock's reading at the same moment, so equal offsets
+    mean that the two clocks run alike.
     """
 
     def __init__(self) -> None:
         self.median: float | None = None
-        """Of the latest `MAX_ANSWERS` offsets; the lower one of two in the middle."""
+        """The median of the latest `MAX_ANSWERS` offsets; of an even number, the lower middle
+        one."""
         self.trusted: float | None = None
-        """The offset that an early end may rely on. None until `MIN_AGREEING` answers agree with
-        the median, and whenever fewer than two thirds of the latest do."""
+        """The offset that may end an engagement. None until `MIN_AGREEING` answers agree with the
+        median, and whenever fewer than two thirds of the latest do."""
         self._offsets: deque[float] = deque(maxlen=MAX_ANSWERS)
         self._anchor: float | None = None
 
     def add(self, offset: float) -> None:
-        """Take in the offset of one more answer.
+        """Record the offset of one more answer.
 
-        A median that falls is followed at once, since an earlier time ends less. One that jumps
-        ahead by more than `AGREEMENT_SECONDS` is followed once all of the latest `MAX_ANSWERS`
-        agree: until then one proxy with a wrong clock among several could be the majority.
+        A median that falls is followed at once, since an earlier time ends fewer engagements. One
+        that jumps ahead by more than `AGREEMENT_SECONDS` is followed once all of the latest
+        `MAX_ANSWERS` agree: until then one proxy with a wrong clock among several could be the
+        majority.
         """
         self._offsets.append(offset)
         ordered = sorted(self._offsets)
@@ -135,25 +137,27 @@ class ConsoleClock:
         self._placed: float | None = None
         """The same, as moments were told by it last."""
         self._ceiling = float("inf")
-        """The most that the console's clock can be ahead, by the latest version it published."""
+        """The upper limit of the offset, from the publication time of the latest version."""
         self._release_ahead: float | None = None
         self._is_local = False
 
     def now(self) -> float:
-        """The best guess: the median of recent answers, the local clock before the first one."""
+        """Return the best guess: by the median of recent answers, or the local clock before the
+        first."""
         ahead = self._ahead
         return self.time.wall() if ahead is None else self.time.monotonic() + ahead
 
     def release_now(self) -> float | None:
-        """The time that may end an engagement before the console says so. None while it is unknown:
-        without answers that agree, whatever the local clock shows. May be late, not early."""
+        """Return the time that may end an engagement before the console says so. None while it is
+        unknown, that is while recent answers do not agree, whatever the local clock shows. It may
+        be late, but not early."""
         ahead = self._release_ahead
         if ahead is None:
             return self.time.wall() if self._is_local else None
         return self.time.monotonic() + ahead
 
     def trust_local(self) -> None:
-        """Take the local clock for the console's, as a console in the same process may."""
+        """Use the local clock as the console's, for a console in the same process."""
         self._is_local = True
 
     def at(self, monotonic: float) -> float:
@@ -169,7 +173,8 @@ class ConsoleClock:
         return monotonic + placed
 
     def heard(self, date: str | None, took_seconds: float, ago_seconds: float) -> None:
-        """Take in the `Date` header of an answer that took so long, and came so long ago.
+        """Record the `Date` header of an answer that took `took_seconds` and came `ago_seconds`
+        ago.
 
         One that can't be read is ignored. An answer that was held says the time at its end.
         """
@@ -187,10 +192,10 @@ class ConsoleClock:
             self._settle()
 
     def heard_version(self, published_at: float, since_seconds: float) -> None:
-        """Take in a version that was published at `published_at` by the console's clock, and not
-        longer ago than `since_seconds`: no `Date` may be later than the two together.
+        """Record a version that was published at `published_at` by the console's clock, at most
+        `since_seconds` ago: no `Date` may be later than the sum of the two.
 
-        This is what a proxy that dates every answer ahead can't change.
+        A proxy that dates every answer ahead can't change this limit.
         """
         latest = published_at + since_seconds + AGREEMENT_SECONDS
         with self._lock:

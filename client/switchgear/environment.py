@@ -1,4 +1,4 @@
-"""A client's arguments from `SWITCHGEAR_*` variables, and a problem for each that can't be used."""
+"""A client's arguments from `SWITCHGEAR_*` variables, and a description of each invalid one."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,19 +10,19 @@ ARGUMENTS = ("url", "token", "service", "instance", "state_dir", "bootstrap")
 FORCE_ENGAGED = "SWITCHGEAR_FORCE_ENGAGED"
 _KNOWN = {*(PREFIX + name.upper() for name in ARGUMENTS), FORCE_ENGAGED}
 _CONSOLE = re.compile(r"SWITCHGEAR_(DATA_DIR|STATIC_DIR|ADMIN_PASSWORD|SUPERVISOR_PID|TAG)")
-"""Of a console that runs in the same environment."""
+"""Variables of a console that runs in the same environment."""
 _KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
-"""Set in each pod for services called `switchgear` or `switchgear-…`."""
+"""Variables that Kubernetes sets in each pod for services called `switchgear` or `switchgear-…`."""
 
 
 def read_environment(
     environment: Mapping[str, str], given: Mapping[str, object]
 ) -> tuple[dict[str, object], list[str]]:
-    """Return the arguments of a client, and what is wrong with the variables they come from.
+    """Return the arguments of a client, and the problems of the variables that they come from.
 
-    `given` are arguments that take precedence: their variables are not read. What can't be used is
-    left out or put right; without a usable URL or token the client is `offline`. A problem names
-    its variable, and holds no secret.
+    `given` are arguments that take precedence: their variables are not read. Invalid values are
+    left out or corrected; without a usable URL or token the client is `offline`. A problem names
+    its variable and contains no secret.
     """
     values = {name: environment.get(PREFIX + name.upper(), "").strip() for name in ARGUMENTS}
     found: dict[str, object] = {
@@ -45,7 +45,7 @@ def read_environment(
 
 
 def _read_console(found: dict[str, object], given: Mapping[str, object]) -> list[str]:
-    """Take out of `found` what is no console's address or token, and set `offline`."""
+    """Remove an invalid URL or token from `found`, set `offline` then, and return the problems."""
     problems = []
     has_console = given.get("url", found.get("url")) is not None
     if "url" in found and (wrong := url_problem(str(found["url"]))) is not None:
@@ -64,7 +64,7 @@ def _read_console(found: dict[str, object], given: Mapping[str, object]) -> list
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:
-    """Return the variables that look like ours and are not, each with one that it resembles."""
+    """Return the unknown `SWITCHGEAR_*` variables, each with the known one that it resembles."""
     unknown = [
         name
         for name in sorted(names)
@@ -75,7 +75,7 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
     ]
     if not unknown:
         return []
-    import difflib  # Only now: a client should be imported quickly.
+    import difflib  # Imported here to keep the import of the client fast.
 
     told = []
     for name in unknown:

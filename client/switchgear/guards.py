@@ -30,7 +30,7 @@ KeyOf = Key | None | Callable[..., object]
 Unknown = Literal["allow", "block"]
 
 OnEngage = Literal["finish", "cancel"]
-"""What becomes of a call that runs when its switch is engaged."""
+"""The fate of a running call when its switch is engaged."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,11 +70,11 @@ class SwitchEngaged(Refused):
 
 
 class GuardedKeys:
-    """The switches of one call: a :class:`CancelSource` that is asked before the call begins, and
+    """The switches of one call: a :class:`CancelSource` that is checked before the call begins, and
     again before anything inside it begins.
 
-    The first question is counted, later ones are not. Without a targeting key chance decided at the
-    first: a switch that ramps refuses nothing later, one that is engaged does.
+    The first check is counted, later ones are not. Without a targeting key the first check decided
+    at random: after it a ramping switch refuses nothing, an engaged one does.
     """
 
     __slots__ = ("_asked", "_blocks_unknown", "_cell", "_memory", "_others", "_view", "guard")
@@ -93,7 +93,7 @@ class GuardedKeys:
         self._blocks_unknown = blocks_unknown
         self._others = others
         self._view: View | None = None
-        """The view in which every call with these keys passes, counted in `_cell`."""
+        """The view in which every call with these keys is allowed, counted in `_cell`."""
         self._cell: Any = None
 
     def ask(self) -> Decision:
@@ -139,32 +139,33 @@ class GuardedKeys:
         return None
 
     def _remember(self, view: View, decision: Decision) -> None:
-        """Keep where an answer that stays the same until the next change is counted."""
+        """Keep the cell that counts an answer that stays the same until the next change."""
         cell = view.kept_cell(self._asked[:3])
         if cell is not None and cell.decision is decision:
             self._cell, self._view = cell, view
 
 
 class Guard:
-    """Lets a call begin only while its switches allow it, and raises :class:`SwitchEngaged` else.
+    """A guard: lets a call begin only while its switches allow it, else raises
+    :class:`SwitchEngaged`.
 
     As a decorator it suits functions, coroutine functions, generators and asynchronous generators,
-    methods and class methods, and leaves their kind and signature as they are. It asks when the
+    methods and class methods, and leaves their kind and signature as they are. It checks when the
     body is about to run: a coroutine's when it is awaited, a generator's at its first step. As a
-    context manager (`with` or `async with`) it asks on entering, and gives the decision.
+    context manager (`with` or `async with`) it checks on entry, and returns the decision.
 
-    Everything that waits inside, in a bulkhead's queue or a retry's back-off, is woken and refused
-    when the switch is engaged, and each try and fallback target asks again. What runs already goes
-    on to its end; with `on_engage="cancel"` coroutines are cancelled, generators end at their next
-    step, and plain functions can ask :func:`~switchgear.cancellation.cancel_token`.
+    When the switch is engaged, calls waiting inside, in a bulkhead's queue or a retry's back-off,
+    are woken and refused, and each attempt and fallback target checks again. Running calls finish;
+    with `on_engage="cancel"` coroutines are cancelled, generators end at their next step, and plain
+    functions can check :func:`~switchgear.cancellation.cancel_token`.
 
-    Functions that find keys are given those arguments of the call that their own parameters name,
-    `self` among them, or all of them if they name others; in a context manager none. What they
-    raise is raised into the call; what they find that can't be a key is unknown, as in
-    :meth:`Switchgear.allowed`. One guard may be used many times, by many threads. `others` are
-    further sources that refuse calls once they have begun, such as a forced breaker; `owner` lives
-    as long as the guard. Raises :class:`TypeError`, naming the argument, for keys of a wrong type,
-    and :class:`ValueError` for another `unknown` or `on_engage`.
+    A function that finds keys gets those arguments of the call that its own parameters name, `self`
+    among them, or all of them if it names others; in a context manager none. Its errors are raised
+    into the call; a value that can't be a key is unknown, as in :meth:`Switchgear.allowed`. One
+    guard may be used many times, by many threads. `others` are further sources that refuse calls
+    once they have begun, such as a forced breaker; `owner` lives as long as the guard. Raises
+    :class:`TypeError`, naming the argument, for keys of the wrong type, and :class:`ValueError` for
+    an invalid `unknown` or `on_engage`.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Guard:
             raise ValueError(f'on_engage must be "finish" or "cancel", not {on_engage!r:.100}')
         self.on_engage: OnEngage = on_engage
         self._memory = memory
-        self._owner = owner  # A client that nobody holds follows its console no more.
+        self._owner = owner  # A client that is garbage-collected stops following its console.
         self._blocks_unknown = unknown == "block"
         self._others = tuple(others)
         values = (segment, feature, experiments, targeting_key)
@@ -205,10 +206,11 @@ class Guard:
             if name not in self._found
         }
         self._keys = None if self._found else self._keys_of({})
-        """Those of every call, if they do not depend on its arguments."""
+        """The keys of every call, if they do not depend on its arguments."""
 
     def with_others(self, *others: CancelSource) -> "Guard":
-        """Return the same guard, whose calls are refused by `others`, too, once they have begun."""
+        """Return a copy of this guard whose calls are also refused by `others` once they have
+        begun."""
         return self._with_sources((*self._others, *others))
 
     def __call__(self, function: F) -> F:
@@ -229,8 +231,8 @@ class Guard:
         return bool(self._found)
 
     def switches_of(self, function: Callable[..., Any]) -> "Callable[[Any, Any], GuardedKeys]":
-        """Return what finds the switches, without `others`, of a call of `function` with these
-        `(args, kwargs)`: for a fallback, which answers for a forced breaker and not for a kill."""
+        """Return a function of `(args, kwargs)` that finds the switches of a call of `function`,
+        without `others`: for a fallback, which answers for a forced breaker but not for a kill."""
         return self._with_sources(())._finder(function)
 
     def __enter__(self) -> Decision:
@@ -326,7 +328,7 @@ class Guard:
                     return await _cancellable(keys, function, args, kwargs)
                 return await function(*args, **kwargs)
             finally:
-                leave(scope)  # One that is collected may be closed in another context.
+                leave(scope)  # A garbage-collected coroutine may be closed in another context.
 
         return call
 
@@ -354,7 +356,7 @@ class Guard:
         return found
 
     def _keys_here(self) -> GuardedKeys:
-        """Those of a block, which has no arguments."""
+        """Return the keys of a block, which has no arguments."""
         return self._keys or self._keys_of({name: find() for name, find in self._found.items()})
 
     def _keys_of(self, found: Mapping[str, Any]) -> GuardedKeys:
@@ -379,9 +381,9 @@ class Guard:
 
 
 class GuardedSteps:
-    """Context manager around each step of one generator: asks at the first, unless the call
-    `has_begun`, and holds its keys within each. With `on_engage="cancel"` every step asks, and one
-    that awaits is cancelled."""
+    """Context manager around each step of one generator: checks at the first, unless the call
+    `has_begun`, and applies its keys within each. With `on_engage="cancel"` every step checks, and
+    a step that awaits is cancelled."""
 
     def __init__(self, keys: GuardedKeys, is_async: bool, *, has_begun: bool) -> None:
         self._keys = keys
@@ -429,9 +431,8 @@ async def _cancellable(
 
 
 def _fixed(name: str, keys: object) -> str | tuple[str, ...] | None:
-    """Return `keys` as text that can be asked for again and again: an iterator could be only once.
-
-    Raises :class:`TypeError` for what can't be a key."""
+    """Return `keys` as text that can be read repeatedly, which an iterator can't. Raises
+    :class:`TypeError` for a value that can't be a key."""
     if keys is None:
         return None
     texts = []

@@ -1,5 +1,5 @@
-"""A middleware for ASGI applications, such as FastAPI's and Starlette's: a request has no more time
-than its caller waits, and its failures are left to a trusted caller that retries.
+"""A middleware for ASGI applications, such as FastAPI's and Starlette's: limits a request to the
+time that its caller waits, and leaves its failures to a trusted caller that retries.
 
     app.add_middleware(Incoming, trusted_peers=("10.0.0.0/8",))
 """
@@ -18,11 +18,12 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Incoming:
-    """Around `app`. Answers 504 to what has no time left before it begins. It cuts nothing off:
-    that is for deadlines and timeouts inside, which end no later than the caller waits.
+    """ASGI middleware around `app`. Answers 504 to a request that has no time left when it arrives.
+    It cuts nothing off: deadlines and timeouts inside do that, no later than the caller's limit.
 
     `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches the
-    retries in here off, by the address of the connection as the server tells it; by default none.
+    retries of this service off, matched against the address of the connection as the server reports
+    it; by default none.
     """
 
     def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:

@@ -100,7 +100,7 @@ class Transport(httpx.BaseTransport):
             response = self._sent(request, held)
             if place is not None:
                 place.ended(response)
-            if response.is_closed:  # Its body was read before: out of a cache, for instance.
+            if response.is_closed:  # The body was read already, for instance from a cache.
                 held.close()
         except BaseException as error:
             if place is not None:

@@ -1,4 +1,4 @@
-"""Retries of other libraries under the rules of ours: counted, and never multiplied."""
+"""Retries of other libraries, counted like ours and never multiplied by nesting."""
 
 import functools
 from collections.abc import Callable
@@ -18,10 +18,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Outermost:
     """A decorator of another library that retries, for calls of the dependency `name`.
 
-    What is inside knows that it is retried, over the wire too, and has one idempotency key. Each
-    retry is counted when it begins. `would_retry` returns whether the library retries an error,
-    `would_retry_result` the same of a result: without them it is assumed to retry every error and
-    no result. `decorate` must ask :func:`may_try_again` itself.
+    Retries inside it, also in other processes, leave failures to it, and all attempts have one
+    idempotency key. Each retry is counted when it begins. `would_retry` returns True for an error
+    that the library retries, and `would_retry_result` for a result; without them it is assumed to
+    retry every error and no result. `decorate` must call :func:`may_try_again` itself.
     """
 
     def __init__(
@@ -107,24 +107,24 @@ class Tried(Attempts):
 
     @property
     def label(self) -> str:
-        """Its name in the note on an error that is left to it."""
+        """The name in the note on an error that is left to this retry."""
         return f"the retry {self.asked_of.name}"
 
     def would_retry(self, error: BaseException) -> bool:
-        """Whether the library retries `error`; assumed where it can't be asked."""
+        """Return True if the library retries `error`, or if it can't be asked."""
         if is_final(error):
             return False
         return _answer(self.asked_of.would_retry, error, default=True)
 
     def would_retry_result(self, result: object) -> bool:
-        """Whether the library retries a call that gives `result`."""
+        """Return True if the library retries a call that returns `result`."""
         return _answer(self.asked_of.would_retry_result, result, default=False)
 
 
 def may_try_again(error: BaseException, *, is_outermost: bool = False) -> bool:
-    """Whether to retry `error` can make sense here: not what was refused, was cancelled or must be
-    stopped by a person; not what a retry around this one would retry, which a note then says.
-    `is_outermost` if this one is an :class:`Outermost`."""
+    """Return True if `error` may be retried here. Refusals, cancellations and catastrophic failures
+    may not, nor what an outer retry would retry; in that case a note on the error says so.
+    `is_outermost`: the caller is an :class:`Outermost`."""
     if is_final(error):
         return False
     outer = attempts.retrying(_outer(is_outermost), error)
@@ -134,7 +134,7 @@ def may_try_again(error: BaseException, *, is_outermost: bool = False) -> bool:
 
 
 def may_try_result_again(result: object, *, is_outermost: bool = False) -> bool:
-    """Whether no retry around this one would retry a call that gives `result`."""
+    """Return True if no outer retry would retry a call that returns `result`."""
     return attempts.retrying_result(_outer(is_outermost), result) is None
 
 
@@ -182,5 +182,5 @@ def _answer(asked: Callable[[Any], Any] | None, about: object, *, default: bool)
         return default
     try:
         return bool(asked(about))
-    except Exception:  # It may need what only the library has.
+    except Exception:  # The predicate may need state that only the library has.
         return default

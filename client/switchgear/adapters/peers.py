@@ -1,4 +1,4 @@
-"""The peers whose `X-Retry-Attempt` is believed."""
+"""Trusted peers, whose `X-Retry-Attempt` headers are accepted."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class TrustedPeers:
     """A set of addresses and networks, such as "10.0.0.0/8" or "::1". Raises :class:`TypeError` for
-    a single string, :class:`ValueError` for what is no address or network."""
+    a single string and :class:`ValueError` for an invalid address or network."""
 
     def __init__(self, peers: Iterable[str]) -> None:
         if isinstance(peers, str):
@@ -16,8 +16,8 @@ class TrustedPeers:
         self._networks = tuple(map(_network, peers))
 
     def has(self, address: object) -> bool:
-        """Whether the peer of a connection is one of them. A peer without an IP address, as behind
-        a UNIX socket, is not."""
+        """Return True if `address` is trusted. A peer without an IP address, as on a UNIX socket,
+        never is."""
         if not self._networks or not isinstance(address, str):
             return False
         try:
@@ -25,7 +25,7 @@ class TrustedPeers:
         except ValueError:
             return False
         if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped  # A peer by IPv4, on a socket for both.
+            found = found.ipv4_mapped  # An IPv4 peer on a dual-stack socket.
         return any(found in network for network in self._networks)
 
 

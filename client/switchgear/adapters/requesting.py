@@ -151,7 +151,7 @@ def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
     request itself stays as it is: it may pass here again, where other times hold."""
     headers = request.headers.copy()
     for name in (ATTEMPT_HEADER, LAST_ATTEMPT_HEADER):
-        headers.pop(name, None)  # Of another request, whose headers the caller passes on.
+        headers.pop(name, None)  # Headers of another request, forwarded by the caller.
     headers.update(outgoing(None if attempts.active() is None else _failure_of(request)))
     if request.method in KEYED_METHODS and KEY_HEADER not in headers:
         key = given_key() or _own_key(request)
@@ -170,7 +170,7 @@ def dressed(request: httpx.Request, http: HttpTimeouts | None) -> httpx.Request:
 
 
 def _failure_of(request: httpx.Request) -> httpx.HTTPStatusError:
-    """The error that callers usually make of a failed request."""
+    """Return the error that callers usually raise for a failed request."""
     response = httpx.Response(503, request=request)
     return httpx.HTTPStatusError(phrase_of(503), request=request, response=response)
 

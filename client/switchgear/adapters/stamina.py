@@ -1,4 +1,4 @@
-"""Retries of stamina under the rules of ours; needs `stamina`.
+"""Retries of stamina, counted like ours and never multiplied; needs `stamina`.
 
     @outermost("core->oracle", policy.counters, on=httpx.HTTPError, attempts=3)
     def ask(): …
@@ -22,7 +22,7 @@ Kinds = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], An
 
 def outermost(name: str, counters: Counters | None = None, *, on: Kinds, **terms: Any) -> Outermost:
     """`stamina.retry(on=on, **terms)` for calls of the dependency `name`: see :class:`Outermost`.
-    What is refused is not retried."""
+    Refusals are not retried."""
     return Outermost(
         stamina.retry(on=unless_refused(on, is_outermost=True), **terms),
         name,
@@ -32,8 +32,8 @@ def outermost(name: str, counters: Counters | None = None, *, on: Kinds, **terms
 
 
 def unless_refused(on: Kinds, *, is_outermost: bool = False) -> Callable[[Exception], Any]:
-    """What `on` says, but never for what was refused or is catastrophic, nor for what a retry
-    around it would retry."""
+    """Return the predicate `on`, restricted: False for refusals, for catastrophic failures, and for
+    errors that an outer retry would retry."""
 
     def decide(error: Exception) -> Any:
         found = _asked(on, error)
@@ -48,7 +48,7 @@ def _asked(on: Kinds, error: Any) -> Any:
 
 
 def _is_yes(found: object) -> bool:
-    """Seconds to wait are a yes, also 0.0."""
+    """Return True for True and for any number of seconds to wait, including 0.0."""
     return found is not None and found is not False
 
 

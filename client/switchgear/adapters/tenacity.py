@@ -1,4 +1,4 @@
-"""Retries of tenacity under the rules of ours; needs `tenacity`.
+"""Retries of tenacity, counted like ours and never multiplied; needs `tenacity`.
 
     @outermost("core->oracle", policy.counters, stop=stop_after_attempt(3))
     def ask(): …
@@ -24,8 +24,8 @@ from switchgear.patterns.counters import Counters
 
 
 def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Outermost:
-    """`tenacity.retry(**terms)` for calls of the dependency `name`: see :class:`Outermost`. What is
-    refused is not retried, and the last error is raised as it is, unless `reraise` is False."""
+    """`tenacity.retry(**terms)` for calls of the dependency `name`: see :class:`Outermost`.
+    Refusals are not retried, and the last error is raised as it is, unless `reraise` is False."""
     given = terms.pop("retry", None) or retry_if_exception_type()
     terms = {"reraise": True, **terms, "retry": unless_refused(given, is_outermost=True)}
     return Outermost(
@@ -38,8 +38,8 @@ def outermost(name: str, counters: Counters | None = None, **terms: Any) -> Oute
 
 
 class unless_refused(retry_base):
-    """What `given` says (any but an asynchronous one), but never for what was refused, was
-    cancelled or is catastrophic, nor for what a retry around it would retry."""
+    """The predicate `given` (not an asynchronous one), restricted: False for refusals,
+    cancellations and catastrophic failures, and for outcomes that an outer retry would retry."""
 
     def __init__(
         self, given: Callable[[RetryCallState], Any], *, is_outermost: bool = False
@@ -60,7 +60,8 @@ class unless_refused(retry_base):
 
 
 def _state(*, error: BaseException | None = None, result: object = None) -> RetryCallState:
-    """What tenacity gives its predicates, for an outcome that it has not seen."""
+    """Return the retry state that tenacity passes to its predicates, for an outcome that it has not
+    seen."""
     state = RetryCallState(Retrying(), None, (), {})
     if error is None:
         state.set_result(result)

@@ -1,5 +1,5 @@
-"""A middleware for WSGI applications, such as Django's and Flask's: a request has no more time than
-its caller waits, and its failures are left to a trusted caller that retries.
+"""A middleware for WSGI applications, such as Django's and Flask's: limits a request to the time
+that its caller waits, and leaves its failures to a trusted caller that retries.
 
     application = Incoming(get_wsgi_application(), trusted_peers=("10.0.0.0/8",))
 """
@@ -17,11 +17,11 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class Incoming:
-    """Around `app`. Answers 504 to what has no time left before it begins; nothing is cut off. An
-    answer that is made while it is sent has the same time.
+    """WSGI middleware around `app`. Answers 504 to a request that has no time left when it arrives;
+    nothing is cut off. A response that is streamed has the same limit.
 
     `trusted_peers` are addresses and networks of callers whose `X-Retry-Attempt` switches the
-    retries in here off, by `REMOTE_ADDR`; by default none.
+    retries of this service off, matched against `REMOTE_ADDR`; by default none.
     """
 
     def __init__(self, app: App, *, trusted_peers: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Log lines about questions and snapshots: each once, and a limited number of each kind."""
+"""Log lines about keys and snapshots: each once, and a limited number of each kind."""
 
 import logging
 from collections import defaultdict
@@ -10,7 +10,7 @@ from switchgear.deciding.keys import KEY_TYPES
 from switchgear.deciding.snapshot import SCOPES
 
 MAX_COMPLAINTS = 20
-"""Of each kind."""
+"""Log lines of each kind."""
 MAX_SHOWN = 5
 """Switches named in one line."""
 
@@ -20,14 +20,14 @@ log = logging.getLogger("switchgear")
 
 
 class Complaints:
-    """Those of one client. Safe to use from any thread: at worst a line comes twice."""
+    """The log lines of one client. Safe to use from any thread: at worst a line is logged twice."""
 
     def __init__(self) -> None:
         self._said: defaultdict[Kind, set[str]] = defaultdict(set)
 
     def wrong_question(self, asked: Question) -> None:
-        """Log what can't be a key. Text may come from a user; a wrong type is a fault of the code,
-        which somebody must fix."""
+        """Log values that can't be a key: strings as warnings, since they may be user input, and
+        wrong types as errors, since they are bugs."""
         for key in asked.invalid:
             if self._is_first("key", key):
                 log.warning("switchgear: no switch can have this key: %s", key)
@@ -37,15 +37,15 @@ class Complaints:
             )
 
     def wrong_targeting_key(self, key: object, error: Exception) -> None:
-        """Log that the text of a targeting key can't be had."""
+        """Log that the conversion of a targeting key to text failed."""
         wrong = f"targeting_key of type {type(key).__name__:.100} raised {type(error).__name__}"
         self._wrong_type(wrong, f"chance decides for such calls: pass a {KEY_TYPES}")
 
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
     ) -> None:
-        """Log that a new epoch has released switches of those that were stopped. `before` and
-        `after` are the marks of the snapshots."""
+        """Log that a new epoch has `released` some or all of the `stopped` switches. `before` and
+        `after` identify the snapshots."""
         if not released:
             return
         is_all = len(released) == len(stopped)
@@ -62,7 +62,7 @@ class Complaints:
         )
 
     def left_epoch(self, epoch: str, present: str | None) -> None:
-        """Log that the snapshots of an epoch are refused, as it was left. `present` is the mark of
+        """Log that the snapshots of an epoch are refused because it was left. `present` identifies
         the snapshot in force."""
         if self._is_first("epoch", epoch):
             log.error(

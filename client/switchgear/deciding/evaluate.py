@@ -26,13 +26,13 @@ class Question:
 
     switch_ids: tuple[str, ...]
     invalid: tuple[str, ...] = ()
-    """Text that no switch can have as its key, with its argument, to show."""
+    """Strings that are not valid keys, with their arguments, for the log."""
     wrong_types: tuple[str, ...] = ()
-    """Types that no key can be of, with their argument, to show."""
+    """Types that a key can't have, with their arguments, for the log."""
 
     @property
     def is_known(self) -> bool:
-        """All of it can be asked."""
+        """True if every key in the question is valid."""
         return not self.invalid and not self.wrong_types
 
 
@@ -56,9 +56,10 @@ class Decision:
 
 
 def question(segment: object = None, feature: object = None, experiments: object = ()) -> Question:
-    """Return what is asked by one key or several of each kind, or by None.
+    """Return the question for one key, several, or None of each kind.
 
-    Never raises: what can't be a key can't be engaged either, and is named in the question.
+    Never raises: a value that can't be a key can't be engaged either, and is listed in the
+    question.
     """
     switch_ids: list[str] = [GLOBAL_ID]
     invalid: list[str] = []
@@ -95,8 +96,8 @@ def question(segment: object = None, feature: object = None, experiments: object
 def several(asked: object, name: str) -> Iterable[object]:
     """Return the keys in `asked`, which may be one or several.
 
-    A mapping is several experiments by their names; as a segment or a feature it is a record, whose
-    fields are no keys.
+    A mapping stands for several experiments, by their names. As a segment or a feature it is not a
+    valid key.
     """
     if isinstance(asked, str | bytes | bytearray | memoryview):
         return (asked,)
@@ -115,8 +116,8 @@ def evaluate(
     now: float | None,
     draw: Draw,
 ) -> Entry | None:
-    """The entry that blocks, or None. `now` is in UNIX seconds by the console's clock; without it
-    no engagement ends by itself."""
+    """Return the entry that blocks, or None. `now` is in UNIX seconds by the console's clock;
+    without it no engagement ends by itself."""
     for switch_id in switch_ids:
         entry = entries.get(switch_id)
         if entry is not None and blocks(entry, targeting_key, now=now, draw=draw):

@@ -1,4 +1,4 @@
-"""The text of a key: callers name tenants and users by numbers, UUIDs and enum members, too."""
+"""The text of a key: callers also identify tenants and users by numbers, UUIDs and enum members."""
 
 import sys
 from enum import Enum
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 KEY_TYPES = "str, int, UUID or enum member"
 
 MAX_KEPT_KEYS = 32
-"""Keys in a question whose answer is kept."""
+"""Maximum number of keys in a question whose answer is cached."""
 
 if TYPE_CHECKING:
     Key = str | int | UUID | Enum
-    """What counts as a key, by its text; a bool does not."""
+    """A valid key, compared by its text. A bool is not a key."""
 else:
     Key = object
 
@@ -29,13 +29,13 @@ def key_text(value: object) -> str | None:
 
     Text stays as it is, an integer (of any library) is written in decimal, a UUID with its hyphens,
     an enum member as its value. A bool is refused, although Python counts it among the integers.
-    Raises what the methods of `value` raise.
+    Errors of the methods of `value` are passed on.
     """
     if isinstance(value, str):
         return str.__str__(value)  # `str(value)` of an enum member may be its name.
     if isinstance(value, Enum):
         return key_text(value.value)
-    uuid = sys.modules.get("uuid")  # Nobody has a UUID before that is imported.
+    uuid = sys.modules.get("uuid")  # There are no UUIDs before the module is imported.
     if uuid is not None and isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, bool) or not isinstance(value, (int, Integral)):
@@ -44,11 +44,11 @@ def key_text(value: object) -> str | None:
 
 
 def kept_key(question: CellKey) -> CellKey | None:
-    """Return `question` with all keys as text, under which its answer is kept, or None for one that
-    is answered anew each time.
+    """Return `question` with all keys as text, the cache key of its answer, or None for a question
+    that is answered anew each time.
 
-    1, True and 1.0 are equal and have one hash, but only the first is a key. As none of them is
-    kept under anything but text, they share no answer.
+    1, True and 1.0 are equal and have the same hash, but only the first is a key. Caching by text
+    only keeps them from sharing an answer.
     """
     parts = tuple(map(_kept, question))
     return None if _ANEW in parts else parts  # type: ignore[return-value]
@@ -70,7 +70,7 @@ def _kept(part: object) -> object:
 
 
 def _text(value: object) -> str | None:
-    """Return text that compares by its characters alone: `value` itself if it is such text."""
+    """Return `value` if it is a str that doesn't override its comparison, else its key text."""
     if isinstance(value, str) and type(value).__eq__ is str.__eq__:
         return value
     return key_text(value)

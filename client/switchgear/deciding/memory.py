@@ -56,7 +56,7 @@ class View:
         return len(self.stopped_switches(now))
 
     def kept_cell(self, key: CellKey) -> Cell | None:
-        """The cell that is kept for these keys, if any."""
+        """Return the cached cell of these keys, if any."""
         try:
             return self.cells.get(key)
         except Exception:  # A key may be of any type, whose methods raise what they like.
@@ -89,9 +89,9 @@ class Memory:
         self._draw = draw
         self._subscribers: dict[object, Callable[[], object]] = {}
         self._heard: Snapshot | None = None
-        """The latest of the console, by itself or on disk; a bootstrap is none."""
+        """The console's latest snapshot, received or from disk; not a bootstrap."""
         self._is_confirmed = False
-        """Whether the console itself has answered."""
+        """True once the console itself has answered."""
         # One that its holder may take again: a signal's handler may ask, too.
         self._lock = threading.RLock()
         self._forced = {switch: _forced(switch, FORCED_REASON) for switch in forced}
@@ -114,11 +114,12 @@ class Memory:
             return self.view.snapshot is not self._heard
 
     def accept(self, snapshot: Snapshot, *, is_live: bool = True) -> bool:
-        """Put `snapshot` in force; False for one from the past, which changes nothing.
+        """Put `snapshot` in force and return True; return False for an older one, which changes
+        nothing.
 
         Versions never go back within an epoch, and an epoch once left stays left. The same version
-        may come with other entries: an instance that is marked for drills has its own document.
-        `is_live`: it is from the console itself, and not from a copy on disk.
+        may have different entries: an instance that is marked for drills gets its own document.
+        `is_live`: received from the console, not read from disk.
         """
         with self._lock:
             before, present = self.view, self._heard
@@ -134,7 +135,7 @@ class Memory:
                     self._heard = snapshot
                     self._show(snapshot)
             after = self.view
-        # A handler of the log may wait for whoever waits for the lock.
+        # A log handler may wait for a thread that waits for the lock.
         if is_left:
             self._complaints.left_epoch(snapshot.epoch, None if present is None else present.mark)
         elif present is not None and not is_same_epoch:
@@ -145,7 +146,8 @@ class Memory:
         return not is_left
 
     def confirm(self, document: bytes) -> bool:
-        """The console says `document`: return True, and do no more, if that is in force already."""
+        """Record that the console sent `document`: return True if it is in force already, which
+        changes nothing else."""
         with self._lock:
             is_same = self._confirm(document)
             self._is_confirmed = self._is_confirmed or is_same
@@ -154,8 +156,8 @@ class Memory:
     def bootstrap(self, snapshot: Snapshot) -> bool:
         """Put `snapshot` in force until the console answers, whatever it answers then.
 
-        False if something better is known: what the console said, or a copy on disk that is of
-        another epoch, or not older.
+        Return False if something better is known: a snapshot from the console, or a copy on disk
+        that is of another epoch or not older.
         """
         with self._lock:
             copy = self._heard
@@ -221,7 +223,7 @@ class Memory:
     ) -> Decision:
         """Answer again for a call that was allowed, without counting it. Never raises.
 
-        Without a targeting key a switch that ramps does not block: chance has decided already.
+        Without a targeting key a ramping switch does not block: it was decided at random already.
         """
         view = self.view
         if type(experiments) is list:
@@ -238,7 +240,7 @@ class Memory:
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
         """Call `callback` after each change of the view, in the thread that makes it: it must
-        neither block nor raise. Return a function that ends that. For calls that wait."""
+        neither block nor raise. Return a function that unsubscribes it. For waiting calls."""
         key = object()
         self._subscribers[key] = callback
         return lambda: self._subscribers.pop(key, None)
@@ -300,7 +302,8 @@ class Memory:
             self.counts.add(cell.question, tally.decision, tally.take())
 
     def _keep(self, view: View, key: CellKey | None, cell: Cell) -> Cell:
-        """Return the cell that is kept for `key`: mostly this one, if any."""
+        """Cache `cell` for `key` if that is possible without waiting; return the cell to count
+        in."""
         asked = cell.question
         if key is None or not asked.is_known or len(asked.switch_ids) > MAX_KEPT_KEYS:
             return cell
@@ -323,7 +326,7 @@ class Memory:
         if len(view.order) > MOST_CELLS:
             evicted = view.cells.pop(view.order.popleft(), None)
             if evicted is not None:
-                evicted.is_kept = False  # Guards that remember it ask anew.
+                evicted.is_kept = False  # Guards that hold it decide anew.
                 self._evicted.append(evicted)
         # Somebody may just be counting a call in one that was evicted: it is looked at later.
         if len(self._evicted) > MOST_EVICTED:
@@ -343,8 +346,8 @@ class Memory:
         return tally
 
     def _text(self, targeting_key: object) -> str | None:
-        """Return the text of a targeting key of any type, or None, so that chance decides, for one
-        that raises."""
+        """Return the text of a targeting key of any type. Return None, which makes the decision
+        random, if the conversion raises."""
         try:
             text = key_text(targeting_key)
             return str(targeting_key) if text is None else text
@@ -370,7 +373,7 @@ class Memory:
 
 
 def _always_allow() -> int:
-    """In the place of chance, for a share of any size."""
+    """A replacement for the random draw that lets every ramp through."""
     return -1
 
 

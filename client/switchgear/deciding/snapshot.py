@@ -80,9 +80,9 @@ class Snapshot:
 def read(document: bytes, before: Mapping[str, Entry] = MappingProxyType({})) -> Snapshot:
     """Return the snapshot in a JSON document in UTF-8; raises :class:`InvalidSnapshot`.
 
-    Fields that are not known are left aside; another `schema` is refused. Entries that are as in
-    `before` are the same objects, so that two snapshots of many switches share most of their memory
-    and are quick to compare.
+    Unknown fields are ignored; an unknown `schema` is refused. Entries that are unchanged from
+    `before` are the same objects, so that two large snapshots share most of their memory and are
+    quick to compare.
     """
     if len(document) > MOST_BYTES:
         raise InvalidSnapshot(f"It has more than {MOST_BYTES} bytes.")
@@ -125,10 +125,10 @@ def is_switch(text: str) -> bool:
 
 
 def switch_id(name: str) -> str:
-    """Return the id of the switch somebody means; `global` alone means `global:all`.
+    """Return the id of the switch called `name`; `global` alone means `global:all`.
 
-    Raises :class:`ValueError` for text that can be no switch, :class:`TypeError` for what is
-    neither text nor an enum member with text.
+    Raises :class:`ValueError` for a string that is not a valid id, and :class:`TypeError` for a
+    value that is neither a string nor an enum member with one.
     """
     text = key_text(name) if isinstance(name, str | Enum) else None
     if text is None:
@@ -140,10 +140,11 @@ def switch_id(name: str) -> str:
 
 
 def _rows(before: Mapping[str, Entry]) -> Callable[[dict[str, Any]], "dict[str, Any] | Entry"]:
-    """Return what makes an entry of each object that is a row, as soon as it is parsed.
+    """Return an object hook for the JSON parser that turns each row into an entry as soon as it is
+    parsed.
 
-    The parser holds the interpreter's lock for all of a document, unless it calls Python; and the
-    rows of a large document take several times the memory of their entries.
+    Without such calls into Python the parser holds the GIL for the whole document, and the rows of
+    a large document take several times the memory of their entries.
     """
 
     def row_or_entry(row: dict[str, Any]) -> dict[str, Any] | Entry:
@@ -152,7 +153,7 @@ def _rows(before: Mapping[str, Entry]) -> Callable[[dict[str, Any]], "dict[str, 
         try:
             entry = _entry(row)
         except InvalidSnapshot:
-            return row  # Refused if it is among the switches, else of no interest.
+            return row  # Refused later if it is among the switches; ignored elsewhere.
         known = before.get(entry.id)
         return known if known == entry else entry
 
@@ -261,7 +262,7 @@ def _moment(row: Mapping[str, Any], name: str) -> float | None:
 
 
 def _published_at(content: Mapping[str, Any]) -> float | None:
-    """Nothing is decided by it: one that makes no sense is ignored."""
+    """Return the publication time. It decides nothing, so an invalid one is ignored."""
     try:
         return _moment(content, "published_at")
     except InvalidSnapshot:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Import what needs asyncio when it is first asked for."""
+        """Import the names that need asyncio at their first use."""
         if name not in ("AsyncConsumer", "dead_letter_async"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from switchgear.dlq import aio

@@ -23,9 +23,9 @@ class WorkersDied(Exception):
 
 @dataclass
 class Counts:
-    """What a consumer has done since it was made. `taken` are messages that somebody else reclaimed
-    meanwhile, `vanished` those that were deleted from the stream before anybody came to an end.
-    `refused` counts how often a handler was."""
+    """What a consumer has done since it was made. `taken` are messages that another worker
+    reclaimed meanwhile, `vanished` those that were deleted from the stream before they were
+    handled. `refused` counts refusals of the handler."""
 
     handled: int = 0
     failed_attempts: int = 0
@@ -45,13 +45,13 @@ class Settings:
 
     A message is tried `attempts` times, with pauses of full jitter between: up to
     `backoff_seconds`, twice that, four times that and so on, a minute at most. Exceptions in
-    `permanent` are not tried again. A handler that is refused (its switch is engaged, its breaker
-    is open) has not tried: the message waits `refused_seconds`, or as long as the breaker says, as
-    often as need be. What a worker left behind is taken over when it has been idle
-    for `idle_seconds`, and given up without being tried once it was delivered `most_deliveries`
-    times. A worker that is at a message keeps it for `held_seconds` at most. `batch` messages are
-    read at once. A new group begins with the stream's `start`: `0` is all there is, `$` what comes
-    from now on. `dead_stream` is for names that no pattern describes.
+    `permanent` are not tried again. If a handler is refused (its switch is engaged, its breaker is
+    open), that is not an attempt: the message waits `refused_seconds`, or as long as the breaker
+    says, as often as necessary. What a worker left behind is taken over when it has been idle for
+    `idle_seconds`, and given up without being tried once it was delivered `most_deliveries` times.
+    A worker that is at a message keeps it for `held_seconds` at most. `batch` messages are read at
+    once. A new group begins with the stream's `start`: `0` is all there is, `$` what comes from now
+    on. `dead_stream` is for names that no pattern describes.
 
     Raises :class:`ValueError` for what can't be.
     """
@@ -97,7 +97,7 @@ class Settings:
         self._stopped = True  # No lock that a signal handler could find taken.
 
     def refused_pause(self, error: Exception) -> float | None:
-        """Seconds to wait if the handler was refused; None if it has failed."""
+        """Return the seconds to wait if the handler was refused, None if it failed."""
         refusal = None if isinstance(error, self.permanent) else refusal_in(error)
         if refusal is None:
             return None

@@ -98,7 +98,7 @@ def is_catastrophic(error: BaseException) -> bool:
 
 
 def _is_of_certificate(error: BaseException) -> bool:
-    """Return True if a certificate was refused. Until somebody imports ssl, nothing raises that."""
+    """Return True if a certificate was rejected. Nothing raises that before ssl is imported."""
     refused = getattr(sys.modules.get("ssl"), "SSLCertVerificationError", ())
     return any(isinstance(each, refused) for each in within(error, contexts=True))
 

@@ -68,13 +68,13 @@ class Listener:
     task: "asyncio.Task[None] | None" = None
 
     def changes(self, entries: Mapping[str, Entry], version: int | None) -> list[Change]:
-        """Return the changes from what it knows to `entries`, by switch id."""
+        """Return the changes from the known entries to `entries`, by switch id."""
         known = self.known
         switches: Iterable[str] = self.switches or known.keys() | entries.keys()
         changed = [
             switch
             for switch in switches
-            # Most are the same object: see `snapshot.read`.
+            # Most entries are the same objects: see `snapshot.read`.
             if (before := known.get(switch)) is not (after := entries.get(switch))
             and _told(before) != _told(after)
         ]
@@ -97,10 +97,10 @@ class Announcer:
         self._fresh()
 
     def add(self, callback: Callback, switches: Iterable[str]) -> Callable[[], None]:
-        """Tell `callback` what changes from now on; returns what ends that. A coroutine function
-        needs a running event loop: raises :class:`RuntimeError` without one. Raises
-        :class:`TypeError` for what can't be called, and that or :class:`ValueError` for what is no
-        switch."""
+        """Call `callback` with every change from now on; return a function that unsubscribes it.
+        Raises :class:`RuntimeError` for a coroutine function without a running asyncio event loop,
+        :class:`TypeError` for a callback that can't be called, and that or :class:`ValueError` for
+        an invalid switch id."""
         if not callable(callback):
             kind = type(callback).__name__
             raise TypeError(f"callback must be a function or coroutine function, not {kind:.100}")

@@ -49,7 +49,7 @@ class Asker:
         self._patience = patience
         self._etag: tuple[str, Snapshot] | None = None
         self._confirmed_at: float | None = None
-        """When the console had nothing newer, on the monotonic clock."""
+        """Time of the last answer that had nothing newer, on the monotonic clock."""
         self.abort = self._connection.abort
         self.close = self._connection.close
         self.forsake = self._connection.forsake
@@ -173,7 +173,8 @@ class Asker:
         self._etag = (etag, snapshot) if sane and snapshot is not None else None
 
     def _hear_version(self, before: Snapshot | None, after: Snapshot) -> None:
-        """A version that follows one in force was published after that was confirmed last."""
+        """Record that a version which follows one in force was published after that one was last
+        confirmed."""
         if before is None or after.epoch != before.epoch or after.version <= before.version:
             return
         if self._confirmed_at is not None and after.published_at is not None:

@@ -1,7 +1,7 @@
-"""The snapshot that a fresh process goes by until the console has answered.
+"""The snapshot that a new process uses until the console has answered.
 
-It is a mapping, or comes from a file or a URL. Whatever is wrong with it is an error in the log,
-and nothing else.
+It is a mapping, or comes from a file or a URL. A bootstrap that can't be used is logged as an error
+and has no other effect.
 """
 
 import json
@@ -20,10 +20,10 @@ from switchgear.following.failures import Failed
 from switchgear.following.transport import Address, Connection
 
 MAX_WAIT_SECONDS = 2.0
-"""A start waits no longer for a URL."""
+"""Longest wait of a constructor for a URL."""
 FETCH_SECONDS = 10.0
 LOOK_SECONDS = 0.05
-"""Between two looks whether the console was quicker."""
+"""Interval of the checks whether the console has answered first."""
 
 Source = Mapping[str, Any] | str | os.PathLike[str]
 """A snapshot as `GET /api/v1/snapshot` returns it, the path of a file with one, or its URL."""
@@ -50,7 +50,7 @@ class Bootstrap:
         self._done = threading.Event()
 
     def load(self) -> None:
-        """Put it in force, unless it has to be fetched. Never raises."""
+        """Put the snapshot in force, unless it must be fetched. Never raises."""
         if self._source is None or self._url is not None:
             return
         name = "the mapping"
@@ -65,8 +65,8 @@ class Bootstrap:
             self._complain(name, error)
 
     def start(self) -> None:
-        """Fetch it from its URL, if it has one, once and by a thread of its own: to look up a name
-        takes the time that it takes."""
+        """Fetch the snapshot from its URL, if it has one, once and in a thread of its own, since
+        resolving a host name can't be limited in time."""
         if self._url is None or self._done.is_set() or self._is_stopped:
             return
         thread = threading.Thread(target=self._run, name="switchgear-bootstrap", daemon=True)
@@ -77,8 +77,8 @@ class Bootstrap:
             self._complain(_shown(self._url), error)
 
     def wait(self, heard: threading.Event) -> None:
-        """Wait until it is in force, if nothing else is: for `MAX_WAIT_SECONDS`, and no longer than
-        until the console is `heard`."""
+        """Wait until the snapshot is in force, if no other one is: for at most `MAX_WAIT_SECONDS`,
+        and only until the console is `heard`."""
         if self._url is None:
             return
         until = time.monotonic() + MAX_WAIT_SECONDS
@@ -87,13 +87,14 @@ class Bootstrap:
                 return
 
     def stop(self) -> None:
-        """End a fetch that goes on; returns at once."""
+        """Abort a running fetch. Returns at once."""
         self._is_stopped = True
         if (connection := self._connection) is not None:
             connection.abort()
 
     def after_fork(self) -> None:
-        """In a child, which has not the thread: :meth:`start` fetches again what was not there."""
+        """Reset in a child process, which lacks the thread: :meth:`start` fetches again if need
+        be."""
         is_done, self._done = self._done.is_set(), threading.Event()
         if is_done or self._memory.snapshot is not None:
             self._done.set()
@@ -109,8 +110,8 @@ class Bootstrap:
             self._done.set()
 
     def _fetch(self, url: str) -> bytes:
-        """No token goes with it, and no redirect is followed. Raises :class:`Failed`, and
-        :class:`ValueError` for what is no URL of a file."""
+        """Fetch without a token and without following redirects. Raises :class:`Failed`, and
+        :class:`ValueError` for an invalid URL."""
         parts = urlsplit(url)
         if parts.username or parts.password or parts.scheme not in ("http", "https"):
             raise ValueError("a URL must be http or https, without credentials in it")
@@ -138,8 +139,8 @@ class Bootstrap:
 
 
 def _read_file(path: str | os.PathLike[str]) -> bytes:
-    """Return what is in a file, without waiting for a pipe that nobody writes to. Raises
-    :class:`OSError` and :class:`ValueError`."""
+    """Return the content of a file; never block on a pipe without a writer. Raises :class:`OSError`
+    and :class:`ValueError`."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -148,6 +149,6 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def _shown(url: str) -> str:
-    """A URL without what may be a secret: credentials, and the signature in a query."""
+    """Return a URL without parts that may be secret: credentials and the query."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"

@@ -252,7 +252,7 @@ def _left_epochs(found: Found) -> tuple[str, ...]:
 
 
 class Configurers:
-    """Those of one client. Without a console they only restore the copies on disk."""
+    """The documents of one client. Without a console they are only restored from disk."""
 
     def __init__(
         self, settings: Settings, clock: ConsoleClock, held: Held, applied: Callable[[], object]

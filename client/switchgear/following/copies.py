@@ -194,8 +194,8 @@ def file_name(url: str, service: str, kind: str) -> str:
 
 
 def copy_name(settings: Settings, service: str, kind: str) -> str:
-    """As :func:`file_name`. Where the console's address is unknown, the name of the only copy of
-    that service and kind; with several nobody knows which one is meant."""
+    """Return the :func:`file_name`; if the console's address is unknown, that of the copy of this
+    service and kind, provided that there is exactly one."""
     if settings.url is not None or settings.state_dir is None:
         return file_name(settings.url or "", service, kind)
     pattern = re.escape(file_name("", service, kind)[: -len(f"{'0' * 16}.{kind}")])

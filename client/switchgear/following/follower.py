@@ -64,8 +64,8 @@ class Follower:
 
     @property
     def source(self) -> Source:
-        """Where the snapshot in force came from; `disk` or `bootstrap` as long as this process has
-        not heard the console itself."""
+        """The origin of the snapshot in force; `disk` or `bootstrap` until this process has
+        received an answer of the console."""
         if self._memory.snapshot is None:
             return "none"
         if self._memory.is_bootstrapped:

@@ -296,7 +296,7 @@ def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
 def _unwanted(status: int, headers: Mapping[str, str]) -> Failed:
     retry_after, sent_at = headers.get("retry-after"), read_date(headers.get("date"))
     if sent_at is not None and (seconds := read_retry_after(retry_after, sent_at)) is not None:
-        # Both dates are of one clock, so it does not matter which one that is.
+        # Both dates are by the same clock, so it does not matter whether that is right.
         retry_after = f"{seconds:.0f}"
     return Failed(f"it answers {status}", retry_after, status)
 

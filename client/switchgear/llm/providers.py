@@ -179,8 +179,8 @@ def _moved(
 
 
 def is_worth_asking(error: BaseException) -> bool:
-    """Return whether another provider may do what this one did not: not if the request itself was
-    at fault, unless it was only too long for this model, nor for a mistake in the code."""
+    """Return True if another provider may succeed: not if the request itself was at fault, unless
+    it was only too long for this model, nor for a bug in the code."""
     if not is_answerable(error):
         return False
     words = words_of(error)

@@ -1,4 +1,4 @@
-"""Tokens that are reserved, and that were spent within a sliding window."""
+"""A ledger of tokens that are reserved, or were spent within a sliding window."""
 
 from collections import deque
 
@@ -12,7 +12,7 @@ class Ledger:
         self.per = per
         self.spent = self.reserved = self.open_count = 0
         self._parts: deque[tuple[float, int]] = deque()
-        """Spent tokens, each with the end of the part of the window that they are dated to."""
+        """Spent tokens, each with the end of the slot of the window that they belong to."""
 
     def spend(self, tokens: int, now: float, width: float) -> None:
         if not tokens:
@@ -25,13 +25,13 @@ class Ledger:
             self._parts.append((now + width, tokens))
 
     def forget(self, until: float) -> None:
-        """Drop the tokens of parts that ended at `until` or before."""
+        """Drop the tokens of slots that ended at or before `until`."""
         while self._parts and self._parts[0][0] <= until:
             self.spent -= self._parts.popleft()[1]
 
     def seconds_until(self, used: int, until: float) -> float:
-        """Return the seconds until no more than `used` are; 0.0 if that depends on calls in
-        flight."""
+        """Return the seconds until at most `used` tokens are in use; 0.0 if that depends on calls
+        in flight."""
         left = self.spent + self.reserved
         for end, tokens in self._parts:
             left -= tokens

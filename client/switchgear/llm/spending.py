@@ -1,4 +1,4 @@
-"""Budgets of tokens: reserved before a call, settled once it is known what the call has spent."""
+"""Budgets of tokens: reserved before a call, settled once its actual usage is known."""
 
 import logging
 import math
@@ -19,7 +19,7 @@ from switchgear.patterns.parameters import SpendParameters
 from switchgear.refusals import Refused
 
 SLOTS = 20
-"""Spent tokens are dated to so many parts of a window, and count until their part has left it."""
+"""Slots of a window; spent tokens count until their slot has left it."""
 
 log = logging.getLogger("switchgear")
 
@@ -27,9 +27,10 @@ log = logging.getLogger("switchgear")
 class SpendExceeded(Refused):
     """The token budget `name` has no room for this call: nothing was reserved, and nothing sent.
 
-    `limit` tokens are allowed in `window_seconds`, to all calls, or `per` key of that label. The
-    key itself is not told. `retry_after` is how many seconds it stays so at least, 0.0 if that
-    depends on calls in flight; None if `tokens` alone are more than the limit.
+    `limit` tokens are allowed in `window_seconds`, for all calls, or for each key of the label
+    `per`. The key itself is not included. `retry_after` is the minimum number of seconds until
+    there may be room, 0.0 if that depends on calls in flight; None if `tokens` alone exceed the
+    limit.
     """
 
     def __init__(
@@ -75,34 +76,35 @@ class Spending:
 class Reservation:
     """Tokens set aside for one call, from :meth:`SpendBudget.reserve`.
 
-    Best used by `with` or `async with`: at its end what was counted by :meth:`add` is spent, else
-    what was reserved; if the block raises, only what was counted. :meth:`settle` with the usage
-    that the provider states goes before that. May be used by one thread after another.
+    Use it with `with` or `async with`. The end of the block spends the tokens counted by
+    :meth:`add`, or the whole reservation if none were; if the block raises, only those that were
+    counted. A :meth:`settle` with the usage that the provider reports takes precedence. May be
+    passed between threads.
     """
 
     def __init__(self, budget: "SpendBudget", ledgers: list[Ledger], tokens: int) -> None:
         self.reserved = tokens
         self.counted = 0
-        """Tokens that :meth:`add` was told of."""
+        """Tokens counted by :meth:`add`."""
         self._budget = budget
         self._ledgers = ledgers
         self._is_settled = False
 
     def add(self, tokens: int) -> None:
-        """Count tokens as they are streamed. Beyond the reservation they are taken from what is
-        left of the budget; raises :class:`SpendExceeded` if that is nothing, to cut the stream off:
-        what has come is spent all the same."""
+        """Count tokens as they are streamed. Beyond the reservation they are taken from the rest of
+        the budget. Raises :class:`SpendExceeded` if nothing is left, which cuts the stream off; the
+        tokens streamed so far are still spent."""
         self._budget._add(self, _checked("tokens", tokens))
 
     def settle(self, tokens: int | None = None) -> None:
-        """Spend `tokens`, also if they are more than were reserved, and give the rest back; without
-        a number, those that were counted, or else reserved. Raises :class:`RuntimeError` if that
-        has been done."""
+        """Spend `tokens`, even if they exceed the reservation, and return the rest; without a
+        number, spend the tokens that were counted, or else the reservation. Raises
+        :class:`RuntimeError` if the reservation is settled already."""
         spent = (self.counted or self.reserved) if tokens is None else _checked("tokens", tokens)
         self._budget._settle(self, spent)
 
     def refund(self) -> None:
-        """Give everything back: the call has spent nothing."""
+        """Return the whole reservation: the call has spent nothing."""
         self._budget._settle(self, 0)
 
     def __enter__(self) -> Self:
@@ -130,17 +132,17 @@ class Reservation:
 
     def __del__(self) -> None:
         if not self._is_settled:
-            # Without a lock: whoever is interrupted by this may hold it.
+            # No lock here: the code that this interrupts may hold it.
             self._budget._dropped.append((self._ledgers, self.reserved, self.counted))
 
 
 class SpendBudget:
-    """At most so many tokens in a sliding window, for all calls and for each key, by `parameters`.
+    """A limit of tokens in a sliding window, for all calls and for each key, by `parameters`.
 
-    A token counts from its reservation until a window after it was settled, or up to a twentieth of
-    a window longer. Keys are texts, numbers, UUIDs or enums; `key_label` is the word for them in
-    errors, as "user". More than `max_keys` of them in a window share one limit. The budget is of
-    this process. Safe to use from any thread. `clock` is monotonic.
+    A token counts from its reservation until one window after it was settled, or up to a twentieth
+    of a window longer. Keys are strings, integers, UUIDs or enum members; `key_label` is the word
+    for them in errors, such as "user". Beyond `max_keys` keys in a window, all further keys share
+    one limit. The budget is per process. Safe to use from any thread. `clock` is monotonic.
     """
 
     def __init__(
@@ -164,14 +166,14 @@ class SpendBudget:
         forks.register(self)
 
     def configure(self, parameters: SpendParameters) -> None:
-        """Change the limits from now on. Tokens that were spent stay spent."""
+        """Apply new limits from now on. Tokens already spent stay spent."""
         if not isinstance(parameters, SpendParameters):
             raise TypeError(f"parameters must be SpendParameters, not {parameters!r:.100}")
         self.parameters = parameters
 
     def reserve(self, tokens: int, key: object = None) -> Reservation:
         """Set `tokens` aside for one call: an estimate of its prompt and its longest answer. Raises
-        :class:`SpendExceeded`, and :class:`TypeError` for a key of another type."""
+        :class:`SpendExceeded`, and :class:`TypeError` for a key of the wrong type."""
         _checked("tokens", tokens)
         text = _text(key)
         with self._lock:
@@ -187,7 +189,7 @@ class SpendBudget:
         raise refusal
 
     def look(self, key: object = None) -> Spending:
-        """Return what is used now by all calls, or by a key."""
+        """Return the tokens in use now, of all calls or of a key."""
         text = _text(key)
         with self._lock:
             now = self._tidy()
@@ -198,10 +200,10 @@ class SpendBudget:
             return Spending(ledger.spent, ledger.reserved)
 
     def after_fork(self) -> None:
-        """In a child: begin anew, the calls in flight are the parent's."""
+        """Start empty in a child process: the calls in flight are the parent's."""
         self._lock = threading.RLock()
         self._dropped: deque[tuple[list[Ledger], int, int]] = deque()
-        """Reservations that nobody holds any more, to be given back."""
+        """Reservations that were garbage-collected and must be given back."""
         self._total = Ledger(None)
         self._keys: dict[str, Ledger] = {}
         self._other_keys = Ledger(self._key_label)
@@ -236,7 +238,7 @@ class SpendBudget:
             raise RuntimeError("this reservation is settled: reserve anew for another call")
 
     def _tidy(self) -> float:
-        """Give back what was dropped, and return the time."""
+        """Give back dropped reservations, and return the time."""
         now = self._clock()
         while self._dropped:
             ledgers, reserved, counted = self._dropped.popleft()
@@ -281,7 +283,7 @@ class SpendBudget:
         return [self._total, ledger]
 
     def _sweep(self, now: float) -> None:
-        """Forget keys that use nothing; not at every call while there are too many."""
+        """Forget keys without tokens in use; not at every call while there are too many keys."""
         window = self.parameters.window_seconds
         if now - self._swept_at < window / SLOTS:
             return

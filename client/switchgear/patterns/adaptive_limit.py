@@ -2,10 +2,10 @@
 
 Calls are judged in windows. The baseline is the tenth percentile of the median durations of the
 last windows. A window in which calls took `tolerance` times as long, or too many of them were
-turned away, lowers the limit; any other in which it was used raises it, by half its square root.
-As `tolerance` times `backoff` is below 1, each decrease ends below the concurrency at which the
-callee begins to queue: there the baseline is measured anew, and can't creep up under a constant
-load.
+rejected by the callee, lowers the limit; any other window in which the limit was used raises it, by
+half its square root. As `tolerance` times `backoff` is below 1, each decrease ends below the
+concurrency at which the callee begins to queue: there the baseline is measured anew, so it can't
+creep up under constant load.
 
 The signals (in-flight calls, duration, drops) are those of Netflix' concurrency-limits; so is the
 rule that a limit which is not used does not grow.
@@ -17,21 +17,22 @@ from dataclasses import dataclass
 from statistics import median
 
 MIN_CALLS = 20
-"""In a window; or as many as the limit, if that is more."""
+"""Calls in a window, or as many as the limit if that is more."""
 MIN_WINDOW_SECONDS = 0.1
 MAX_DURATIONS = 500
-"""Kept of one window."""
+"""Durations kept of one window."""
 BASELINE_WINDOWS = 100
 NO_BETTER = 0.9
-"""A decrease is in vain if calls still take more than this share of what they took before it."""
+"""A decrease did not help if calls still take more than this share of their previous duration."""
 MAX_IN_VAIN = 2
-"""After so many in a row the callee is slow by itself: its new duration is the baseline."""
+"""Decreases in a row that did not help, after which the new duration becomes the baseline: the
+callee itself has become slower."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitRange:
     """The first value of a limit and its bounds, and the thresholds of a decrease: the factor by
-    which calls take longer than the baseline, and the share of them that is turned away."""
+    which calls are slower than the baseline, and the share of overloaded calls."""
 
     initial: int
     min_limit: int
@@ -42,7 +43,7 @@ class LimitRange:
 
 
 class AdaptiveLimit:
-    """The limit for one callee. Needs a lock if threads share it."""
+    """The adaptive limit for one callee. Needs a lock if threads share it."""
 
     def __init__(self, limits: LimitRange, now: float) -> None:
         self.limits = limits
@@ -56,7 +57,8 @@ class AdaptiveLimit:
         """Median duration in the last window, if that led to a decrease."""
         self._in_vain = 0
         self._is_searching = True
-        """The callee is unknown, or changed: the limit goes down while that makes calls faster."""
+        """True while the callee is new or has changed: the limit decreases as long as calls get
+        faster."""
         self._open_window(now)
 
     def record(
@@ -65,7 +67,7 @@ class AdaptiveLimit:
         """Record a call that ends `now`, and return the limit.
 
         `in_flight` counts the calls at its end, including this one. `seconds` is its duration, None
-        if that says nothing. `is_overload`: the callee turned it away, or it timed out.
+        to ignore it. `is_overload`: the callee rejected it, or it timed out.
         """
         if began < self._decreased_at:
             return self.limit  # It began under a higher limit: one overload lowers it once.
@@ -89,7 +91,7 @@ class AdaptiveLimit:
         typical = median(self._durations) if self._durations else None
         is_slow = typical is not None and self._is_slow(typical)
         is_overloaded = self._overloads >= self.limits.overload_rate * self._calls
-        # A limit that holds up nobody has no part in how the calls went.
+        # An unused limit had no influence on the calls.
         if self._max_in_flight > self.limit / 2:
             if is_slow or is_overloaded:
                 self._decreased_at = now
@@ -100,7 +102,7 @@ class AdaptiveLimit:
         self._open_window(now)
 
     def _is_slow(self, typical: float) -> bool:
-        """Compare a window's median with the baseline, and make it part of that."""
+        """Compare a window's median with the baseline, and add it to the baseline's windows."""
         before, self._before_decrease = self._before_decrease, None
         if before is not None:
             self._in_vain = self._in_vain + 1 if typical > NO_BETTER * before else 0

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Permit = Places | MeasuredPermit
-"""Takes back one permit by its `give`."""
+"""A receiver of one permit, through its `give`."""
 
 
 class Place:
@@ -31,8 +31,8 @@ class Place:
         assignment can't be interrupted by a signal."""
 
     def ended(self, outcome: T) -> T:
-        """Tell an adaptive limit that the call ends now, with that error or result, and return it.
-        The permit is held on."""
+        """Report the end of the call, with that error or result, to an adaptive limit; return the
+        outcome. The permit is kept."""
         if self._taken is not None and isinstance(self._taken[0], MeasuredPermit):
             self._taken[0].record(outcome)
         return outcome
@@ -65,8 +65,8 @@ class Place:
 
 
 class StreamPlace(Place):
-    """The permit of a stream, which lasts as long as its consumer likes: its duration says nothing
-    to an adaptive limit."""
+    """The permit of a stream, whose duration depends on its consumer: an adaptive limit ignores
+    it."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Labels of an answer: whether the call itself gave it, or what stood in for it."""
+"""Answers and their labels: the source of each, and whether it is partial."""
 
 import reprlib
 from contextvars import ContextVar
@@ -12,7 +12,7 @@ MAX_SHOWN_CHARACTERS = 100
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = MAX_SHOWN_CHARACTERS
-"""A prompt or its answer may be long, and not for the log."""
+"""Prompts and their answers may be long, and should not fill the log."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -20,11 +20,11 @@ class Answer(Generic[T]):
     """The value of a call with a fallback, and its label.
 
     `source` is "call", the name of a target, "cache" or "default". `is_partial` says that the
-    answer may be stale or less than was asked for, and is to be shown as such: it is from a cache,
-    a default or a target that says so of itself, or something of the kind was met on the way to it.
-    `causes` are the class and the shortened text of each failure before it, in order.
-    `age_seconds` is that of a cached answer, None if its cache does not tell it. The value of a
-    stream is None: its items went to whoever took them.
+    answer may be stale or less than was asked for, and is to be shown as such: it comes from a
+    cache, a default or a target marked as partial, or depends on an answer that does. `causes` are
+    the class and the shortened text of each failure before it, in order. `age_seconds` is the age
+    of a cached answer, None if its cache does not report it. The value of a stream is None, since
+    its items went to the consumer.
     """
 
     value: T
@@ -73,14 +73,14 @@ def told(answer: Answer[T]) -> Answer[T]:
 
 
 class StreamLabel:
-    """Tells how a stream is answered after each of its steps, which it is entered around."""
+    """Context manager around each step of a stream that sets its label for `latest_answer`."""
 
     def __init__(self) -> None:
         self.answer: Answer[None] = Answer(None)
         self._before = 0
 
     def stream_of(self, answer: Answer[T]) -> T:
-        """Take the label of `answer`, and return the stream that is its value."""
+        """Store the label of `answer`, and return the stream that is its value."""
         self.answer = replace(answer, value=None)  # type: ignore[arg-type, assignment]
         return answer.value
 

@@ -1,8 +1,8 @@
 """The retries that are active around a call, innermost first.
 
 Nested retries would multiply: three layers of three attempts are 27 calls. So an inner retry asks
-the active ones around it about each failure, and leaves to them what they would retry themselves.
-One of them may be in another process: see `propagation`.
+the active outer ones about each failure, and leaves to them the failures that they would retry
+themselves. One of them may be in another process: see `propagation`.
 """
 
 from collections import Counter
@@ -12,15 +12,15 @@ from contextvars import ContextVar
 
 class Attempts:
     """One logical call while it is retried. `number` is 0 for the first attempt, None for a
-    boundary that hides every retry around it; `owner` is what retries, None for a caller in another
-    process, which is assumed to retry whatever fails."""
+    boundary that hides every outer retry; `owner` is the retry, None for a caller in another
+    process, which is assumed to retry every failure."""
 
     is_over = False
-    """True after its end: a task that outlives it is no part of it."""
+    """True after its end: it no longer applies to tasks that outlive it."""
     is_last = False
     """True if no attempt follows this one."""
     repeats: bool | None = None
-    """Whether a request made here is sent again if it fails; None to ask :meth:`would_retry`."""
+    """True if a request made here is repeated on failure; None to ask :meth:`would_retry`."""
     before: "Attempts | None" = None
     key: str | None = None
     """Its idempotency key, once requested."""
@@ -35,27 +35,28 @@ class Attempts:
 
     @property
     def label(self) -> str:
-        """Its name in the note on an error that is left to it."""
+        """The name in the note on an error that is left to this retry."""
         return "the caller's retry"
 
     @property
     def has_more(self) -> bool:
-        """Whether another attempt may follow this one."""
+        """True if another attempt may follow this one."""
         return not self.is_last
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Whether a request made here is sent again if it fails with `failure`, or at all."""
+        """Return True if a request made here is repeated when it fails with `failure`; None stands
+        for any failure."""
         if self.repeats is not None:
             return self.repeats
         return failure is None or self.would_retry(failure)
 
     def would_retry(self, error: BaseException) -> bool:
-        """Whether it retries `error`. On its last attempt too: the earlier ones were its retries of
-        such an error."""
+        """Return True if it retries `error`, also on its last attempt: the earlier attempts were
+        its retries of such an error."""
         return True
 
     def would_retry_result(self, result: object) -> bool:
-        """Whether it retries a call that gives `result`."""
+        """Return True if it retries a call that returns `result`."""
         return True
 
 
@@ -63,53 +64,53 @@ _active: ContextVar[Attempts | None] = ContextVar("switchgear_attempts", default
 
 
 def innermost() -> Attempts | None:
-    """The innermost one here that is not over; it may be a boundary."""
+    """Return the innermost call here that is not over; it may be a boundary."""
     found = _active.get()
     return found if found is None else _unfinished(found)
 
 
 def active() -> Attempts | None:
-    """The innermost retry that is active here, None without one."""
+    """Return the innermost active retry, None without one."""
     return next(outward(_active.get()), None)
 
 
 def outward(start: Attempts | None) -> Iterator[Attempts]:
-    """From `start` outward, up to a boundary or a caller in another process; those that are over
-    are left out."""
+    """Yield the active calls from `start` outward, up to a boundary or a caller in another
+    process."""
     while (start := _unfinished(start)) is not None and start.number is not None:
         yield start
         start = start.before if start.owner is not None else None
 
 
 def retrying(start: Attempts | None, error: BaseException) -> Attempts | None:
-    """The first one from `start` outward that would retry `error`."""
+    """Return the first call from `start` outward that would retry `error`."""
     return next((each for each in outward(start) if each.would_retry(error)), None)
 
 
 def retrying_result(start: Attempts | None, result: object) -> Attempts | None:
-    """The first one from `start` outward that would retry a call that gives `result`."""
+    """Return the first call from `start` outward that would retry a call that returns `result`."""
     return next((each for each in outward(start) if each.would_retry_result(result)), None)
 
 
 def begin(attempts: Attempts) -> None:
-    """Make it the innermost one in this context."""
+    """Make it the innermost call in this context."""
     attempts.before = innermost()
     _active.set(attempts)
 
 
 enter = _active.set
-"""Like :func:`begin`, for one that was made with the innermost one as its `before`."""
+"""Like :func:`begin`, for a call created with the innermost one as its `before`."""
 
 
 def end(attempts: Attempts) -> None:
-    """End it. In another context than that of its begin, it is only marked."""
+    """End the call. In a context other than the one it began in, only mark it as over."""
     attempts.is_over = True
     if _active.get() is attempts:
         _active.set(attempts.before)
 
 
 def end_here(attempts: Attempts) -> None:
-    """As :func:`end`, for plain functions: those end in the context in which they began."""
+    """Like :func:`end`, for plain functions, which end in the context in which they began."""
     attempts.is_over = True
     _active.set(attempts.before)
 

@@ -22,8 +22,8 @@ def pause_seconds(retries: int, parameters: RetryParameters, rng: Callable[[], f
 
 
 def told_seconds(text: str | None, now: float) -> float | None:
-    """Seconds that a `Retry-After` asks for; None if it can't be read. `now` is UNIX seconds by the
-    sender's clock."""
+    """Return the seconds that a `Retry-After` asks for, None if it can't be parsed. `now` is UNIX
+    seconds by the sender's clock."""
     # Parts of a second are not HTTP's, but some send them.
     if text is not None and re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text):
         return float(text)
@@ -31,6 +31,6 @@ def told_seconds(text: str | None, now: float) -> float | None:
 
 
 def spread_seconds(told: float, parameters: RetryParameters, rng: Callable[[], float]) -> float:
-    """A little more than `told`, never less: all clients were told the same moment."""
+    """Return slightly more than `told`, never less: all clients were given the same time."""
     least = min(parameters.base_seconds, parameters.cap_seconds)
     return told + rng() * max(told * RETRY_AFTER_SPREAD, least)

@@ -43,15 +43,15 @@ class Breaker:
     but client errors of HTTP, a status of 400 to 499 other than 408 and 429: the callee has
     answered, so they count as successes. A result of a decorated function for which
     `is_failed_result` returns true is a failure, too. If one of the two functions raises, that is
-    logged and counts as a failure. Not counted are calls that were cancelled or refused by
-    something inside, those that raise something of `ignore`, and timeouts of which a queue of ours
-    took most. An outcome counts only in the generation in which its call began: from one change of
-    state to the next, and from one window to the next.
+    logged and counts as a failure. Calls that were cancelled or refused inside, errors in `ignore`,
+    and timeouts that were mostly spent in a queue of this process are not counted. An outcome
+    counts only in the generation in which its call began: from one change of state to the next, and
+    from one window to the next.
 
     `counters` may be shared with other patterns of the same dependency. `clock` is monotonic, in
     seconds; it is not read while calls succeed, unless a time window or `slow_call_seconds` needs
     it. `rng` returns numbers from 0 to 1 for the jitter. No lock is held while a call, a watcher or
-    a hook runs. Raises :class:`TypeError`, naming the argument, for one of a wrong type.
+    a hook runs. Raises :class:`TypeError`, naming the argument, for an argument of the wrong type.
     """
 
     @overload
@@ -132,7 +132,7 @@ class Breaker:
 
     @property
     def state(self) -> State:
-        """The state that is shown: a forced breaker has that which it is forced to."""
+        """The state shown: for a forced breaker, the state it is forced to."""
         return self.look().state
 
     @property
@@ -140,8 +140,8 @@ class Breaker:
         return self._machine.mode
 
     def admit(self) -> Permit:
-        """Return the permit for one call, which must be followed by `settle`, or by one of the
-        three methods that it chooses from. Raises :class:`CircuitOpen`."""
+        """Return the permit for one call. `settle`, or one of the three methods that it chooses
+        from, must follow. Raises :class:`CircuitOpen`."""
         permit = self._shared
         if permit is not None:
             return permit
@@ -153,7 +153,7 @@ class Breaker:
         return permit
 
     def succeed(self, permit: Permit, seconds: float | None = None) -> None:
-        """Record a success that took `seconds`, if that is known."""
+        """Record a success that took `seconds`, None if unknown."""
         term = permit.term
         if not term.is_counted:
             return
@@ -167,7 +167,7 @@ class Breaker:
     def fail(
         self, permit: Permit, error: BaseException | None, seconds: float | None = None
     ) -> None:
-        """Record a failure; without an `error`, one by its result."""
+        """Record a failure; without an `error`, one of the result."""
         if not permit.term.is_counted:
             return
         self._last_failure = FAILED_RESULT if error is None else said_by(error)
@@ -177,14 +177,14 @@ class Breaker:
         self._locked(self._machine.record, permit, True, slow)
 
     def give_back(self, permit: Permit) -> None:
-        """End a call that says nothing of the callee."""
+        """End a call whose outcome does not count."""
         if permit.term.state == "half_open":
             self._locked(self._machine.give_back, permit)
 
     def settle(
         self, permit: Permit, error: BaseException | None, seconds: float | None = None
     ) -> None:
-        """Record the outcome of a call that raised `error`, or nothing."""
+        """Record the outcome of a call that raised `error`, None for a success."""
         verdict = "good" if error is None else self._verdicts.of_error(error)
         if verdict == "good":
             self.succeed(permit, seconds)
@@ -202,7 +202,7 @@ class Breaker:
             self._watchers.tell_mode()
 
     def unforce(self) -> None:
-        """Leave the mode: CLOSED, with an empty window. Without a mode nothing changes."""
+        """Leave the mode and go to CLOSED, with an empty window. Without a mode nothing changes."""
         self.force("normal")
 
     def reset(self) -> None:
@@ -211,9 +211,9 @@ class Breaker:
             self._watchers.tell_mode()
 
     def configure(self, parameters: BreakerParameters) -> None:
-        """Use `parameters` from now on. OPEN lasts as long as it was to. The outcomes so far are
-        evaluated anew after the next call; but another type or size of window begins empty, without
-        the calls in flight. Raises :class:`TypeError`."""
+        """Apply `parameters` from now on. The end of OPEN does not change. The outcomes so far are
+        evaluated anew after the next call; a new type or size of window begins empty, without the
+        calls in flight. Raises :class:`TypeError` for a wrong type."""
         check_type("parameters", parameters, BreakerParameters)
         self._locked(self._machine.configure, parameters)
 
@@ -228,7 +228,8 @@ class Breaker:
         return self._watchers.add(watcher)
 
     def refusal(self) -> CircuitOpen | None:
-        """Return the refusal of calls that have not begun, while an operator forces it open."""
+        """Return the refusal of calls that have not begun while the breaker is forced open, else
+        None."""
         if self._machine.mode != "forced_open":
             return None
         return CircuitOpen(self.name, None, self._last_failure)
@@ -239,7 +240,7 @@ class Breaker:
         return self._watchers.add_mode(callback)
 
     def after_fork(self) -> None:
-        """In a child process, begin CLOSED or in the parent's mode, with nothing counted."""
+        """Begin CLOSED, or in the parent's mode, with nothing counted in a child process."""
         forks.forsake(self._lock)
         self.counters.after_fork()
         self._begin_anew(self._machine.parameters, self._machine.mode)
@@ -250,17 +251,17 @@ class Breaker:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Set what calls read without the lock."""
+        """Set the attributes that calls read without the lock."""
         term, parameters = self._machine.term, self._machine.parameters
         self._slow_seconds = parameters.slow_call_seconds
         self._shared = term.permit if term.state == "closed" else None
-        """The permit of all calls, while closed."""
+        """The permit that all calls share while closed."""
         needs_more = self._slow_seconds is not None or not term.is_counted
         self._calm = None if needs_more else self._shared
-        """The same, if neither the time nor the mode of a call matters."""
+        """The same permit, if neither the time nor the mode of a call matters."""
 
     def _begin(self) -> tuple[Permit, CallTimer | None]:
-        """Admit what may end in another context than it begins in."""
+        """Admit a call that may end in a context other than the one it begins in."""
         permit = self.admit()
         return permit, None if self._slow_seconds is None else CallTimer(self._clock)
 
@@ -268,12 +269,13 @@ class Breaker:
         self.settle(permit, error, None if timer is None else timer.stop())
 
     def _start(self) -> tuple[Permit, float | None]:
-        """Admit what ends in the same context, by a clock that stands still in queues."""
+        """Admit a call that ends in the same context; return its permit, and its start on a clock
+        that stands still in queues."""
         permit = self._shared or self.admit()
         return permit, None if self._slow_seconds is None else self._clock() - queued()
 
     def _seconds(self, began: float | None) -> float | None:
-        """Return how long a call took that :meth:`_start` admitted, without queues."""
+        """Return the duration of a call admitted by :meth:`_start`, without time in queues."""
         return None if began is None else self._clock() - queued() - began
 
     def _did_well(self, permit: Permit) -> None:
@@ -292,7 +294,7 @@ class Breaker:
         return True
 
     def _locked(self, act: Callable[..., T], *args: Any) -> T:
-        """Do something with the machine under the lock, and report transitions after it."""
+        """Run an operation of the machine under the lock, and report transitions after it."""
         machine = self._machine
         with self._lock:
             permit, parameters = machine.term.permit, machine.parameters

@@ -25,23 +25,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Bulkhead:
-    """Lets at most `limit` calls run at once; some more wait in a queue, and the rest gets
-    :class:`BulkheadFull`. Without parameters it lets all pass, and counts them.
+    """A bulkhead: lets at most `limit` calls run at once, queues some more, and rejects the rest
+    with :class:`BulkheadFull`. Without parameters all calls pass and are counted.
 
-    Threads and tasks wait in one queue: higher `priority` first, then who came first. Of one `key`,
-    such as a user, no more than `per_key_limit` run at once; a call that waits for that holds up no
-    other. Keys are compared by their text; :class:`TypeError` for one that is neither a str, an
-    int, a UUID nor an enum member. Both may be found in the arguments of a call, as a guard finds
-    its keys: functions that find them get those arguments that their own parameters name, or all of
-    them. A priority that is found and is None is 0; so is one that is no whole number, which is
-    logged once.
+    Threads and tasks wait in one queue: higher `priority` first, then who came first. At most
+    `per_key_limit` calls of one `key`, such as a user, run at once; a call that waits for this
+    limit does not hold up others. Keys are compared by their text; one that is not a str, an int, a
+    UUID or an enum member raises :class:`TypeError`. `key` and `priority` may be functions of the
+    call's arguments, which get those arguments that their own parameters name, or all of them. If
+    `priority` returns None the priority is 0; if it returns anything else that is no whole number
+    it is 0 too, which is logged once.
 
-    A call that waits is woken and refused when a switch around it is engaged, or one of `sources`
-    refuses: it does not begin. A decorator, and a context manager (`with` or `async with`), in
-    which neither key nor priority is looked for: `with bulkhead.of(key=user, priority=10):` gives
-    them. Nested in itself it takes two permits. A plain function does not wait inside an event
-    loop, which would stand still with all that could put a permit back. `clock` is monotonic; that
-    of a :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
+    A waiting call is woken and refused when a switch around it is engaged, or one of `sources`
+    refuses: it does not begin. A decorator, and a context manager (`with` or `async with`), which
+    takes key and priority from `with bulkhead.of(key=user, priority=10):` only. Nested in itself it
+    takes two permits. A plain function does not wait inside an event loop, since that would block
+    the tasks that return permits. `clock` is monotonic; that of a
+    :class:`switchgear.testing.FakeClock` ends waits when it is advanced.
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class Bulkhead:
             raise TypeError(f"key must be a function of a call's arguments, not {key!r:.50}")
         self.name = name
         self.sources: cancellation.Sources = ()
-        """Refuse queued calls, beside the switches of their context: a forced breaker."""
+        """Sources that refuse queued calls, in addition to the switches of their context: a forced
+        breaker."""
         self._clock = clock
         self._key = key
         self._priority = urgency.checked(priority)
@@ -93,8 +94,8 @@ class Bulkhead:
         return Place(self, key, priority)
 
     def of_stream(self, key: Key | None = None, priority: int | None = 0) -> Place:
-        """As :meth:`of`, for a stream: it lasts as long as its consumer likes, so an adaptive limit
-        does not look at its duration."""
+        """Like :meth:`of`, for a stream, whose duration depends on its consumer: an adaptive limit
+        ignores it."""
         return StreamPlace(self, key, priority)
 
     def configure(self, parameters: BulkheadParameters | Tier | None) -> None:
@@ -103,12 +104,12 @@ class Bulkhead:
         self._apply(self.parameters)
 
     def look(self) -> Occupancy:
-        """Return how full it is now."""
+        """Return the current occupancy."""
         return self._places.look()
 
     def take(self, key: Key | None = None, priority: int | None = 0) -> Permit:
-        """Take a permit, waiting for it if need be, and return what it is given back to. For
-        adapters."""
+        """Take a permit, waiting for it if need be, and return the object whose `give` returns it.
+        For adapters."""
         places = self._places
         if key is not None:
             key = checked_key(key)
@@ -117,7 +118,7 @@ class Bulkhead:
         return places if self._controller is None else self._measured(places, key)
 
     async def atake(self, key: Key | None = None, priority: int | None = 0) -> Permit:
-        """As :meth:`take`, in an event loop."""
+        """Like :meth:`take`, in an event loop."""
         places = self._places
         if key is not None:
             key = checked_key(key)
@@ -126,8 +127,8 @@ class Bulkhead:
         return places if self._controller is None else self._measured(places, key)
 
     def after_fork(self) -> None:
-        """Begin with all permits in a child: one that was brought along is given to the old ones,
-        by whoever holds it."""
+        """Begin with all permits in a child process. Permits taken before the fork are returned to
+        the old set."""
         self._places.after_fork()
         self._begin_anew()
 
@@ -173,9 +174,9 @@ class Bulkhead:
 
     def _leave(self, error: BaseException | None) -> None:
         found = entries.left(self)
-        if found is not None:  # In a child of a fork the permit may be of others than now.
+        if found is not None:  # In a forked child the permit may belong to the parent's set.
             found[0].give(None, error)
-        elif self._places.in_flight > 0:  # Left in another context than entered.
+        elif self._places.in_flight > 0:  # Left in a context other than its own.
             self._places.give()
 
     def _measured(self, places: Places, key: str | None) -> Permit:

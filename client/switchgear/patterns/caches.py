@@ -1,4 +1,4 @@
-"""Caches of good answers, which stand in for those that don't come."""
+"""Caches of good answers, for fallbacks."""
 
 import threading
 import time
@@ -23,8 +23,8 @@ MISSING = Missing()
 
 class Cache(Protocol):
     """A cache that a fallback asks. Its methods may be coroutine functions for the calls of
-    coroutine functions. One that also has `get_aged`, as :class:`MemoryCache` does, tells the age
-    of its answers."""
+    coroutine functions. A cache that also has `get_aged`, like :class:`MemoryCache`, reports the
+    age of its answers."""
 
     def get(self, key: Any) -> Any:
         """What was put there, or `MISSING`."""
@@ -53,11 +53,11 @@ class MemoryCache:
         forks.register(self)
 
     def get(self, key: Hashable) -> Any:
-        """Return what was put there, unless it is too old; else `MISSING`."""
+        """Return the value of `key`, or `MISSING` if there is none or it is too old."""
         return self.get_aged(key)[0]
 
     def get_aged(self, key: Hashable) -> tuple[Any, float | None]:
-        """Return what :meth:`get` does, with its age in seconds, None if it is `MISSING`."""
+        """Return the value like :meth:`get`, and its age in seconds, None if it is `MISSING`."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:

@@ -2,7 +2,7 @@
 
 
 def check_type(name: str, given: object, kind: type) -> None:
-    """Raise :class:`TypeError` for what is no `kind`."""
+    """Raise :class:`TypeError` unless `given` is a `kind`."""
     if not isinstance(given, kind):
         expected = "a string" if kind is str else kind.__name__
         raise TypeError(f"{name} must be {expected}, not {given!r:.50}")
@@ -10,14 +10,14 @@ def check_type(name: str, given: object, kind: type) -> None:
 
 def check_functions(**arguments: object) -> None:
     """Raise :class:`TypeError` for an argument that is neither a function nor None. A class is
-    refused, too: what it makes of a value is always true."""
+    rejected, too: as a predicate it would be always true."""
     for name, given in arguments.items():
         if given is not None and (not callable(given) or isinstance(given, type)):
             raise TypeError(f"{name} must be a function, not {given!r:.50}")
 
 
 def check_exceptions(name: str, given: object) -> None:
-    """Raise :class:`TypeError` for what is no tuple of exception classes."""
+    """Raise :class:`TypeError` unless `given` is a tuple of exception classes."""
     is_right = isinstance(given, tuple) and all(
         isinstance(each, type) and issubclass(each, BaseException) for each in given
     )

@@ -1,4 +1,4 @@
-"""The parameters of a fallback, and the errors that it answers for."""
+"""The parameters of a fallback, and the errors that it covers."""
 
 import concurrent.futures
 import copy
@@ -24,7 +24,7 @@ from switchgear.wrapping import NotAwaited
 
 CANCELLED = concurrent.futures.CancelledError
 MISTAKES = (NameError, SyntaxError, ImportError)
-"""Errors that only a change of the code, or of what is installed, can mend."""
+"""Errors that only a change of the code or of the installed packages can fix."""
 
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
@@ -90,7 +90,7 @@ class Course:
         first: BaseException,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """Return the answer, counted and told."""
+        """Count and report the answer, and return it."""
         self.tally.one_more(source)
         self.counters.fallback()
         note("call_fallback", self.name, source=source, error=type(first).__name__)
@@ -132,20 +132,21 @@ class Tally:
 
 
 def is_answerable(error: BaseException) -> bool:
-    """Return whether a fallback without an `on` is for this error: a mistake in the code must not
-    become an answer."""
+    """Return True if a fallback without an `on` covers this error: a bug must not become an
+    answer."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_answerable, error.exceptions))
     return isinstance(error, Exception) and not isinstance(error, MISTAKES)
 
 
 def default_maker(default: Any, factory: Callable[[], Any] | None) -> Callable[[], Any] | None:
-    """Return what makes the default of one call, None without a default. Raises
-    :class:`ValueError` for two defaults, :class:`TypeError` for a factory that can't be called."""
+    """Return a factory for the default of one call, None without a default. Raises
+    :class:`ValueError` if both are given, and :class:`TypeError` for a factory that can't be
+    called."""
     if factory is None:
         if default is MISSING:
             return None
-        # One object for all calls would carry what one of them adds to it into the others.
+        # With one object for all calls, a change by one call would show up in the others.
         is_mutable = isinstance(default, list | dict | set)
         return functools.partial(copy.copy, default) if is_mutable else lambda: default
     if default is not MISSING:

@@ -1,6 +1,6 @@
-"""Cancels tasks whose time is over. As :func:`asyncio.timeout`, but with one timer for all tasks of
-a loop: most calls end in time, and a timer of each would cost more than all the rest. For trio, by
-its cancel scopes."""
+"""Cancels tasks whose time is over. Like :func:`asyncio.timeout`, but with one timer for all tasks
+of a loop: most calls end in time, and a timer for each would cost more than everything else. Under
+trio, uses cancel scopes."""
 
 import threading
 from contextlib import suppress
@@ -51,8 +51,8 @@ class Cutoff:
             self.timer.loop.call_soon_threadsafe(self._fire_if_waiting)
 
     def settle(self, error: BaseException | None) -> bool:
-        """Take the cancellation back, once. Return True if `error` is that cancellation, and there
-        is no other one."""
+        """Undo the cancellation, once. Return True if `error` is that cancellation and there is no
+        other."""
         if not self.has_fired or self.is_settled:
             return False
         self.is_settled = True
@@ -67,15 +67,15 @@ class Cutoff:
 
 
 class TrioCutoff:
-    """The same for a task of trio, as a cancel scope that ends with :meth:`settle`.
+    """The same for a trio task: a cancel scope that ends with :meth:`settle`.
 
-    `outer` is one around it, in the same task, that ends at the same moment. It rests meanwhile: if
-    both were cancelled at once the outer one would catch the cancellation, and what is between the
-    two would see no timeout.
+    `outer` is a cutoff around it, in the same task, that ends at the same moment. It is suspended
+    meanwhile: if both were cancelled at once, the outer one would catch the cancellation, and code
+    between the two would see no timeout.
     """
 
     has_fired = True
-    """Only the scope knows, when it is closed."""
+    """Known only when the scope is closed."""
 
     def __init__(self, trio: Any, seconds: float, outer: "TrioCutoff | None") -> None:
         self._scope = TrioScope(trio, seconds)
@@ -87,7 +87,7 @@ class TrioCutoff:
             self._outer._scope.rest(is_resting=True)
 
     def stop(self) -> None:
-        """It was in time, or is settled next."""
+        """Stop: the call was in time, or is settled next."""
         self._scope.rest(is_resting=True)
         if self._outer is not None:
             self._outer._inner = None
@@ -101,7 +101,7 @@ class TrioCutoff:
             self._inner.fire_soon()
 
     def settle(self, error: BaseException | None) -> bool:
-        """Close the scope. Return True if `error` is the cancellation by it."""
+        """Close the scope. Return True if `error` is its cancellation."""
         return self._scope.end(error)
 
 

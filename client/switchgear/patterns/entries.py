@@ -11,8 +11,8 @@ DEEPEST = 1000
 
 
 class _Entry:
-    """An object that was entered, what it gave, the timer of that call, and the entry `before`.
-    Contexts that are copied share it: what is left in one of them is over in all."""
+    """An entered object, the value its entry returned, the timer of that call, and the entry
+    `before`. Copied contexts share it: an entry left in one of them is over in all."""
 
     __slots__ = ("before", "depth", "given", "is_over", "timer", "who")
     depth: int
@@ -38,8 +38,8 @@ def entered(who: object, given: Any, timer: Any) -> None:
 
 
 def left(who: object) -> tuple[Any, Any] | None:
-    """Return what was kept when `who` was entered last. None if that was in another context: each
-    step of a generator may have its own."""
+    """Return the value and timer of the last entry of `who`. None if it was in another context,
+    which each step of a generator may run in."""
     entry = _last.get()
     while entry is not None and (entry.is_over or entry.who is not who):
         entry = entry.before

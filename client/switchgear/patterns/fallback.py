@@ -32,29 +32,29 @@ T = TypeVar("T")
 
 
 class Fallback:
-    """Answers a call that fails: asks the `targets` in order, then the `cache` of earlier good
-    answers, then gives the `default`. If none has an answer, the call's own error is raised, with a
-    note of what became of each.
+    """A fallback: answers a call that fails from the `targets` in order, then from the `cache` of
+    earlier good answers, then with the `default`. If none has an answer, the call's own error is
+    raised, with a note on the outcome of each.
 
-    `on` says which errors are answered so; without it all but `NameError`, `SyntaxError` and
-    `ImportError`, which are mistakes in the code. Never those of a cancelled call, nor catastrophic
-    ones; the `SwitchEngaged` of a switch only with `on_switch`, for it may be there to stop a leak.
-    An answer that `is_good` does not take counts as failed, a target's too. Only what the call
-    itself gave is kept in the cache, by what `cache_key` makes of the arguments (see `key_finder`):
-    if an answer depends on anything else, as on who is signed in, it must say so. A default that is
-    a list, dict or set is copied for each call, not what is in it; any other is the same object
-    each time, unless `default_factory` makes one.
+    `on` selects the errors that are covered; by default all but `NameError`, `SyntaxError` and
+    `ImportError`, which are bugs. Cancellations and catastrophic failures are never covered, and
+    `SwitchEngaged` only with `on_switch`, since the switch may be there to stop a leak. An answer
+    that `is_good` rejects counts as failed, also that of a target. Only answers of the call itself
+    are cached, under the key that `cache_key` makes of the arguments (see `key_finder`): if an
+    answer depends on anything else, such as the signed-in user, the key must include it. A default
+    that is a list, dict or set is copied for each call (a shallow copy); any other is the same
+    object each time, unless `default_factory` makes one.
 
-    `on_target` is told the target that failed before (None for the call), the one that is next, and
-    the error. `exhausted` makes another error of the first, once nothing has answered.
+    `on_target` is called with the target that failed (None for the call), the next one, and the
+    error. `exhausted` converts the first error, once nothing has answered.
 
-    Decorates functions, coroutine functions and methods, whose calls give a value as before; how
-    it came about is told by `latest_answer()`, or by `run` and `arun`. Targets and caches that are
-    coroutine functions suit only coroutine functions. For a block: `with fallback.catching(…)`.
+    Decorates functions, coroutine functions and methods, whose calls still return a value;
+    `latest_answer()`, or `run` and `arun`, return its label. Targets and caches that are coroutine
+    functions can be used only with coroutine functions. For a block: `with fallback.catching(…)`.
 
-    Generators and asynchronous generators are answered for until their first item; what is raised
-    after it is raised as it is. What a target returns, and the default, are the items of the
-    stream; a text, a mapping and what is not iterable is the only item. The cache takes no part.
+    Generators and asynchronous generators are covered until their first item; later errors are
+    raised as they are. The result of a target, and the default, are the items of the stream; a
+    string, a mapping or a value that is not iterable is the only item. The cache is not used.
     """
 
     def __init__(
@@ -96,17 +96,17 @@ class Fallback:
         return self._course.counters
 
     def __call__(self, function: F) -> F:
-        """Return `function`, answered for when it fails; a generator, if it fails before its first
-        item. Raises :class:`TypeError` for a function that can't await what a target gives, and for
-        a generator if `is_good` is to judge it, or a cache alone is to stand in for it."""
+        """Return `function` with this fallback; a generator is covered until its first item. Raises
+        :class:`TypeError` for a plain function with a target that must be awaited, and for a
+        generator with an `is_good` or with nothing but a cache."""
         return self.around(function, None)
 
     def around(
         self, function: F, original: Callable[..., Any] | None, guard: Guard | None = None
     ) -> F:
-        """Return `function`, which stands for `original`, answered for when it fails: targets get
-        their arguments as that has them, and its answers are kept as that one's. `guard` is asked
-        again before each target, unless this is for switches, too."""
+        """Return `function`, a wrapper of `original`, with this fallback: targets get the arguments
+        by the signature of `original`, and answers are cached under it. `guard` is checked again
+        before each target, unless `on_switch` is set."""
         return by_kind(
             function,
             plain=lambda inner: self._plain(inner, original or inner, guard),
@@ -171,9 +171,9 @@ class Fallback:
         return self._course.cache
 
     def followed_by(self, other: "Fallback") -> "Fallback":
-        """Return a new one: it asks the targets of this one for the errors that this one answers,
-        then all that `other` has for those that `other` does. The cache is that of `other` if it
-        has one, and a good answer is one that both take."""
+        """Return a new fallback: the targets of this one for the errors that it covers, then those
+        of `other` for the errors that `other` covers. The cache is that of `other` if it has one,
+        and a good answer is one that both accept."""
         same = copy.copy(self)
         same._course = one_after_other(self._course, other._course)
         same._is_simple = same._course.cache is None and same._course.is_good is None
@@ -181,7 +181,8 @@ class Fallback:
 
     def catching(self, default: Any = MISSING) -> "Held":
         """For a block: `with fallback.catching(default) as held: held.value = …`. Then `held.value`
-        is what the block said, or the default if it failed. Targets and caches take no part."""
+        is the value set in the block, or the default if it failed. Targets and caches are not
+        used."""
         return Held(self._course, default_maker(default, None) or self._course.make_default)
 
     def count_answers(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A fallback around a block: a default stands in for it."""
+"""A fallback around a block: the default is used if it fails."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -11,7 +11,7 @@ from switchgear.patterns.course import Course
 
 
 class Held:
-    """The value of a block, which sets it. `answer` is its label afterwards."""
+    """A holder of the value that a block sets. `answer` is its label afterwards."""
 
     def __init__(self, course: Course, make_default: Callable[[], Any] | None) -> None:
         self._course = course

@@ -1,6 +1,6 @@
-"""The way of a call that has a fallback: the targets in order, the cache, the default.
+"""The sequence of a call that has a fallback: the targets in order, the cache, the default.
 
-It calls nothing itself, but gives what is to be called, so that threads and event loops share it.
+It yields the functions to call instead of calling them, so that threads and event loops share it.
 """
 
 import functools
@@ -23,13 +23,13 @@ from switchgear.patterns.streams import Around, AsyncStream, Stream
 from switchgear.refusals import Refused
 
 Turns = Generator[Callable[[], Any], Any, Answer[Any] | BaseException]
-"""Gives what is to be called next, is sent what came of it or thrown what it raised, and returns
-the answer, or the error that is to be raised."""
+"""A generator that yields the next function to call, receives its result or its error, and returns
+the answer, or the error to raise."""
 
 
 class Calls:
-    """The calls of one function. `guard` is the one of its policy: it is asked again before each
-    target, and holds while one runs, unless the course is for switches, too."""
+    """The calls of one function. `guard` is that of its policy: it is checked again before each
+    target, and applies while one runs, unless `on_switch` is set."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Calls:
     def came(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any, is_partial: bool
     ) -> Turns:
-        """The call gave `value`, and met a partial answer on its way if it `is_partial`."""
+        """Handle `value`, returned by the call; `is_partial` if it depends on a partial answer."""
         course = self._course
         try:
             course.check(value)
@@ -68,13 +68,13 @@ class Calls:
         return told(Answer(value))
 
     def failed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], first: Exception) -> Turns:
-        """The call raised `first`."""
+        """Handle `first`, the error raised by the call."""
         course = self._course
         if not course.answers(first):
             return first
         try:
             switches = self._switches(args, kwargs)
-        except Exception as error:  # Whose switches it is under nobody knows.
+        except Exception as error:  # Its switches are unknown.
             return error
         asked_for, last, before = first, first, None
         said = [("call", said_by(first))]
@@ -109,8 +109,8 @@ class Calls:
     def _asked(
         self, call: Callable[[], Any], switches: GuardedKeys | None
     ) -> Generator[Callable[[], Any], Any, Any]:
-        """Ask a target. The switches hold while it runs, so that what waits in it is woken; those
-        of a stream in each of its steps."""
+        """Call a target. The switches apply while it runs, or in each step of a stream, so that
+        waits inside it are woken."""
         around: Around = nullcontext()
         if switches is not None and not self._course.on_switch:
             around = GuardedSteps(switches, self._is_async, has_begun=True)
@@ -132,7 +132,7 @@ class Calls:
         first: Exception,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """The label of a stream does not hold the stream, which the answer does."""
+        """Store the label of an answer. That of a stream does not refer to the stream itself."""
         texts = tuple(text for _, text in said)
         if not self._is_stream:
             return self._course.stand_in(value, source, is_partial, texts, first, age_seconds)
@@ -146,7 +146,7 @@ class Calls:
         first: Exception,
         said: list[tuple[str, str]],
     ) -> Turns:
-        """The cache, then the default, then the error of the call."""
+        """Return the answer of the cache, else the default, else the error of the call."""
         course = self._course
         value, age = yield from self._remembered(args, kwargs)
         if value is not MISSING:
@@ -164,7 +164,8 @@ class Calls:
     def _remembered(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Generator[Callable[[], Any], Any, tuple[Any, float | None]]:
-        """Return the cached answer, or `MISSING`, and its age in seconds if the cache tells it."""
+        """Return the cached answer, or `MISSING`, and its age in seconds if the cache reports
+        it."""
         course = self._course
         if course.cache is None or self._is_stream:
             return MISSING, None
@@ -205,7 +206,7 @@ class Calls:
 
 
 def drive(turns: Turns) -> Answer[Any] | BaseException:
-    """Calls what it gives."""
+    """Call the functions that `turns` yields; return its answer or raise its error."""
     try:
         call = next(turns)
         while True:
@@ -220,7 +221,7 @@ def drive(turns: Turns) -> Answer[Any] | BaseException:
 
 
 async def adrive(turns: Turns) -> Answer[Any] | BaseException:
-    """Calls what it gives, and awaits what is to be awaited."""
+    """Like :func:`drive`, in a coroutine: await the results that are awaitable."""
     try:
         call = next(turns)
         while True:
@@ -249,7 +250,7 @@ def _raised_from(refusal: Refused, cause: BaseException) -> Refused:
 
 
 def _exhausted(course: Course, first: Exception, said: list[tuple[str, str]]) -> BaseException:
-    """The first error; with notes, unless it is one that is raised again and again."""
+    """Return the first error, with notes unless it is one object that is raised repeatedly."""
     if not hasattr(first, "__notes__"):
         for who, text in said[1:]:
             first.add_note(f"fallback {who} of {course.name}: {text}")

@@ -11,12 +11,12 @@ from switchgear.wrapping import is_async_generator_function, is_coroutine_functi
 
 @dataclass(frozen=True, kw_only=True)
 class FallbackTarget:
-    """A function that is asked when those before it failed.
+    """A target of a fallback: a function that is called when those before it failed.
 
     `call` gets those arguments of the original call that its own parameters name, or all of them if
-    it names others; besides, where it names them, `cause`, what failed last, and `model`. It is
-    passed by while `only_if` gives False, and where `suits` does for what the call failed with.
-    `is_partial` says that its answers are less than what was asked for.
+    it names others; if it names them, also `cause`, the last error, and `model`. The target is
+    skipped while `only_if` returns False, and if `suits` returns False for the error of the call.
+    `is_partial`: its answers are less than what was asked for.
     """
 
     name: str
@@ -28,14 +28,14 @@ class FallbackTarget:
     suits: Callable[[BaseException], bool] | None = None
 
     def is_for(self, error: BaseException) -> bool:
-        """Whether it may be asked now for a call that failed so."""
+        """Return True if it may be called now for a call that failed with `error`."""
         if self.only_if is not None and not self.only_if():
             return False
         return self.suits is None or self.suits(error)
 
     @property
     def is_async(self) -> bool:
-        """True if what it gives can only be awaited."""
+        """True if its result must be awaited."""
         return is_coroutine_function(self.call) or is_async_generator_function(self.call)
 
     @property
@@ -47,7 +47,7 @@ class FallbackTarget:
 
 
 class Asking:
-    """Asks a target in the place of one function."""
+    """A caller of a target in place of one function."""
 
     def __init__(self, target: FallbackTarget, function: Callable[..., Any]) -> None:
         self.target = target
@@ -66,8 +66,8 @@ class Asking:
 
 
 def target_of(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
-    """A bare function is a target under its own name, whose answers are partial. Raises
-    :class:`TypeError` for what can't be called."""
+    """Return a target. A plain function becomes one under its own name, with partial answers.
+    Raises :class:`TypeError` for an object that can't be called."""
     if isinstance(given, FallbackTarget):
         return given
     if not callable(given):
@@ -78,7 +78,8 @@ def target_of(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]) -> Finder:
-    """Finds `(args, kwargs)` for what has these parameters, but for those that are given beside."""
+    """Return a function that collects `(args, kwargs)` for these parameters, except those in
+    `GIVEN`."""
 
     def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs
@@ -89,7 +90,7 @@ def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[.
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """All that may be, if nobody knows them."""
+    """Return the parameters; accept any arguments if the signature can't be inspected."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Hedged requests: another attempt of a call that is slow, beside the first one.
+"""Hedged requests: another attempt of a slow call while the first one is running.
 
 The rules are those of gRPC's hedging policy; Finagle calls such an attempt a backup request.
 """
@@ -30,12 +30,12 @@ class Hedge:
     """Calls a slow coroutine function again while the first attempt runs on; the first success is
     the answer. Only for idempotent calls: all attempts may have their effect.
 
-    Each `after_seconds` without an answer another attempt begins, up to `max_hedges`, if the budget
-    has a retry left and the deadline some time; it counts as a retry in `counters`. All attempts
-    have one idempotency key, and each is a task with a copy of the context. The others are
+    After each `after_seconds` without an answer another attempt begins, up to `max_hedges`, if the
+    budget has a retry left and the deadline has not passed; it counts as a retry in `counters`. All
+    attempts have one idempotency key, and each is a task with a copy of the context. The others are
     cancelled and awaited once one succeeds. A failed attempt does not end the call while another
-    one runs; if all fail, the error of the first is raised. A catastrophic failure and a
-    cancellation end the call at once.
+    one runs; if all fail, the error of the first is raised. A catastrophic failure or a
+    cancellation ends the call at once.
 
     `budget` and `counters` are those of the dependency; without a budget it has its own. Raises
     :class:`TypeError` or :class:`ValueError`, naming the argument.
@@ -122,8 +122,7 @@ class Hedge:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _takes_one(self, attempt: int) -> bool:
-        """Take a hedge from the budget, if there is time for it and no switch refuses it, and count
-        it."""
+        """Take a hedge from the budget and count it, unless time is up or a switch refuses it."""
         left = limits.left()
         if (left is not None and left <= 0) or find_refusal() or not self.budget.take():
             return False
@@ -134,7 +133,8 @@ class Hedge:
 
 
 class _Hedged(Attempts):
-    """A hedged call, or one attempt of it with the `numbers` of all: it retries nothing."""
+    """The attempts of a hedged call, or of one attempt with the `numbers` of all. It retries
+    nothing."""
 
     repeats = False
 
@@ -175,7 +175,7 @@ def _refuse(function: Callable[..., Any]) -> NoReturn:
 
 
 def _ends_call(task: "Task") -> bool:
-    """Whether a finished attempt succeeded, or failed so that no other one may answer for it."""
+    """Return True if a finished attempt succeeded, or failed in a way that ends the call."""
     if task.cancelled():
         return True
     error = task.exception()

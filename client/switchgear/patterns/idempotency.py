@@ -17,8 +17,8 @@ _given: ContextVar[str | None] = ContextVar("switchgear_idempotency_key", defaul
 
 
 def idempotency_key() -> str | None:
-    """The same in all attempts of one logical call: the one that was given, else a random one for
-    the outermost retry that is active in this process. None outside of both."""
+    """Return the idempotency key, the same in all attempts of one logical call: the given one, else
+    a random one of the outermost active retry of this process. None without either."""
     given = _given.get()
     if given is not None:
         return given
@@ -70,14 +70,14 @@ def key_of_request(*parts: bytes) -> str:
 
 
 def _logical_call() -> Attempts | None:
-    """The outermost retry that is active in this process."""
+    """Return the outermost active retry of this process."""
     ours = [each for each in attempts.outward(attempts.innermost()) if each.owner is not None]
     return ours[-1] if ours else None
 
 
 def _number(attempt: Attempts, digest: str) -> int:
-    """The number, from 1, of one more request like this in the logical call. The requests of a
-    repeated attempt get the numbers that they had in the one before."""
+    """Return the number, from 1, of another such request in the logical call. The requests of a
+    repeated attempt get the same numbers as in the previous one."""
     asked = attempt.asked = Counter() if attempt.asked is None else attempt.asked
     asked[digest] += 1
     outer = next(attempts.outward(attempt.before), None)

@@ -1,4 +1,4 @@
-"""Adapts the limit of a bulkhead to how its calls go."""
+"""A controller that adapts the limit of a bulkhead to the durations and errors of its calls."""
 
 import concurrent.futures
 import threading
@@ -34,8 +34,8 @@ class LimitController:
 
     def record(self, began: float, is_timed: bool, outcome: object) -> None:
         """Record a call that ends now, with an error or a result as its `outcome`. Refusals,
-        cancellations and errors of another kind say nothing; nor does the duration of a call that
-        is not `is_timed`."""
+        cancellations and errors other than overload are ignored, and so is the duration of a call
+        that is not `is_timed`."""
         is_overload = is_overload_in(outcome)
         if not is_overload and isinstance(outcome, BaseException):
             return
@@ -52,7 +52,7 @@ class LimitController:
 
 
 class MeasuredPermit:
-    """A permit whose call is recorded once, when it ends or when the permit is put back."""
+    """A permit whose call is recorded once: when it ends, or when the permit is put back."""
 
     __slots__ = ("_began", "_controller", "_is_recorded", "_places", "is_timed")
 
@@ -76,8 +76,8 @@ class MeasuredPermit:
 
 
 def is_overload_in(outcome: object) -> bool:
-    """Return True for a timeout, and for an error or a response that says that the callee has too
-    much to do."""
+    """Return True for a timeout, and for an error or a response by which the callee reports
+    overload."""
     if outcome is None or isinstance(outcome, CANCELLATIONS):
         return False
     if not isinstance(outcome, BaseException):

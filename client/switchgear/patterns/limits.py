@@ -60,7 +60,7 @@ class Limit:
     """How often something inside was tried again."""
     cutoff: Cutoff | TrioCutoff | None = None
     alarm: Alarm | None = None
-    """Cuts off when a fake clock is advanced past it."""
+    """An alarm that cuts off when a fake clock is advanced past the limit."""
     lent_by: "Limit | None" = None
     """The outer one that ends no later, and that it stems from."""
     outer: "Limit | None" = None
@@ -159,13 +159,13 @@ def begin_anew(owner: object, seconds: float, until: float, clock: Clock) -> Lim
 
 
 def cut_off(limit: Limit) -> None:
-    """From here on the running task is cancelled when `limit` is over, unless the one that it stems
-    from sees to that. Only tasks of asyncio and trio are."""
+    """Cancel the running task of asyncio or trio when `limit` is over, unless the limit that it was
+    derived from does."""
     loaded = sys.modules.get("asyncio")
     try:
         loop = loaded.get_running_loop()  # type: ignore[union-attr]
         task = loaded.current_task(loop)  # type: ignore[union-attr]
-    except (RuntimeError, AttributeError):  # None runs; it is not imported, or is just being.
+    except (RuntimeError, AttributeError):  # No event loop; another thread may be importing it.
         task = None
     if task is None:
         _cut_off_trio(limit)
@@ -250,7 +250,7 @@ class Steps:
 
 
 def was_cut_off(limit: Limit, error: BaseException | None) -> bool:
-    """Take the cancellation by this limit back. Return True if `error` is it, and no other one."""
+    """Undo the cancellation by this limit. Return True if `error` is it and there is no other."""
     cutoff = limit.cutoff
     return cutoff is not None and cutoff.has_fired and cutoff.settle(error)
 
@@ -266,8 +266,8 @@ def end(limit: Limit) -> None:
 
 
 def end_here(limit: Limit) -> None:
-    """As :func:`end`, for plain functions: those end in the context in which they began, and
-    nothing cuts them off."""
+    """Like :func:`end`, for plain functions, which end in the context in which they began and are
+    never cut off."""
     limit.is_over = True
     _limit.set(limit.before)
 

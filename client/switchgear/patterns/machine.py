@@ -95,14 +95,15 @@ class Machine:
             self._judge_probes()
 
     def give_back_lost(self) -> None:
-        """A `with` block has ended in another context than it began in, so its permit is unknown:
-        give back the oldest probe of a block, or that probe would be in flight for ever."""
+        """Give back the oldest probe of a `with` block: a block has ended in a context other than
+        the one it began in, so its permit is unknown, and the probe would stay in flight
+        forever."""
         probe = next((each for each in list(self.term.probes) if each.is_block), None)
         if probe is not None:
             self.give_back(probe)
 
     def force(self, mode: Mode) -> bool:
-        """Overrule the state, beginning with an empty window. Return False if that is the mode
+        """Override the state by `mode`, with an empty window. Return False if that is the mode
         already, which changes nothing."""
         if mode == self.mode:
             return False
@@ -205,15 +206,15 @@ class Machine:
         self.move("open", now, cause)
 
     def _update(self, now: float) -> Term:
-        """Do what is due in half-open, and return the term after it: a probe may be in flight for
-        too long, and the last one may be gone without an outcome."""
+        """Update a half-open state whose probe is in flight for too long, or whose last probe is
+        gone without an outcome; return the term after it."""
         self._expire(now)
         self._judge_probes()
         return self.term
 
     def _expire(self, now: float) -> None:
-        """Go back to OPEN if a probe has been in flight for too long: as of the moment at which it
-        was, and for as long as before."""
+        """Go back to OPEN if a probe has been in flight for too long: from the moment that it was,
+        and for as long as before."""
         limit = self.parameters.half_open_max_seconds
         oldest = next(iter(self.term.probes.values()), None)
         if not limit or oldest is None:

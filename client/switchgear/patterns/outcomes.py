@@ -1,4 +1,4 @@
-"""The outcomes of attempts: which of them are final, and what they say of waiting."""
+"""The outcomes of attempts: classification as final or not, and `Retry-After`."""
 
 import concurrent.futures
 import contextlib
@@ -14,14 +14,14 @@ from switchgear.patterns.backoff import told_seconds
 from switchgear.refusals import refusal_in
 
 Kinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool] | None
-"""Errors of these classes, or of which this is true; None for what the parameters say."""
+"""Exception classes, or a predicate of errors; None to use the names in the parameters."""
 
 CANCELLED = concurrent.futures.CancelledError
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether `error` is never retried, whatever the rules say: a refusal, a cancellation, and what
-    must be stopped by a person. Of a group: all refused, or anything cancelled or to be stopped."""
+    """Return True if `error` is never retried, whatever the rules say: a refusal, a cancellation or
+    a catastrophic failure; a group if all members are refusals, or any is one of the others."""
     return _is_cancelled(error) or refusal_in(error) is not None or is_catastrophic(error)
 
 
@@ -33,10 +33,11 @@ def _is_cancelled(error: BaseException) -> bool:
 
 
 def is_true_of(asked: Callable[[Any], bool], result: object) -> bool:
-    """What `asked` says of `result`; False, and a complaint, if it raises."""
+    """Return the verdict of the predicate `asked` on `result`; False, and a warning, if it
+    raises."""
     try:
         return bool(asked(result))
-    except Exception:  # The caller shall get what the call gave, and not this.
+    except Exception:  # The caller must get the outcome of the call, not this error.
         journal.complain("%r could not say whether to try again", asked)
         return False
 
@@ -47,13 +48,14 @@ def is_one_of(
     words: frozenset[str | int],
     named: tuple[str | int, ...],
 ) -> bool:
-    """Whether `error`, which has these `words`, is of these `kinds`, or without any is `named`."""
+    """Return True if `error`, with these `words`, is of one of `kinds`, or of `named` if `kinds` is
+    None."""
     if kinds is None:
         return not words.isdisjoint(named)
     if isinstance(kinds, tuple):
         return isinstance(error, kinds)
     if isinstance(error, BaseExceptionGroup):
-        # Few functions expect a group; they are asked about its members, too.
+        # Few predicates expect a group, so they are called with its members, too.
         with contextlib.suppress(Exception):
             return bool(kinds(error))
         return False
@@ -61,7 +63,7 @@ def is_one_of(
 
 
 def members_of(outcome: object) -> Iterator[object]:
-    """The errors in a group, also in groups within; else `outcome` itself."""
+    """Return the errors of a group, including nested groups; else `outcome` itself."""
     if isinstance(outcome, BaseExceptionGroup):
         for each in outcome.exceptions:
             yield from members_of(each)
@@ -70,7 +72,7 @@ def members_of(outcome: object) -> Iterator[object]:
 
 
 def told_by(outcome: object) -> float | None:
-    """Seconds that `Retry-After` asks for, the longest of a group; None if it says nothing."""
+    """Return the seconds that `Retry-After` asks for, the longest of a group; None without one."""
     found = []
     for each in members_of(outcome):
         text = retry_after_of(each)
@@ -81,7 +83,7 @@ def told_by(outcome: object) -> float | None:
 
 
 def status_error_of(response: object) -> BaseException | None:
-    """The error that `raise_for_status` raises for it, None if it raises none."""
+    """Return the error that `raise_for_status` raises for `response`, None if it raises none."""
     try:
         response.raise_for_status()  # type: ignore[attr-defined]
     except Exception as error:

@@ -18,7 +18,7 @@ WINDOW_SIZES: Mapping[WindowType, int] = {"count": 100, "time": 60}
 MOST_CALLS, MOST_SECONDS = 1_000_000, 86_400.0
 MAX_TOKENS, MAX_WINDOW_SECONDS = 10**12, 31 * 86_400.0
 QUEUE_SECONDS = 5.0
-"""Longest wait in a bulkhead's queue if nobody says another one."""
+"""Default of the longest wait in a bulkhead's queue."""
 
 RETRIED: tuple[str | int, ...] = (
     408, 429, 500, 502, 503, 504, "connection_error", "timeout",
@@ -34,13 +34,13 @@ class BreakerParameters:
     """Conditions under which a breaker opens, the time it stays open, and its probes.
 
     `window_size` is in calls or in seconds, None for the default of its type. `failure_count`, once
-    set, decides alone and needs no `minimum_calls`. All other conditions, `consecutive_failures`
-    too, open nothing before the window holds `minimum_calls` calls: with `consecutive_failures=5`
-    also set `minimum_calls=5`, or use `failure_count`.
+    set, decides alone and needs no `minimum_calls`. All other conditions, including
+    `consecutive_failures`, apply only once the window holds `minimum_calls` calls: with
+    `consecutive_failures=5` also set `minimum_calls=5`, or use `failure_count`.
 
-    `half_open_max_seconds` limits each probe in flight: one that runs longer opens the breaker
-    again, and `open_seconds` doesn't grow by that. 0 waits for the probes; then one that never ends
-    keeps the breaker half-open until it is reset. Raises :class:`ValueError`, naming the parameter.
+    `half_open_max_seconds` limits each probe in flight: a longer one reopens the breaker, without
+    increasing `open_seconds`. 0 waits for the probes; then a probe that never ends keeps the
+    breaker half-open until it is reset. Raises :class:`ValueError`, naming the parameter.
     """
 
     window_type: WindowType = "count"
@@ -130,9 +130,9 @@ class BulkheadParameters:
     for a permit, and the longest wait.
 
     Without `queue_seconds` a queued call waits 5 s at most; with 0 none waits. In `mode="adaptive"`
-    the limit begins with `limit` and follows how the calls go, from `min_limit` (by default a
-    quarter of `limit`) to `max_limit` (four times `limit`). Raises :class:`ValueError`, naming the
-    parameter.
+    the limit starts at `limit` and follows the durations and errors of calls, between `min_limit`
+    (by default a quarter of `limit`) and `max_limit` (four times `limit`). Raises
+    :class:`ValueError`, naming the parameter.
     """
 
     limit: int
@@ -159,7 +159,7 @@ class BulkheadParameters:
 
     @property
     def wait_seconds(self) -> float:
-        """The longest wait of a queued call."""
+        """Longest wait of a queued call."""
         return QUEUE_SECONDS if self.queue_seconds is None else self.queue_seconds
 
     @property
@@ -201,9 +201,9 @@ class HttpTimeouts:
 
 @dataclass(frozen=True, kw_only=True)
 class SpendParameters:
-    """Tokens that all calls together may spend in any `window_seconds`, and `per_key_tokens` those
-    of one key, such as a user; None for no limit. Raises :class:`ValueError`, naming what can't
-    be."""
+    """Limits of a token budget: `tokens` for all calls together in any `window_seconds`, and
+    `per_key_tokens` for those of one key, such as a user; None for no limit. Raises
+    :class:`ValueError`, naming the invalid parameter."""
 
     tokens: int | None = None
     window_seconds: float = 60.0
@@ -245,8 +245,8 @@ TIERS: Mapping[Tier, BulkheadParameters] = {
 
 
 def limits_of(given: BulkheadParameters | Tier | None) -> BulkheadParameters | None:
-    """Return the parameters of a tier, or those that are given. Raises :class:`ValueError` for an
-    unknown tier, :class:`TypeError` for what is neither."""
+    """Return the parameters of a tier, or the given parameters. Raises :class:`ValueError` for an
+    unknown tier and :class:`TypeError` for any other type."""
     if given is None or isinstance(given, BulkheadParameters):
         return given
     if not isinstance(given, str):

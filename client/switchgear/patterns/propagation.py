@@ -1,4 +1,4 @@
-"""The headers of a call to another process: the time that is left, and the attempt of a retry.
+"""The headers of a call to another process: its remaining time, and the attempt of a retry.
 
 Time travels as what remains, never as a moment: clocks differ.
 """
@@ -28,12 +28,12 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 def outgoing(failure: BaseException | None = None) -> dict[str, str]:
-    """Headers for a request from here: `X-Request-Timeout-Ms` if something limits its time;
-    `X-Retry-Attempt`, from 0, if it is sent again should it fail, or `X-Retry-Last-Attempt` if it
-    has been, and is not any more.
+    """Return the headers for a request made here: `X-Request-Timeout-Ms` if its time is limited;
+    `X-Retry-Attempt`, from 0, if it is repeated on failure, or `X-Retry-Last-Attempt` on the last
+    attempt.
 
     `failure` is the error that a failing request raises: a retry that would not retry it does not
-    count. None for one that every retry takes.
+    count. None stands for an error that every retry would retry.
     """
     headers: dict[str, str] = {}
     left = limits.left()
@@ -41,7 +41,7 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
         headers[TIMEOUT_HEADER] = str(int(left * 1000))
     around = attempts.outward(attempts.innermost())
     repeating = [each for each in around if each.repeats_on(failure)]
-    if repeating:  # All of them leave the failure to the outermost one.
+    if repeating:  # All of these leave the failure to the outermost one.
         outermost = repeating[-1]
         header = ATTEMPT_HEADER if outermost.has_more else LAST_ATTEMPT_HEADER
         headers[header] = str(outermost.number)
@@ -49,13 +49,11 @@ def outgoing(failure: BaseException | None = None) -> dict[str, str]:
 
 
 class Incoming:
-    """Within `with`, everything belongs to the call that brought the headers: it has no more time
-    than the caller waits, and its failures are left to the caller if that retries.
-
-    What was around it is left aside: a request has its own time, which counts from when this was
-    made. It is of one request, which may enter it several times, one within the other. `seconds` is
-    what the caller gave, None if it said nothing; `attempt` the number of the caller's attempt,
-    None if it does not retry; `is_last` that no attempt follows.
+    """The limits of an incoming request, as a context manager. Code in the block has no more time
+    than the caller waits, and leaves its failures to the caller if that retries. Outer limits do
+    not apply: a request has its own time, from the creation of this object. For one request, which
+    may enter it repeatedly, nested. `seconds` is the caller's limit, None without one; `attempt` is
+    the number of the caller's attempt, None if it does not retry; `is_last`: no attempt follows.
     """
 
     def __init__(
@@ -103,11 +101,11 @@ def incoming(
     clock: Callable[[], float] = time.monotonic,
     trusts_attempt: bool = False,
 ) -> Incoming:
-    """Read what a call brought in its headers; ignore what can't be read.
+    """Return the limits in the headers of an incoming request; ignore invalid headers.
 
     Time may come as `X-Request-Timeout-Ms`, `grpc-timeout` or `x-envoy-expected-rq-timeout-ms`: the
     shortest counts, whoever sent it. `X-Retry-Attempt` and `X-Retry-Last-Attempt` switch retries
-    off here, so they count only if `trusts_attempt`: if the caller is known to retry.
+    off here, so they are accepted only with `trusts_attempt`, for a caller known to retry.
     """
     items = headers.items() if isinstance(headers, Mapping) else headers
     seconds: list[float] = []
