@@ -78,8 +78,8 @@ def target_of(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]) -> Finder:
-    """Return a function that collects `(args, kwargs)` for these parameters, except those in
-    `GIVEN`."""
+    """Return a function that collects `(args, kwargs)` for these parameters, except `cause` and
+    `model`."""
 
     def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs
