@@ -141,7 +141,7 @@ def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
             forced.add(switch_id(name))
         except (TypeError, ValueError):
             problems.append(
-                f"{name!r:.200} is not forced: it is no switch id such as segment:finance"
+                f"{name!r:.200} is not forced: it is not a switch id such as segment:finance"
             )
     return frozenset(forced), problems
 

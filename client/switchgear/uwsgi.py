@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 THREADS_BY_DEFAULT = (2, 0, 31)
-"""The first version known to enable threads by default."""
+"""A version that is known to enable threads by default."""
 FORK_HOOKS = ("lazy-apps", "lazy", "py-call-osafterfork", "py-call-uwsgi-fork-hooks")
 """Options with which a client starts in the worker, or is notified of the fork."""
 
@@ -27,7 +27,7 @@ def warn_without_threads() -> None:
         missing.append("lazy-apps = true (or py-call-osafterfork = true)")
     if missing:
         log.warning(
-            "switchgear: uWSGI's workers will not hear of any change: set %s", " and ".join(missing)
+            "switchgear: uWSGI's workers will not receive changes: set %s", " and ".join(missing)
         )
 
 
@@ -39,7 +39,7 @@ def _has_threads(options: Mapping[Any, Any], version: tuple[int, ...]) -> bool:
 
 
 def _forks_workers(options: Mapping[Any, Any]) -> bool:
-    """Return True if the service is imported before the workers are forked."""
+    """Return True if uWSGI forks worker processes."""
     workers = max(_number(options.get(name)) for name in ("processes", "workers", "cheaper"))
     return _is_on(options.get("master")) or workers > 1
 

@@ -71,7 +71,7 @@ def target_of(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
     if isinstance(given, FallbackTarget):
         return given
     if not callable(given):
-        raise TypeError(f"only what can be called can stand in, not {given!r:.100}")
+        raise TypeError(f"a fallback target must be callable, not {given!r:.100}")
     return FallbackTarget(
         name=getattr(given, "__name__", type(given).__name__), call=given, is_partial=True
     )

@@ -128,7 +128,7 @@ def checked_policy(name: object, arguments: Mapping[str, Any]) -> str:
     has_own = arguments.get("on_switch") or arguments.get("cache") is not None
     if has_own and isinstance(arguments.get("fallback"), Fallback):
         what = "on_switch" if arguments.get("on_switch") else "its cache"
-        raise ValueError(f"say {what} to the Fallback that is given")
+        raise ValueError(f"pass {what} to the Fallback instead")
     seconds = "hedge_after_seconds"
     if arguments.get(seconds) is not None and not arguments.get("is_idempotent"):
         raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call may be made twice")
