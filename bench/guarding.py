@@ -50,7 +50,7 @@ PEER = "circuitbreaker"
 class Guarding:
     """Microseconds of CPU time that each adds to a call, medians of rounds; `coroutines` the same
     for those, awaited. `together`: seconds for ten threads that sleep a tenth of a second each.
-    `second_look`: what asking the switch again within a guarded call takes."""
+    `second_look`: a second check of the switch within a guarded call."""
 
     breakers: dict[str, float]
     stacks: dict[str, float]
@@ -156,7 +156,7 @@ def policy(fallback: Call = bare) -> Policy:
 
 
 def second_look(rounds: int) -> float:
-    """Microseconds for a call within a guard to ask its switch again, beyond those of the loop."""
+    """Microseconds that a second check of the switch takes within a guard, without the loop."""
     looks: list[float] = []
 
     @Console().client(service="core").guard(feature="ask")

@@ -204,7 +204,7 @@ class Table:
         self._added("around a function", seen.breakers, ALONE)
         self._added("around a function, all of it", seen.stacks, STACK, STACK_SHARE)
         self._added("around a coroutine function", seen.coroutines, STACK, COROUTINE_STACK_SHARE)
-        _head("asking again within a guarded call", "µs")
+        _head("second check within a guarded call", "µs")
         quick = (f"< {SECOND_LOOK_US} µs", seen.second_look < SECOND_LOOK_US)
         self._line("switchgear, a second look", f"{seen.second_look:.3f}", target=quick)
         _head("ten threads through one breaker, 0.1 s each", "s")

@@ -24,9 +24,9 @@ TIERS = {
     "optional": {"limit": 2, "queue": 3, "queue_seconds": 60},
 }
 BULKHEAD_MODES = ("fixed", "adaptive")
-"""Null is fixed."""
+"""None means a fixed limit."""
 QUEUE_SECONDS = 5
-"""Of a queue that is given without them, as in the client library."""
+"""Default wait of a queue, as in the client library."""
 RETRIED = (
     408, 429, 500, 502, 503, 504, "connection_error", "timeout",
     "rate_limit_exceeded", "model_overloaded", "context_length_exceeded",
@@ -119,7 +119,7 @@ _BREAKER = (
     ),
     Parameter(
         "breaker.consecutive_failures", "whole",
-        "Opens at so many in a row as well, but never below minimum_calls.", None,
+        "Also opens at so many failures in a row, but not below minimum_calls.", None,
         "failures", 1, 1_000_000,
     ),
     Parameter(
@@ -175,7 +175,7 @@ _BULKHEAD = (
     ),
     Parameter(
         "bulkhead.mode", "choice",
-        "fixed, or adaptive: the limit follows how long calls take and how many are turned away.",
+        "fixed, or adaptive: the limit follows the duration and the overload errors of calls.",
         None, choices=BULKHEAD_MODES,
     ),
     Parameter(
@@ -200,13 +200,13 @@ _FALLBACK = (
 )
 _BUDGET = (
     Parameter(
-        "budget.tokens", "whole", "Tokens of a model in a window, of all calls of one process.",
+        "budget.tokens", "whole", "Tokens that all calls of one process may use in the window.",
         None, "tokens", 1, MAX_TOKENS,
     ),
-    _seconds("budget.window_seconds", 60, "The window, which slides.", least=1, most=31 * A_DAY),
+    _seconds("budget.window_seconds", 60, "Length of the window.", least=1, most=31 * A_DAY),
     Parameter(
-        "budget.per_key_tokens", "whole", "Tokens in a window of one key, such as a user.", None,
-        "tokens", 1, MAX_TOKENS,
+        "budget.per_key_tokens", "whole", "Tokens that one key, such as a user, may use in it.",
+        None, "tokens", 1, MAX_TOKENS,
     ),
 )  # fmt: skip
 

@@ -200,7 +200,7 @@ def _budget(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     found = _read("budget", given, errors)
     has_limit = any(given.get(name) is not None for name in ("tokens", "per_key_tokens"))
     if not has_limit:
-        put(errors, "budget.tokens", "Give tokens, or per_key_tokens.")
+        put(errors, "budget.tokens", "Set tokens or per_key_tokens.")
     return found
 
 

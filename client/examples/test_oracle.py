@@ -1,4 +1,4 @@
-"""How a service tests its patterns without waiting."""
+"""Tests of a service's patterns, without waiting."""
 
 import pytest
 

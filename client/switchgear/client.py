@@ -141,7 +141,9 @@ class Switchgear:
         if not is_url_given and not problems:
             log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
         if unknown := unknown_variables(os.environ):
-            log.warning("switchgear: these variables mean nothing: %s", ", ".join(unknown))
+            log.warning(
+                "switchgear: unknown variables, which have no effect: %s", ", ".join(unknown)
+            )
         client = cls(**found)  # type: ignore[arg-type]
         client._problems = (*problems, *client._problems)
         return client

@@ -38,8 +38,8 @@ def read_environment(
         if name_instead:
             found[name] = name_instead
         problems.append(
-            f"{variable} is no name for the console: {value!r:.200}; it is called"
-            f" {name_instead or 'by the default'} instead"
+            f"{variable} is not a valid name: {value!r:.200}; using"
+            f" {name_instead or 'the default'} instead"
         )
     return found, problems
 

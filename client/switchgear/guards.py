@@ -35,7 +35,7 @@ OnEngage = Literal["finish", "cancel"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
-NO_KEY = "no switch can have a key of this call, and this guard blocks then"
+NO_KEY = "a key of this call is not valid, and this guard blocks unknown calls"
 NAMES = ("segment", "feature", "experiments", "targeting_key")
 
 

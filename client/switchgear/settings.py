@@ -19,10 +19,10 @@ log = logging.getLogger("switchgear")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Where the console is, and who asks.
+    """The settings of a client: the console and the identity of this process.
 
-    `url` is the console's base URL, None for a client that has no console; one that is `offline`
-    does not ask it, and needs no token. `service` and `instance` are what its screens call this
+    `url` is the console's base URL, None for a client that has no console; an `offline` client does
+    not contact it, and needs no token. `service` and `instance` are what its screens call this
     process. `state_dir` is where the last good snapshot is kept, None for nowhere. `forced` are the
     ids of switches engaged here whatever the console says. Without `stream` and `reports` the
     console is only polled. Raises :class:`ValueError`, naming what is wrong.
@@ -59,7 +59,7 @@ class Settings:
 
     @property
     def has_console(self) -> bool:
-        """True if there is a console to be asked."""
+        """True if there is a console to contact."""
         return self.url is not None and not self.offline
 
     @property
@@ -90,7 +90,7 @@ def is_name(text: object) -> bool:
 
 
 def as_name(text: str) -> str:
-    """Return `text` with a hyphen for what no name may have; empty if nothing else is left."""
+    """Return `text` with hyphens for invalid characters; empty if nothing else is left."""
     cleaned = "".join(each if each.isprintable() else "-" for each in text)
     cleaned = re.sub(r"[\s/\ufffd]+", "-", cleaned).strip("-")
     return re.sub(r"^token:", "token-", cleaned)[:LONGEST_NAME]
@@ -128,7 +128,7 @@ def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
     """Return the switch ids in `segment:finance,feature:chat`, and a problem for each other word.
 
     `global` alone means `global:all`. Semicolons and spaces separate, too, and quotes are ignored:
-    somebody in a hurry wrote it, and the rest of what they wrote has to hold.
+    it may be written in a hurry, and its valid ids must apply.
     """
     if isinstance(words, str):
         words = re.split(r"[,;\s]+", words)
@@ -141,13 +141,13 @@ def read_forced(words: str | Iterable[str]) -> tuple[frozenset[str], list[str]]:
             forced.add(switch_id(name))
         except (TypeError, ValueError):
             problems.append(
-                f"{name!r:.200} is not forced: it is no switch id such as segment:finance"
+                f"{name!r:.200} is not forced: it is not a switch id such as segment:finance"
             )
     return frozenset(forced), problems
 
 
 def url_problem(url: str) -> str | None:
-    """Return why this is no console's address, without quoting it; None if it may be one."""
+    """Return the reason why `url` is invalid, without quoting it; None if it is valid."""
     try:
         parts = urlsplit(url)
         sane = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -164,7 +164,7 @@ def url_problem(url: str) -> str | None:
 
 
 def token_problem(token: str) -> str | None:
-    """Return why this can be no token, without quoting it; None if it may be one."""
+    """Return the reason why `token` is invalid, without quoting it; None if it is valid."""
     if token and token.isascii() and token.isprintable() and " " not in token:
         return None
     return "token must be a token of the console: sg_<prefix>_<secret>"

@@ -67,7 +67,7 @@ class SLI:
 
     def measure(self, *, within_seconds: float | None = None) -> "Measure":
         """Return what counts the code inside, as `with sli.measure(): …` or as a decorator. Raises
-        :class:`TypeError` if `within_seconds` is no number."""
+        :class:`TypeError` if `within_seconds` is not a number."""
         is_number = isinstance(within_seconds, int | float) and not isinstance(within_seconds, bool)
         if within_seconds is not None and not is_number:
             kind = type(within_seconds).__name__

@@ -10,12 +10,12 @@ from typing import Any
 
 Around = AbstractContextManager[object]
 Steps = Callable[[tuple[Any, ...], Mapping[str, Any]], Around]
-"""Gives, for the arguments of a call, the context manager to enter around each of its steps."""
+"""A factory of the context manager around each step of a call, from the call's arguments."""
 
 
 def stepwise(function: Callable[..., Any], steps: Steps, *, is_async: bool) -> Callable[..., Any]:
-    """A generator function, whose steps are those of the generators that `function` gives. For each
-    of these `steps` gives once, for its arguments, what is entered and left around every step."""
+    """Return a generator function like `function`. For each call, `steps` returns, from its
+    arguments, the context manager that is entered around every step."""
     return _async_steps(function, steps) if is_async else _steps(function, steps)
 
 

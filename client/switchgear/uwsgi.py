@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 THREADS_BY_DEFAULT = (2, 0, 31)
-"""A version in which threads are known to run unless they are switched off."""
+"""A version that is known to enable threads by default."""
 FORK_HOOKS = ("lazy-apps", "lazy", "py-call-osafterfork", "py-call-uwsgi-fork-hooks")
-"""With one of these a client starts in the worker, or hears that it was forked."""
+"""Options with which a client starts in the worker, or is notified of the fork."""
 
 log = logging.getLogger("switchgear")
 
 
 def warn_without_threads() -> None:
-    """Log one warning that says which options to set; nothing without uWSGI."""
+    """Log one warning that names the options to set; do nothing outside of uWSGI."""
     module = sys.modules.get("uwsgi")
     if module is None:
         return
@@ -27,7 +27,7 @@ def warn_without_threads() -> None:
         missing.append("lazy-apps = true (or py-call-osafterfork = true)")
     if missing:
         log.warning(
-            "switchgear: uWSGI's workers will not hear of any change: set %s", " and ".join(missing)
+            "switchgear: uWSGI's workers will not receive changes: set %s", " and ".join(missing)
         )
 
 
@@ -39,13 +39,14 @@ def _has_threads(options: Mapping[Any, Any], version: tuple[int, ...]) -> bool:
 
 
 def _forks_workers(options: Mapping[Any, Any]) -> bool:
-    """Return True if the process that imports the service is not the one that answers."""
+    """Return True if uWSGI forks worker processes."""
     workers = max(_number(options.get(name)) for name in ("processes", "workers", "cheaper"))
     return _is_on(options.get("master")) or workers > 1
 
 
 def _text(value: object) -> str:
-    """An option is True, bytes, or a list of these if it is given several times."""
+    """Return the text of an option: True, bytes, or a list of these if it is given several
+    times."""
     if isinstance(value, list):
         value = value[-1] if value else None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -80,7 +80,7 @@ WRONG = [
     ([7, None], "NoneType"),
     ([["finance"]], "list"),
 ]
-"""What can't be a segment, and the type that the log names."""
+"""Values that can't be a segment, each with the type that the log names."""
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:

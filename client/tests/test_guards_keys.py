@@ -126,7 +126,7 @@ def test_found_key_of_a_wrong_type_is_stopped_where_unknown_blocks() -> None:
     def answer(tenant: float) -> None:
         raise AssertionError("this must not run")
 
-    with pytest.raises(SwitchEngaged, match="no switch can have a key of this call") as stopped:
+    with pytest.raises(SwitchEngaged, match="a key of this call is not valid") as stopped:
         answer(0.5)
     assert stopped.value.switch is None
     assert not stopped.value.decision.known

@@ -186,7 +186,7 @@ def test_import_of_a_part_loads_nothing_of_the_others(
 
 def test_import_takes_about_as_much_time_as_that_of_asyncio(tmp_path: Path) -> None:
     def seconds(statement: str) -> float:
-        """Of the processor's time."""
+        """Return the CPU time that `statement` takes."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ended = run(
             *(sys.executable, "-S", "-c", statement),

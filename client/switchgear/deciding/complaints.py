@@ -30,16 +30,18 @@ class Complaints:
         wrong types as errors, since they are bugs."""
         for key in asked.invalid:
             if self._is_first("key", key):
-                log.warning("switchgear: no switch can have this key: %s", key)
+                log.warning(
+                    "switchgear: not a valid key, so no switch can stop such calls: %s", key
+                )
         for wrong in asked.wrong_types:
             self._wrong_type(
-                wrong, f"no switch stops such calls by it, they are unknown: pass a {KEY_TYPES}"
+                wrong, f"no switch can stop such calls, which count as unknown: pass a {KEY_TYPES}"
             )
 
     def wrong_targeting_key(self, key: object, error: Exception) -> None:
         """Log that the conversion of a targeting key to text failed."""
         wrong = f"targeting_key of type {type(key).__name__:.100} raised {type(error).__name__}"
-        self._wrong_type(wrong, f"chance decides for such calls: pass a {KEY_TYPES}")
+        self._wrong_type(wrong, f"such calls are decided at random: pass a {KEY_TYPES}")
 
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
@@ -66,8 +68,8 @@ class Complaints:
         the snapshot in force."""
         if self._is_first("epoch", epoch):
             log.error(
-                "switchgear: what the console says is refused: its epoch %s was left for another"
-                " one; %s; if this console is the right one, begin a new epoch there",
+                "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"
+                " later one; %s; if this console is the right one, begin a new epoch there",
                 epoch,
                 "nothing is known" if present is None else f"{present} stays in force",
             )

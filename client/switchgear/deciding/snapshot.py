@@ -135,7 +135,7 @@ def switch_id(name: str) -> str:
         raise TypeError(f"a switch is text such as segment:finance, not {type(name).__name__:.100}")
     found = "global:all" if text == "global" else text
     if not is_switch(found):
-        raise ValueError(f"{text!r:.200} is no switch: say segment:finance, feature:chat or global")
+        raise ValueError(f"{text!r:.200} is no switch: use segment:finance, feature:chat or global")
     return found
 
 

@@ -23,7 +23,7 @@ class WorkersDied(Exception):
 
 @dataclass
 class Counts:
-    """What a consumer has done since it was made. `taken` are messages that another worker
+    """The counters of a consumer since it was created. `taken` are messages that another worker
     reclaimed meanwhile, `vanished` those that were deleted from the stream before they were
     handled. `refused` counts refusals of the handler."""
 
@@ -83,7 +83,7 @@ class Settings:
         if min(self.attempts, self.most_deliveries, self.batch) < 1:
             raise ValueError("attempts, most_deliveries and batch are 1 or more")
         if min(self.idle_seconds, self.wait_seconds, self.refused_seconds) <= 0:
-            raise ValueError("idle_seconds, wait_seconds and refused_seconds are more than 0")
+            raise ValueError("idle_seconds, wait_seconds and refused_seconds must be more than 0")
         if self.backoff_seconds < 0:
             raise ValueError("backoff_seconds is 0 or more")
 

@@ -144,7 +144,7 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no file")
+            raise ValueError("it is not a regular file")
         return file.read(MOST_BYTES + 1)
 
 

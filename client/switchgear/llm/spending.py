@@ -296,7 +296,7 @@ class SpendBudget:
             self._has_warned = True
             log.warning(
                 "switchgear: the token budget of %.100s has more than %d keys in its window:"
-                " further ones share one limit; raise max_keys",
+                " all further keys share one limit; raise max_keys",
                 *(self.name, self._max_keys),
             )
 

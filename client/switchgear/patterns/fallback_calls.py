@@ -132,7 +132,8 @@ class Calls:
         first: Exception,
         age_seconds: float | None = None,
     ) -> Answer[Any]:
-        """Store the label of an answer. That of a stream does not refer to the stream itself."""
+        """Return the answer `value`; the label that is stored for a stream does not refer to the
+        stream."""
         texts = tuple(text for _, text in said)
         if not self._is_stream:
             return self._course.stand_in(value, source, is_partial, texts, first, age_seconds)
@@ -206,7 +207,7 @@ class Calls:
 
 
 def drive(turns: Turns) -> Answer[Any] | BaseException:
-    """Call the functions that `turns` yields; return its answer or raise its error."""
+    """Call the functions that `turns` yields; return its answer, or the error to raise."""
     try:
         call = next(turns)
         while True:

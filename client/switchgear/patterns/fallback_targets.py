@@ -71,15 +71,15 @@ def target_of(given: FallbackTarget | Callable[..., Any]) -> FallbackTarget:
     if isinstance(given, FallbackTarget):
         return given
     if not callable(given):
-        raise TypeError(f"only what can be called can stand in, not {given!r:.100}")
+        raise TypeError(f"a fallback target must be callable, not {given!r:.100}")
     return FallbackTarget(
         name=getattr(given, "__name__", type(given).__name__), call=given, is_partial=True
     )
 
 
 def _arguments(parameters: Mapping[str, inspect.Parameter], function: Callable[..., Any]) -> Finder:
-    """Return a function that collects `(args, kwargs)` for these parameters, except those in
-    `GIVEN`."""
+    """Return a function that collects `(args, kwargs)` for these parameters, except `cause` and
+    `model`."""
 
     def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs

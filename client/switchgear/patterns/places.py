@@ -19,7 +19,7 @@ from switchgear.patterns import forks
 from switchgear.patterns.parameters import BulkheadParameters
 
 SOME = 16
-"""Permits that are made at once where there is no limit."""
+"""Permits created at a time if there is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Occupancy:
 
 
 class Waiter:
-    """A call in the queue, or on its way into it.
+    """A call in the queue, or about to enter it.
 
     `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
-    from any thread. What it raises, as that of a closed event loop does, means that nobody is
-    there any more. `why` says which limit a call met that is "rejected".
+    from any thread. If it raises, for instance because its event loop is closed, the call is
+    considered gone. `why` names the limit that "rejected" a call.
     """
 
     __slots__ = ("key", "rank", "state", "wake", "why")
@@ -53,25 +53,25 @@ class Waiter:
 
 
 class Places:
-    """Permits for so many calls at once, so many of one key, and a queue.
+    """The permits for concurrent calls, in all and per key, and the queue for them.
 
-    A free permit is an item of `_free`. To take one out and to put it back are single steps, which
-    take no lock as long as nobody waits; `busy` says that somebody does, or that there are more
-    permits than there should be. `put_back` appends and is followed by a look at `busy`; a call
-    that begins to wait sets `busy` before it looks for a permit: one of the two sees the other.
+    A free permit is an item of `_free`. Taking one and putting it back are single steps, which take
+    no lock as long as no call waits; `busy` is true if one waits, or if there are more permits than
+    the limit allows. `put_back` appends and then checks `busy`; a call that begins to wait sets
+    `busy` and then looks for a permit: so one of the two always sees the other.
     """
 
     def __init__(self, parameters: BulkheadParameters | None) -> None:
         self._lock = threading.RLock()
         self._free: list[None] = []
         self._returned: list[str] = []
-        """The keys of permits that were put back, which are not among the free ones yet."""
+        """The keys of permits that were put back but are not free yet."""
         self.put_back: Callable[[None], None] = self._free.append
         """Put back a permit in one step. Call :meth:`settle` after it if `busy` is true."""
         self.put_back_key: Callable[[str], None] = self._returned.append
-        """Put back the permit of a key, likewise."""
+        """Put back the permit of a key in one step, as `put_back`."""
         self._all = 0
-        """Permits, free or not."""
+        """Permits in existence, free or not."""
         self.busy = self._is_settling = self._is_due = False
         self._keys: defaultdict[str, int] = defaultdict(int)
         self._queue: list[Waiter] = []
@@ -82,7 +82,7 @@ class Places:
         self.configure(parameters)
 
     def take(self, key: str | None = None) -> bool:
-        """Take a permit, if there is one now."""
+        """Take a permit if one is free; return True if so."""
         if key is None and not self.busy:
             try:
                 del self._free[-1]
@@ -95,19 +95,18 @@ class Places:
         try:
             with self._lock:
                 if self.busy:
-                    self.settle()  # What was put back just now is for who waits.
+                    self.settle()  # Permits that were just put back go to waiting calls.
                 elif self._returned:
                     self._collect()
                 is_taken = self._take(key)
-        except BaseException:  # A signal's handler raised while the lock was let go.
+        except BaseException:  # A signal handler raised while the lock was released.
             if is_taken:
                 self.give(key)
             raise
         return is_taken
 
     def give(self, key: Key | None = None, outcome: object = None) -> None:
-        """Put a permit back, taken for that `key`. A fixed limit does not look at the
-        `outcome`."""
+        """Put back a permit taken for `key`. A fixed limit ignores the `outcome`."""
         if key is None:
             self._free.append(None)
         else:
@@ -117,7 +116,7 @@ class Places:
 
     def line_up(self, waiter: Waiter) -> str:
         """Admit `waiter` at once, queue it, or reject it, and return its state. In a full queue it
-        takes the place of the last one of a lower priority."""
+        displaces the last waiter of a lower priority."""
         with self._lock:
             self._arrivals += 1
             waiter.rank = (waiter.rank[0], self._arrivals)
@@ -134,16 +133,16 @@ class Places:
             return waiter.state
 
     def leave(self, waiter: Waiter) -> str:
-        """End the wait of `waiter` and return its state: "gone", unless it has another by now."""
+        """End the wait of `waiter` and return its state: "gone", unless it has changed already."""
         with self._lock:
             if waiter.state == "waiting":
-                waiter.state = "gone"  # First: nobody admits it from here on.
+                waiter.state = "gone"  # First, so that it is not admitted from here on.
                 self._remove(waiter)
                 self.settle()
             return waiter.state
 
     def give_up(self, waiter: Waiter) -> None:
-        """End the wait of `waiter`, and put back the permit that it may have."""
+        """End the wait of `waiter`, and put back its permit if it has one."""
         if self.leave(waiter) == "admitted":
             self._take_back(waiter)
             self.settle()
@@ -154,8 +153,8 @@ class Places:
             self._rejected += 1
 
     def configure(self, parameters: BulkheadParameters | None, controller: object = None) -> None:
-        """Apply `parameters` from now on. Queued calls stay queued, also in a queue that got
-        shorter; admitted ones keep their permits. Only `controller` may resize it."""
+        """Apply `parameters` from now on. Queued calls stay queued, even if the queue got shorter;
+        admitted calls keep their permits. Only `controller` may resize the limit."""
         with self._lock:
             self._limit = None if parameters is None else parameters.limit
             self._queue_limit = 0 if parameters is None else parameters.queue
@@ -182,14 +181,14 @@ class Places:
             )
 
     def after_fork(self) -> None:
-        """Forget in a child the parent's threads, which wait here and may hold the lock."""
+        """Forget the parent's threads in a child process: they wait here and may hold the lock."""
         forks.forsake(self._lock)
         self._lock = threading.RLock()
         self._queue = []
         self.busy = self._is_settling = False
 
     def settle(self) -> None:
-        """Make as many permits as there should be, and admit whom they suffice for."""
+        """Create or remove permits to match the limit, and admit waiting calls."""
         with self._lock:
             self._is_due = True
             if self._is_settling:
@@ -202,7 +201,7 @@ class Places:
                     self._collect()
                     self._resize()
                     self._admit()
-                    # Who puts one back from here on has the lock to wait for, or sees this.
+                    # A permit put back from here on waits for the lock, or sees this.
                     self.busy = bool(self._queue) or self._all > (self._limit or self._all)
             finally:
                 self._is_settling = False
@@ -219,7 +218,7 @@ class Places:
             self.put_back(None)
 
     def _resize(self) -> None:
-        if self._limit is None:  # No more than are wanted now: `_pop` makes others.
+        if self._limit is None:  # Only as many as are needed now: `_pop` creates others.
             missing = len(self._queue) - len(self._free)
         else:
             missing = self._limit - self._all
@@ -229,7 +228,7 @@ class Places:
             self._all -= 1
 
     def _admit(self) -> None:
-        """In order; one whose key is at its limit holds up nobody."""
+        """Admit waiting calls in order, skipping those whose key is at its limit."""
         for waiter in self._queue.copy():
             if waiter.state == "waiting":
                 if not self._free:
@@ -237,7 +236,7 @@ class Places:
                 if not self._take(waiter.key):
                     continue
                 waiter.state = "admitted"
-            # It leaves the queue last: what interrupts this is made up for the next time.
+            # The call leaves the queue last, so that the next run completes an interrupted one.
             if not _wake(waiter) and waiter.state == "admitted":
                 self._take_back(waiter)
                 self._is_due = True
@@ -251,7 +250,7 @@ class Places:
         return True
 
     def _take_back(self, waiter: Waiter) -> None:
-        """The permit of one that was admitted and does not begin."""
+        """Take back the permit of a call that was admitted but does not begin."""
         key, waiter.state = waiter.key, "gone"
         if key is None:
             self.put_back(None)
@@ -289,11 +288,11 @@ class Places:
 
     def _turn_away(self, waiter: Waiter, why: str) -> None:
         waiter.state = "rejected"
-        # Which key it is, nobody is to read in a log.
+        # Keys must not appear in logs.
         waiter.why = why if self._has_room(waiter.key) else "limit of key"
 
     def _remove(self, waiter: Waiter) -> None:
-        with suppress(ValueError):  # Not in here: the queue of a fork's child begins empty.
+        with suppress(ValueError):  # Missing in a forked child, whose queue starts empty.
             self._queue.remove(waiter)
 
 

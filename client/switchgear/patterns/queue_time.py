@@ -1,8 +1,8 @@
-"""Time that calls wait in a queue of this process, which says nothing of the callee.
+"""Time that calls wait in a queue of this process, which is not held against the callee.
 
 A pattern that makes calls wait does so inside `with Waiting():`. A breaker leaves that time out of
-what a call took: by :func:`queued` where a call begins and ends in one context, and by a
-:class:`CallTimer` where it may not.
+a call's duration: with :func:`queued` if the call begins and ends in one context, and with a
+:class:`CallTimer` if it may not.
 """
 
 import time
@@ -15,7 +15,7 @@ from switchgear.patterns.limits import DeadlineExceeded, current
 from switchgear.patterns.timeout import CallTimeout
 
 TOLERANCE_SECONDS = 0.1
-"""Delay with which a timeout may be noticed."""
+"""Delay until a timeout is noticed."""
 
 Clock = Callable[[], float]
 
@@ -57,27 +57,27 @@ class Waiting:
 
 
 class CallTimer:
-    """A stopwatch that runs from now on and pauses while something in its context waits. It may be
-    stopped in another context than it was started in, as the steps of a stream may have."""
+    """A stopwatch that starts at once and pauses while a call in its context waits. It may be
+    stopped in a different context, as for a stream."""
 
     def __init__(self, clock: Clock) -> None:
         self.outer = next(iter(_running()), None)
         self.is_stopped = False
         self._clock = clock
         self._pauses = 0
-        """Waits that are going on: tasks begun inside of the call may wait at the same time."""
+        """Waits in progress: several tasks of the call may wait at the same time."""
         self._began = self._paused_at = clock()
         _innermost.set(self)
 
     def stop(self) -> float:
-        """Stop, and return the seconds without those of the pauses."""
+        """Stop, and return the seconds without the pauses."""
         self.is_stopped = True
         if _innermost.get() is self:
             _innermost.set(self.outer)
         return (self._paused_at if self._pauses else self._clock()) - self._began
 
     def pause(self) -> None:
-        """Stand still until as many calls of :meth:`resume` were made as of this."""
+        """Pause until :meth:`resume` was called as often as this."""
         if not self._pauses:
             self._paused_at = self._clock()
         self._pauses += 1
@@ -100,8 +100,8 @@ def _running() -> list[CallTimer]:
 
 
 def used_up_time(error: BaseException) -> bool:
-    """Return True if `error` is a timeout whose time was mostly spent in a queue: the call got less
-    of it than the queue took, and might have ended in time otherwise."""
+    """Return True if `error` is a timeout whose time was mostly spent in a queue: the call itself
+    had less time than the queue took, and might otherwise have ended in time."""
     wait = _last_wait.get()
     if wait is None:
         return False

@@ -1,8 +1,8 @@
-"""Retries a call, seldom enough to help.
+"""Retries with backoff, within a budget.
 
-An error that an active retry around it would retry is left to that one, see `attempts`; all of one
-dependency share a budget; every retry is counted; and an error that is given up says how often it
-was tried.
+An error that an active outer retry would retry is left to that one, see `attempts`. All retries of
+one dependency share a budget, and every retry is counted. A note on the last error says how often
+the call was tried.
 """
 
 import random
@@ -79,15 +79,15 @@ class Retry:
     with `with attempt:` inside, `async for` in coroutines. `@Retry` without parentheses has all
     defaults and the function's name.
 
-    Without `retry_on` and `never`, the words of the parameters decide; `never` wins. A group of
-    errors is retried if each member is. A refusal, a cancellation and a catastrophic failure are
-    never retried, nor is what a retry around this one would retry. `truncate` makes the arguments
-    of what was too long shorter, once. `budget` and `counters` are those of the dependency; without
-    a budget, one of its own by the parameters. The last error is raised as it is, with a note. No
-    wait begins that is longer than what a deadline leaves; when a switch around it is engaged, or
-    one of `sources` refuses, the wait ends and no other attempt is made. `sleep` is called instead
-    of waiting, and awaited in coroutines if it gives something to await. `rng` returns numbers from
-    0 to 1 for the jitter. Raises :class:`TypeError` for an argument of a wrong type.
+    Without `retry_on` and `never`, the statuses and names in the parameters decide; `never` wins. A
+    group of errors is retried if each member is. A refusal, a cancellation and a catastrophic
+    failure are never retried, nor is an error that an outer retry would retry. `truncate` shortens
+    the arguments of a call that was too long, once. `budget` and `counters` are those of the
+    dependency; the default is a budget of its own, by the parameters. The last error is raised as
+    it is, with a note. No wait is longer than the deadline leaves; when a switch around the call is
+    engaged, or one of `sources` refuses, the wait ends and no other attempt is made. `sleep` is
+    called instead of waiting; in coroutines its result is awaited if it is awaitable. `rng` returns
+    numbers from 0 to 1 for the jitter. Raises :class:`TypeError` for an argument of the wrong type.
     """
 
     @overload
@@ -139,14 +139,14 @@ class Retry:
         )
 
     def configure(self, parameters: RetryParameters) -> None:
-        """Use `parameters` for attempts from now on; also for the budget, if it is its own."""
+        """Apply `parameters` from now on, also to the budget if it belongs to this retry."""
         self.parameters = parameters
         if self._owns_budget and self.budget is not None:
             self.budget.configure(parameters.budget_rate, parameters.budget_per_second)
 
     def begin(self) -> Round | None:
-        """Return what decides for one call, for adapters; None if it is made once only, because the
-        parameters say so or it is a part of a call that this same retry repeats."""
+        """Return the rounds of one call, for adapters. None if it is made once only: by the
+        parameters, or because it is part of a call that this same retry repeats."""
         if self.parameters.attempts == 1:
             return None
         outer = attempts.innermost()
@@ -156,7 +156,7 @@ class Retry:
 
     def wait(self, seconds: float, cause: BaseException | None = None) -> None:
         """Block until the next attempt. Raise the refusal, from `cause`, as soon as a switch or a
-        forced breaker refuses it."""
+        forced breaker refuses the call."""
         if self._sleep is None:
             cancellation.sleep(seconds, self.sources, cause)
         else:
@@ -164,7 +164,7 @@ class Retry:
             cancellation.check(self.sources, cause)
 
     async def await_(self, seconds: float, cause: BaseException | None = None) -> None:
-        """Wait until the next attempt in a coroutine, likewise."""
+        """Like :meth:`wait`, in a coroutine."""
         if self._sleep is None:
             await cancellation.async_sleep(seconds, self.sources, cause)
             return
@@ -207,7 +207,7 @@ class Retry:
                         args, kwargs = self._truncated(args, kwargs)
                     self.wait(wait, cause)
             finally:
-                cause = None  # It refers to this frame.
+                cause = None  # The error refers to this frame.
                 attempts.end_here(round_)
 
         return call
@@ -280,7 +280,7 @@ class Retry:
 
 
 def _is_decorated(given: object) -> bool:
-    """Whether `@Retry` stands there without parentheses."""
+    """Return True if `@Retry` is used without parentheses."""
     return callable(given) or isinstance(given, classmethod | staticmethod)
 
 
@@ -304,7 +304,7 @@ def _check_callables(**arguments: object) -> None:
 
 def _check_kinds(**arguments: object) -> None:
     for argument, given in arguments.items():
-        # A single class can be called too, and every error is true.
+        # A single class can be called too, and would be true for every error.
         is_function = callable(given) and not isinstance(given, type)
         is_tuple = isinstance(given, tuple) and all(
             isinstance(each, type) and issubclass(each, BaseException) for each in given

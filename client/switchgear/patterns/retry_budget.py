@@ -1,7 +1,6 @@
-"""The retries that all calls of one dependency may make together: a share of the calls, and a few.
+"""A budget of retries for all calls of one dependency: a share of the calls, and a few per second.
 
-When everything fails, three attempts each would be three times the load, just when there should be
-less of it.
+Without one, three attempts each triple the load when everything fails, just when it should fall.
 """
 
 import itertools
@@ -43,7 +42,8 @@ class RetryBudget:
         self.per_second = per_second
 
     def called(self, now: float | None = None) -> None:
-        """One logical call begins; `now` is a reading of `clock` that the caller has already."""
+        """Record the start of a logical call; `now` is a reading of `clock` that the caller already
+        has."""
         second = int(self.clock() if now is None else now)
         if second != self._second:
             self._turn(second)

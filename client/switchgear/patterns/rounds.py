@@ -1,4 +1,4 @@
-"""The decision after each attempt of one call that is retried. Sync and async share it, as it never
+"""The decision after each attempt of a retried call. Sync and async code share it, since it never
 waits itself."""
 
 import contextlib
@@ -31,9 +31,9 @@ EXHAUSTED_NOTED_EVERY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RetryState:
-    """The argument of a hook before the pause: attempt `attempt` (from 1) of `name` has failed with
-    `error`, or given `result`, `elapsed_seconds` after the first began; the next one begins in
-    `wait_seconds`."""
+    """The argument of a hook before the pause: attempt `attempt` (from 1) of `name` failed with
+    `error`, or returned `result`, `elapsed_seconds` after the first one began; the next one begins
+    in `wait_seconds`."""
 
     name: str
     attempt: int
@@ -44,7 +44,7 @@ class RetryState:
 
 
 class Rules(Protocol):
-    """The settings of a retry that its rounds read."""
+    """The settings of a retry, as its rounds read them."""
 
     name: str
     parameters: RetryParameters
@@ -61,7 +61,7 @@ class Rules(Protocol):
 
 
 def is_counted(before: attempts.Attempts | None, budget: RetryBudget) -> bool:
-    """Return whether a retry from `before` outward has counted its call for the same budget."""
+    """Return True if a retry from `before` outward has counted its call in the same budget."""
     around = attempts.outward(before)
     return any(isinstance(each, Round) and each.rules.budget is budget for each in around)
 
@@ -69,9 +69,9 @@ def is_counted(before: attempts.Attempts | None, budget: RetryBudget) -> bool:
 class Round(attempts.Attempts):
     """The attempts of one call. `truncates` is True if the next one needs truncated arguments.
 
-    :meth:`enter`, and after each attempt one of the `after_…`: they return the seconds to wait
-    before the next one, or None if that was the last, or if a retry around this one takes over. At
-    the end, :meth:`leave`.
+    Call :meth:`enter`, then one of the `after_…` methods after each attempt: they return the
+    seconds to wait before the next one, or None if that was the last or an outer retry takes over.
+    At the end, call :meth:`leave`.
     """
 
     number: int = 0
@@ -89,29 +89,29 @@ class Round(attempts.Attempts):
 
     @property
     def label(self) -> str:
-        """Its name in the note on an error that is left to it."""
+        """The name in the note on an error that is left to this retry."""
         return f"the retry {self.rules.name}"
 
     @property
     def tried(self) -> int:
-        """Attempts so far, including the present one."""
+        """Attempts so far, including the current one."""
         return self.number + 1
 
     @property
     def has_more(self) -> bool:
-        """Whether another attempt may follow this one."""
+        """True if another attempt may follow this one."""
         return self.tried < self.rules.parameters.attempts
 
     def enter(self) -> None:
-        """Make it the active one in this context."""
+        """Make this the active retry in this context."""
         attempts.begin(self)
 
     def leave(self) -> None:
-        """End it; a second time does nothing."""
+        """End this retry; a second call does nothing."""
         attempts.end(self)
 
     def after_error(self, error: BaseException) -> float | None:
-        """The attempt ended with `error`, which is to be raised if this returns None."""
+        """Handle an attempt that raised `error`. If this returns None, raise it."""
         if is_final(error):
             return None
         if not self._may(error):
@@ -123,7 +123,7 @@ class Round(attempts.Attempts):
         return self._pause(error, error, None)
 
     def after_result(self, result: object) -> float | None:
-        """The attempt gave `result`, which is to be returned if this returns None."""
+        """Handle an attempt that returned `result`. If this returns None, return it."""
         asked = self.rules.retry_result
         self.truncates = False
         if asked is None or not is_true_of(asked, result):
@@ -134,8 +134,8 @@ class Round(attempts.Attempts):
 
     def after_answer(self, response: object) -> float | None:
         """Like :meth:`after_result`, for an HTTP response: without a `retry_result`, its status
-        decides. A retry around this one is also asked about the error that `raise_for_status`
-        raises for it."""
+        decides. An outer retry is also asked about the error that `raise_for_status` would
+        raise."""
         self.truncates = False
         asked, parameters = self.rules.retry_result, self.rules.parameters
         if asked is None:
@@ -153,19 +153,20 @@ class Round(attempts.Attempts):
         return self._pause(response, None, response)
 
     def repeats_on(self, failure: BaseException | None) -> bool:
-        """Whether a request made here is sent again if it fails with `failure`, or at all."""
+        """Return True if a request made here is repeated when it fails with `failure`; None stands
+        for any failure."""
         return self._is_able() and super().repeats_on(failure)
 
     def would_retry(self, error: BaseException) -> bool:
-        """Whether it retries `error`. On its last attempt too: the earlier ones were its retries of
-        such an error."""
+        """Return True if it retries `error`, also on its last attempt: the earlier attempts were
+        its retries of such an error."""
         try:
             return not is_final(error) and self._retries(error) and self._can_wait(error)
-        except Exception:  # As `after_error` takes it, which logs it too.
+        except Exception:  # Like `after_error`, which also logs it.
             return False
 
     def would_retry_result(self, result: object) -> bool:
-        """Whether it retries a call that gives `result`."""
+        """Return True if it retries a call that returns `result`."""
         asked = self.rules.retry_result
         return asked is not None and is_true_of(asked, result) and self._can_wait(result)
 
@@ -175,8 +176,8 @@ class Round(attempts.Attempts):
         return not is_too_long and self._is_able()
 
     def _is_able(self) -> bool:
-        """False if it never retries. A budget that is only spent for now makes no difference: the
-        layers inside must not add retries of their own then."""
+        """Return False if it never retries. A budget that is spent for now does not matter here:
+        inner layers must not add retries of their own then."""
         budget = self.rules.budget
         is_allowed = budget is None or budget.rate > 0 or budget.per_second > 0
         return is_allowed and self.rules.parameters.attempts > 1
@@ -194,11 +195,11 @@ class Round(attempts.Attempts):
         return True
 
     def _retries(self, error: BaseException, is_named: bool = False) -> bool:
-        """Whether the rules retry `error`: of a group, each member. `is_named` says that they name
-        the group that it is in."""
+        """Return True if the rules retry `error`; for a group, every member. `is_named`: the rules
+        name the group that `error` is in."""
         rules, words = self.rules, words_of(error)
         if self._is_too_long(error, words):
-            # Before `never`, which has the status 400 that it comes with.
+            # Before `never`, which contains the status 400 of such errors.
             return rules.truncate is not None and not self._has_truncated
         if words & HOPELESS or is_one_of(error, rules.never, words, rules.parameters.never):
             return False
@@ -267,7 +268,7 @@ class Round(attempts.Attempts):
         return None
 
     def _say(self, error: BaseException, end: str) -> float:
-        """Add the note of this round to `error`; return its seconds so far."""
+        """Add the note of this round to `error`; return the seconds so far."""
         seconds = self.rules.clock() - self._began
         times = "attempt" if self.tried == 1 else "attempts"
         say_on(error, f"{NOTE}{self.tried} {times} in {seconds:.1f} s, {end}")
@@ -282,7 +283,7 @@ class Round(attempts.Attempts):
 
 
 def say_on(error: BaseException, note: str) -> None:
-    """Add `note`, replacing an earlier one of ours: an error may be raised again and again."""
+    """Add `note`, replacing our previous one: an error object may be raised repeatedly."""
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, list):
         notes[:] = [each for each in notes if not (isinstance(each, str) and each.startswith(NOTE))]

@@ -1,4 +1,5 @@
-"""Streams whose first item is taken where a failure can still be answered for, or tried again."""
+"""Streams whose first item is fetched early, while a failure can still be retried or answered
+for."""
 
 import functools
 from collections.abc import (
@@ -17,19 +18,19 @@ from switchgear.stepping import stepwise
 from switchgear.wrapping import is_async_generator_function
 
 Around = AbstractContextManager[object]
-"""Is entered and left around each step, and may be entered again."""
+"""A reentrant context manager that is entered around each step."""
 
 
 class Stream(Iterator[Any]):
-    """The items of one call, which is made by :meth:`open` or at the first step. What is sent and
-    thrown reaches the generator that gives them."""
+    """The items of one call, which is made by :meth:`open` or at the first step. Sent values and
+    thrown errors are forwarded to the generator."""
 
     def __init__(self, call: Callable[[], Any], around: Around | None = None) -> None:
         self._call = call
         self._around: Around = nullcontext() if around is None else around
         self._items: Any = None
         self._ahead: list[Any] = []
-        """The first item, until it is handed on."""
+        """The first item, until it is delivered."""
         self._end: StopIteration | None = None
 
     def open(self) -> Self:
@@ -69,8 +70,8 @@ class Stream(Iterator[Any]):
 
 
 class AsyncStream(AsyncIterator[Any]):
-    """As :class:`Stream`, in coroutines. The call may give an awaitable, and items of either
-    kind."""
+    """Like :class:`Stream`, in coroutines. The call may return an awaitable, and a synchronous or
+    asynchronous iterable."""
 
     def __init__(self, call: Callable[[], Any], around: Around | None = None) -> None:
         self._call = call
@@ -119,8 +120,8 @@ class AsyncStream(AsyncIterator[Any]):
 
 
 def opener(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what calls the generator function `function` and gives its stream once the first item
-    is there; a coroutine function for an asynchronous one."""
+    """Return a function that calls the generator function `function` and returns its stream once
+    the first item is there; a coroutine function for an asynchronous generator."""
 
     def open_stream(*args: Any, **kwargs: Any) -> Stream:
         return Stream(functools.partial(function, *args, **kwargs)).open()
@@ -134,8 +135,8 @@ def opener(function: Callable[..., Any]) -> Callable[..., Any]:
 def streaming(
     function: Callable[..., Any], make: Callable[..., Stream | AsyncStream]
 ) -> Callable[..., Any]:
-    """Return a generator function of the kind of `function`, whose calls have the stream that
-    `make` gives."""
+    """Return a generator function of the kind of `function` whose calls stream the result of
+    `make`."""
     is_async = is_async_generator_function(function)
     steps = stepwise(make, lambda _args, _kwargs: nullcontext(), is_async=is_async)
     return functools.wraps(function)(steps)
@@ -144,8 +145,8 @@ def streaming(
 def until_first_item(
     function: Callable[..., Any], around: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return the generator function `function`, with what `around` puts around a function around
-    each call until its first item."""
+    """Return the generator function `function` with the decorator `around` applied to each call
+    until its first item."""
     kind: type[Any] = AsyncStream if is_async_generator_function(function) else Stream
     open_ = around(opener(function))
     return streaming(
@@ -154,7 +155,7 @@ def until_first_item(
 
 
 def _items(given: Any) -> Iterator[Any]:
-    """Return the items of an iterable. A text, a mapping or anything else is the only item."""
+    """Return the items of an iterable. A string, a mapping or any other value is the only item."""
     if iscoroutine(given):
         given.close()
         raise TypeError("a coroutine, which only an asynchronous generator could await")

@@ -9,8 +9,8 @@ from switchgear.patterns.fallback_targets import FallbackTarget
 
 
 def one_after_other(first: Course, second: Course) -> Course:
-    """The targets of each are for the errors that it is for. The cache and the default are the
-    second's, if it has them."""
+    """Two fallbacks in succession. The targets of each are for the errors that it covers. The cache
+    and the default are those of the second, if it has them."""
     of_first = tuple(_of(first, target) for target in first.targets)
     of_second = tuple(_of(second, target) for target in second.targets)
     keeps = first if second.cache is None else second

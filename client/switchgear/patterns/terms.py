@@ -76,7 +76,7 @@ class Term:
         self.consecutive = 0
         """Failures without a success between."""
         self.probes: WeakKeyDictionary[Permit, float] = WeakKeyDictionary()
-        """Probes in flight and when they began, oldest first. A permit that nobody holds any more
+        """Probes in flight and when they began, oldest first. A permit that was garbage-collected
         can't be settled, so its call is gone and makes room for another."""
         self.done = Tally()
         """Outcomes of the finished probes."""
@@ -100,7 +100,7 @@ class Permit:
         self.slides = term.window.slides_by_itself
         self.wary = False
         self.is_block = False
-        """Whether it was given to a `with` block."""
+        """True if it belongs to a `with` block."""
 
 
 def shown(mode: Mode) -> State:

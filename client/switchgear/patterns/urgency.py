@@ -1,4 +1,4 @@
-"""The key and the priority of a call that wants a permit of a bulkhead."""
+"""The key and the priority of a call in a bulkhead."""
 
 import logging
 import operator
@@ -20,7 +20,7 @@ def checked(given: Any) -> Any:
 
 
 def checked_key(given: object) -> str | None:
-    """Return the text of a key, None for None. Raises :class:`TypeError` for what can't be one."""
+    """Return the text of a key, None for None. Raises :class:`TypeError` for an invalid key."""
     if given is None:
         return None
     text = key_text(given)

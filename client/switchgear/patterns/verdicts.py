@@ -48,7 +48,7 @@ class Verdicts:
         return not isinstance(error, Exception)
 
     def _is_answer(self, error: BaseException) -> bool:
-        """Return True for a client error of HTTP; for a group, if nothing in it is a failure."""
+        """Return True for an HTTP client error, and for a group without any failure."""
         if isinstance(error, BaseExceptionGroup):
             inside = error.exceptions
             return all(self._says_nothing(each) or self._is_answer(each) for each in inside)
@@ -56,7 +56,7 @@ class Verdicts:
 
 
 def _says(asked: Callable[[Any], bool], about: Any) -> bool:
-    """Return True for a failure, and for what `asked` can't judge because it raises itself."""
+    """Return True for a failure, and if the predicate `asked` raises."""
     try:
         return bool(asked(about))
     except Exception:  # The caller shall get what the call gave, and not this.

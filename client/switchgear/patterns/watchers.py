@@ -35,7 +35,7 @@ class Watchers:
         return _added(self._of_mode, listener)
 
     def tell_mode(self) -> None:
-        """Tell of a change of the mode. Under no lock. Never raises."""
+        """Notify of a change of the mode. Holds no lock. Never raises."""
         for listener in list(self._of_mode.values()):
             self._call(listener)
 
@@ -54,7 +54,7 @@ class Watchers:
     def _call(self, watcher: Callable[..., object], *args: object) -> None:
         try:
             watcher(*args)
-        except Exception:  # Somebody else's, and not the caller's business.
+        except Exception:  # A fault of the listener, which must not affect the caller.
             journal.complain("a watcher of breaker %s failed", self._name)
 
     def _note(self, each: Transition | WouldOpen) -> None:

@@ -48,7 +48,7 @@ class PolicyAttempt:
         assert isinstance(self._entered, ExitStack)  # noqa: S101 - for the type.
         try:
             self._entered.__exit__(kind, error, traceback)
-        except BaseException as other:  # Such as the timeout that a cancellation was.
+        except BaseException as other:  # For instance the timeout that caused a cancellation.
             if self._is_settled(other):
                 return True
             raise
@@ -78,8 +78,8 @@ class PolicyAttempt:
         return self._is_settled(error)
 
     def _is_settled(self, error: BaseException | None) -> bool:
-        """Whether it is tried again. If not, all is left here: an asynchronous iterator that is
-        left with `return` ends later, and elsewhere."""
+        """Return True if the call is retried. If not, leave everything here: an asynchronous
+        iterator that is left by `return` ends later, in another context."""
         attempt = self._attempt
         if attempt is None:
             self._outer.close()
@@ -92,7 +92,7 @@ class PolicyAttempt:
         return is_caught
 
     def _refused(self, error: BaseException) -> None:
-        """It did not begin, and is not tried again."""
+        """End a call that was refused before it began: it is not retried."""
         if self._attempt is not None:
             self._attempt.__exit__(type(error), error, None)
         self._outer.close()

@@ -1,6 +1,6 @@
 """The arguments of policies, breakers and bulkheads, checked before anything is registered.
 
-A wrong one that got as far as the dependency would hold for all policies of that name.
+A wrong argument that reached the dependency would apply to all policies of that name.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +23,8 @@ from switchgear.wrapping import is_coroutine_function
 
 @dataclass(frozen=True)
 class Rule:
-    """The types of an argument. `expected` completes "… must be"; `check_value` raises
-    :class:`ValueError` for a value of a right type."""
+    """The rule for an argument. `expected` completes "… must be"; `check_value` raises
+    :class:`ValueError` for an invalid value of a valid type."""
 
     accepts: Callable[[Any], bool]
     expected: str
@@ -48,12 +48,12 @@ def _is_errors(value: object) -> bool:
 
 
 def _is_function(value: object) -> bool:
-    """A coroutine would count as true, whatever it returns, and so would an exception."""
+    """Return True for a plain function. A coroutine or an exception class would always be true."""
     return callable(value) and not is_coroutine_function(value) and not _is_error_class(value)
 
 
 def _is_judge(value: object) -> bool:
-    """What a class makes of an outcome is mostly true, whatever the outcome."""
+    """Return True for a predicate. A class is none: its instances are nearly always true."""
     return _is_function(value) and not isinstance(value, type)
 
 
@@ -118,17 +118,17 @@ RULES: Mapping[str, Rule] = {
     "is_idempotent": Rule(_is_a(bool), "True or False"),
     "budget": Rule(_is_a(SpendParameters), "SpendParameters(...)"),
 }
-"""By argument; `parameters` is the breaker's. None is as good as not given."""
+"""Rules by argument; `parameters` is the breaker's. None means that it is not given."""
 
 
 def checked_policy(name: object, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a policy's name. Raises :class:`TypeError` for an argument that there is
-    not or that is of a wrong type, :class:`ValueError` for a value; both name it."""
+    """Return the text of a policy's name. Raises :class:`TypeError` for an unknown argument or a
+    wrong type, and :class:`ValueError` for an invalid value; both name the argument."""
     _check_all(arguments, Arguments.__annotations__, "a policy")
     has_own = arguments.get("on_switch") or arguments.get("cache") is not None
     if has_own and isinstance(arguments.get("fallback"), Fallback):
         what = "on_switch" if arguments.get("on_switch") else "its cache"
-        raise ValueError(f"say {what} to the Fallback that is given")
+        raise ValueError(f"pass {what} to the Fallback instead")
     seconds = "hedge_after_seconds"
     if arguments.get(seconds) is not None and not arguments.get("is_idempotent"):
         raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call may be made twice")
@@ -136,13 +136,13 @@ def checked_policy(name: object, arguments: Mapping[str, Any]) -> str:
 
 
 def checked_breaker(name: object, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a breaker's name, as :func:`checked_policy`."""
+    """Return the text of a breaker's name; see :func:`checked_policy`."""
     _check_all(arguments, BreakerArguments.__annotations__, "a breaker")
     return _checked_name(name)
 
 
 def checked_bulkhead(name: object, parameters: object) -> str:
-    """Return the text of a bulkhead's name, as :func:`checked_policy`."""
+    """Return the text of a bulkhead's name; see :func:`checked_policy`."""
     _check("parameters", parameters, _BULKHEAD)
     return _checked_name(name)
 
@@ -151,7 +151,7 @@ def _checked_name(name: object) -> str:
     if not isinstance(name, str):
         kind = type(name).__name__
         raise TypeError(f"name must be text such as 'core->oracle', not {kind:.100}")
-    return str.__str__(name)  # The name of an enum member would be another dependency.
+    return str.__str__(name)  # `str()` of an enum member would be the name of another dependency.
 
 
 def _check_all(arguments: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:

@@ -51,7 +51,7 @@ class Dependency:
     ) -> None:
         self.name = name
         self.sleep = sleep
-        """Called instead of the waits between attempts, as a test's clock wants it."""
+        """A replacement for the waits between attempts, by a test's clock."""
         self.said: Said = NOTHING
         """What is in force: another object after each change, by which policies see that there was
         one."""
@@ -81,7 +81,7 @@ class Dependency:
 
     @property
     def clock(self) -> Callable[[], float]:
-        """Monotonic seconds, for all patterns of this name."""
+        """The monotonic clock of all patterns of this name."""
         return self._clock
 
     @property
@@ -144,11 +144,11 @@ class Dependency:
         return self.budget
 
     def spend_of(self, parameters: SpendParameters | None) -> "SpendBudget":
-        """Return the token budget; its limits are the first parameters, of the console before those
-        of the code. Raises :class:`TypeError` for parameters of another type."""
+        """Return the token budget, with the limits of the console, else the first ones of the code.
+        Raises :class:`TypeError` for parameters of the wrong type."""
         if not isinstance(parameters, SpendParameters | None):
             raise TypeError(f"budget must be SpendParameters, not {parameters!r:.100}")
-        from switchgear.llm.spending import SpendBudget  # Only who calls models needs it.
+        from switchgear.llm.spending import SpendBudget  # Needed only for calls to models.
 
         with self._lock:
             first = self._spend_parameters = self._spend_parameters or parameters
@@ -201,7 +201,7 @@ class Dependency:
 
     @property
     def wanted(self) -> Said:
-        """The latest that was said, in force or not yet."""
+        """The latest configuration, in force or not yet."""
         return self._wanted
 
     @property
@@ -273,8 +273,8 @@ class Dependency:
         self._mode, self._applied = mode, override
 
     def _merged(self, arguments: BreakerArguments) -> tuple[BreakerArguments, list[str]]:
-        """Return what is known with what nobody has said yet, and what differs from it or comes too
-        late."""
+        """Return the known arguments merged with new ones, and the arguments that conflict or come
+        too late."""
         known, wrong = self._breaker_arguments.copy(), []
         for name, one in arguments.items():
             if one is None or one == ():

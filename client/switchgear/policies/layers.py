@@ -93,12 +93,12 @@ class Layers:
     def stacked(
         self, function: Callable[..., Any], sought: Sought, *, with_fallback: bool = True
     ) -> Callable[..., Any]:
-        """Return `function` with all of them around."""
+        """Return `function` with all layers around it."""
         fallback = self.fallback if with_fallback else None
         return self._stacked(function, sought, (self.hedge, self.retry), fallback)
 
     def streamed(self, function: Callable[..., Any], sought: Sought) -> Callable[..., Any]:
-        """Return a generator function with all of them around; the retry and the fallback until its
+        """Return a generator function with all layers around it; retry and fallback apply until its
         first item."""
         retry = None if self.retry is None else partial(until_first_item, around=self.retry)
         return self._stacked(function, sought, (retry,), self.fallback)

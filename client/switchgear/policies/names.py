@@ -1,4 +1,4 @@
-"""The names of dependencies that a console can know."""
+"""The names of dependencies that are valid for the console."""
 
 import re
 
@@ -10,13 +10,13 @@ _NAME = re.compile(rf"({_PART})->{_PART}", re.ASCII)
 
 
 def caller_of(name: str) -> str | None:
-    """Return the service whose calls these are, or None if the console can't know the name."""
+    """Return the calling service, or None if the name is not valid for the console."""
     found = _NAME.fullmatch(name)
     return None if found is None else found[1]
 
 
 def suggested_name(name: str) -> str | None:
-    """Return the name like this one that the console can know, or None if there is none."""
+    """Return a similar name that is valid for the console, or None if there is none."""
     caller, arrow, callee = name.lower().replace("→", "->").partition("->")
     parts = [
         re.sub(r"[^a-z0-9]+", "-", each).strip("-")[:_MAX_PART].strip("-")

@@ -50,10 +50,10 @@ class Policy:
     client that have the same name share breaker, bulkhead, counters and budget for retries.
 
     As a decorator it suits functions, coroutine functions and methods, and keeps their signature;
-    generators too, which are tried again and answered for until their first item. `with policy:`
-    and `async with policy:` are all but retry and fallback, and not for the inside of a generator
-    (see `Timeout`). `for attempt in policy:` with `with attempt:` inside (`async for`, `async
-    with`) is all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
+    generators too, with retry and fallback until their first item. `with policy:` and `async with
+    policy:` apply everything but retry and fallback, and must not be used inside a generator (see
+    `Timeout`). `for attempt in policy:` with `with attempt:` inside (`async for`, `async with`) is
+    all but the fallback. In a plain function the timeouts are cooperative: see `Timeout`.
     """
 
     def __init__(
@@ -110,9 +110,9 @@ class Policy:
         forks.register(self)
 
     def __call__(self, function: F) -> F:
-        """Return `function` with all of it around. A generator is one call from its first step to
-        its end, tried again and answered for until its first item; what judges whole answers,
-        `retry_result` or the `is_good` of a fallback, is a :class:`TypeError` for it."""
+        """Return `function` with all patterns around it. A generator is one call from its first
+        step to its end, with retry and fallback until its first item; `retry_result` and the
+        `is_good` of a fallback, which judge whole answers, raise :class:`TypeError` for it."""
         return by_kind(
             function,
             plain=lambda inner: self._stacked(inner, is_coroutine=False),
@@ -129,11 +129,11 @@ class Policy:
     async def acall(
         self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As :meth:`call`, for a coroutine function."""
+        """Like :meth:`call`, for a coroutine function."""
         return (await self.arun(function, *args, **kwargs)).value
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        """As :meth:`call`, but return an `Answer`, which says how the value came about."""
+        """Like :meth:`call`, but return an `Answer`: the value and its label."""
         layers = self._now()
         if layers.fallback is None:
             return Answer(self._one(layers, function, called)(*args, **kwargs))
@@ -237,7 +237,7 @@ class Policy:
 
     @property
     def budget(self) -> "SpendBudget":
-        """The token budget of this name, in which calls reserve what they are going to spend."""
+        """The token budget of this name, in which calls reserve tokens."""
         return self._dependency.spend_of(self._arguments.get("budget"))
 
     @property

@@ -224,8 +224,8 @@ class Registry:
         found.want(said, self._now(said))
 
     def _now(self, said: Said) -> float:
-        """The time that ends an override. A wrong clock must not let calls through that somebody
-        stopped: `forced_open` ends only by a time that recent answers of the console agree on."""
+        """Return the time that may end an override. A wrong clock must not let stopped calls
+        through: `forced_open` ends only by a time that recent answers of the console agree on."""
         if said.override is None or said.override.mode != "forced_open":
             return self._clock.now()
         known = self._clock.release_now()
@@ -287,7 +287,7 @@ class Registry:
             )
 
     def _is_first(self, what: str, why: str) -> bool:
-        """Each is logged once, and not too many of them."""
+        """Return True if this is to be logged: each once, and a limited number."""
         if len(self._complaints) >= MOST_COMPLAINTS or (what, why) in self._complaints:
             return False
         self._complaints.add((what, why))

@@ -1,5 +1,5 @@
-"""A policy around generators: one call from the first step to the end. Until the first item it is
-tried again and answered for as any other call is."""
+"""A policy around generators: one call from the first step to the end, with retry and fallback
+until the first item."""
 
 import logging
 from collections.abc import Callable
@@ -26,8 +26,7 @@ class Streaming:
         self._now = now
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Raises :class:`TypeError` if the code has what judges whole answers, or what only a
-        coroutine could await."""
+        """Raises :class:`TypeError` for arguments that judge whole answers or need a coroutine."""
         if self._arguments.get("hedge_after_seconds") is not None:
             raise TypeError("a generator can't be hedged: have another policy for it")
         if self._arguments.get("retry_result") is not None:
@@ -41,7 +40,7 @@ class Streaming:
             if known is not layers:
                 try:
                     built = layers.streamed(function, self._sought)
-                except TypeError as error:  # A chain of the console may name what suits it not.
+                except TypeError as error:  # A chain from the console may name unsuitable targets.
                     log.warning("switchgear: policy %s stays as it was: %s", self._name, error)
                 current = layers, built
             return built(*args, **kwargs)

@@ -46,8 +46,8 @@ def drive(course: Course[T]) -> T:
 
 
 async def drive_async(course: Course[T]) -> T:
-    """In this event loop; what is plain in a thread, as it may wait for disks and networks. Raises
-    :class:`RuntimeError` under trio."""
+    """Call in this event loop; plain functions run in a thread, since they may wait for disks and
+    networks. Raises :class:`RuntimeError` under trio."""
     require_asyncio("a job", "run it by trio.to_thread.run_sync(runner.run, job_id)")
     try:
         ask = next(course)

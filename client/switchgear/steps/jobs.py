@@ -45,8 +45,8 @@ class Step:
 class Job:
     """Steps in their order. After a step has failed for good `on_failure` decides: `compensate`
     undoes what was done in reverse order, `hold` leaves it, to be resumed there or compensated by a
-    person. `guard` is asked before each step and each try of one: while its switch is engaged the
-    job is paused. What was done can be compensated all the same."""
+    person. `guard` is checked before each step and each attempt: while its switch is engaged the
+    job is paused. Completed steps can still be compensated."""
 
     name: str
     steps: tuple[Step, ...]

@@ -28,7 +28,7 @@ from switchgear.steps.store import Store
 from switchgear.wrapping import is_coroutine_function
 
 ENDING = (*OURS, Refused)
-"""Errors that end a step at once, whatever decorator of somebody else is around it."""
+"""Errors that end a step at once, whatever third-party decorator is around it."""
 
 _ENDED = object()
 

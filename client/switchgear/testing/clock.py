@@ -10,7 +10,7 @@ from switchgear import async_backend
 START = 1_767_225_600.0
 """2026-01-01T00:00:00Z"""
 MAX_REAL_SECONDS = 1.0
-"""Longest real wait of a call in a queue; the clock is advanced to the end of its wait then."""
+"""Longest real wait of a call in a queue; after it the clock is advanced to the end of the wait."""
 
 
 class Watcher(Protocol):
@@ -23,15 +23,15 @@ class FakeClock:
 
     As the `time` of a client or a :class:`Console` it serves all its policies: back-offs advance it
     and return at once, so that deadlines, budgets and the windows and open times of breakers see
-    the time pass. Patterns of their own take `clock=clock.monotonic`, and a `Retry` also
-    `sleep=clock.sleep`. To advance it past a timeout, a deadline or a wait in a queue ends that. A
-    call that would wait in a queue for more than a second of real time advances the clock itself.
-    Safe to use from any thread.
+    the time pass. Patterns without a client take `clock=clock.monotonic`, and a `Retry` also
+    `sleep=clock.sleep`. Advancing it past the end of a timeout, a deadline or a wait in a queue
+    ends it. A call that would wait in a queue for more than a second of real time advances the
+    clock itself. Safe to use from any thread.
     """
 
     def __init__(self, wall: float = START) -> None:
         self.watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
-        """Told when time has passed. Add one by :meth:`watch`."""
+        """Watchers to notify when time has passed. Add one with :meth:`watch`."""
         self._wall = wall
         self._passed = 0.0
         self._lock = threading.RLock()
@@ -53,22 +53,22 @@ class FakeClock:
             watcher.time_passed()
 
     def sleep(self, seconds: float) -> Awaitable[None]:
-        """Advance the clock by `seconds` instead of waiting. In a coroutine the result can be
-        awaited, to let other tasks run; it need not be."""
+        """Advance the clock by `seconds` instead of waiting. A coroutine may await the result, to
+        let other tasks run."""
         self.advance(seconds)
         return _Slept()
 
     async def async_sleep(self, seconds: float) -> None:
-        """As :meth:`sleep`, in the place of `asyncio.sleep` and `trio.sleep`."""
+        """Like :meth:`sleep`, as a replacement for `asyncio.sleep` and `trio.sleep`."""
         await self.sleep(seconds)
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` when time has passed, for as long as somebody else holds it."""
+        """Notify `watcher` when time has passed. Keeps only a weak reference to it."""
         with self._lock:
             self.watchers.add(watcher)
 
     def set_alarm(self, seconds: float, ring: Callable[[], object]) -> "Alarm":
-        """Call `ring` once `seconds` have passed, if somebody still holds the result then."""
+        """Call `ring` once `seconds` have passed, if the result is still referenced then."""
         return Alarm(self, seconds, ring)
 
 
@@ -90,7 +90,7 @@ class Alarm:
 
 
 class _Slept:
-    """A wait that is over already: without a coroutine in it, it may be left aside."""
+    """A completed wait. It holds no coroutine, so it need not be awaited."""
 
     def __await__(self) -> Generator[Any, Any, None]:
         return async_backend.sleep(0.0).__await__()

@@ -15,12 +15,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def no_wait() -> "NoWait":
     """Return a context manager and decorator within which no pattern waits, in the whole process:
-    back-offs, `Retry-After` and the pauses of consumers are over at once, and a call that finds a
-    bulkhead full has waited for as long as it may.
+    back-offs, `Retry-After` and the pauses of consumers are skipped, and a call that finds a
+    bulkhead full is rejected at once.
 
-    Attempts are counted and jitter is drawn as ever, and no time passes: deadlines, budgets and
-    breakers see none. A `sleep=` of your own, such as :meth:`FakeClock.sleep`, is still called. A
-    wait that has begun before goes on. Blocks may be nested, and overlap in threads.
+    Attempts are counted and jitter is drawn as usual, and no time passes for deadlines, budgets and
+    breakers. A `sleep=` of your own, such as :meth:`FakeClock.sleep`, is still called. Waits that
+    began earlier continue. Blocks may be nested, and may overlap in threads.
     """
     return NoWait()
 
@@ -51,7 +51,7 @@ class NoWait:
 
 
 class _Blocks:
-    """The blocks of this process that are entered now."""
+    """The number of blocks entered in this process."""
 
     def __init__(self) -> None:
         self._entered = 0

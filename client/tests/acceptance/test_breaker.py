@@ -1,4 +1,4 @@
-"""When a breaker opens, what it counts, and the modes that overrule it."""
+"""Opening a breaker: thresholds, counted outcomes, and the modes that override it."""
 
 import traceback
 

@@ -1,4 +1,4 @@
-"""How long a breaker stays open, and how its probes decide."""
+"""The open time of a breaker, and the decision of its probes."""
 
 import threading
 
@@ -197,7 +197,7 @@ def test_recovery_is_told_step_by_step():
 
 
 def open_lengths(driven, times):
-    """How long it stays open, each time that its probe fails."""
+    """Return the open times of a breaker whose probe fails each time."""
     lengths = []
     driven.open()
     for _ in range(times):

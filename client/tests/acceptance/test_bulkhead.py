@@ -1,4 +1,4 @@
-"""Who gets a permit of a bulkhead, who waits for one, and who is turned away."""
+"""Calls that a bulkhead admits, queues and rejects."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What answers a call that fails, and what does not."""
+"""Answers for calls that fail, and the failures that get none."""
 
 import asyncio
 

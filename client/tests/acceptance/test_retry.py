@@ -1,4 +1,4 @@
-"""What is retried, how often, and what the caller gets in the end."""
+"""Retried failures, the number of attempts, and the final outcome."""
 
 import asyncio
 

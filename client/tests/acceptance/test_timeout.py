@@ -1,4 +1,4 @@
-"""What a timeout and a deadline end, and what they leave alone."""
+"""Calls that a timeout or a deadline ends, and calls that it leaves alone."""
 
 import asyncio
 

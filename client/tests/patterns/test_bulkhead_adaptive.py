@@ -168,7 +168,7 @@ def test_every_kind_of_call_is_measured(kind):
 
 
 def over_http(bulkhead, answer):
-    """What sends a request by the transport, and one by the asynchronous transport."""
+    """Return functions that send a request by the sync and by the async transport."""
 
     def respond(request):
         if isinstance(answer, Exception):

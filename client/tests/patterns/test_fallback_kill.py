@@ -29,7 +29,7 @@ def gear(console):
 
 
 class Calls:
-    """What was asked, by name; whoever `engages` fails once the switch is engaged."""
+    """Functions that record their calls; one that `engages` engages the switch, then fails."""
 
     def __init__(self, console):
         self.console = console

@@ -62,7 +62,7 @@ def hedged(callee, after_seconds=SOON, **given):
 
 
 def run(make):
-    """What `make`, given nothing, makes and awaits in a loop of its own."""
+    """Run the coroutine that `make` returns in an event loop of its own."""
 
     async def main():
         return await asyncio.wait_for(make(), 5)
