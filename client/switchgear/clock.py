@@ -107,9 +107,9 @@ class OffsetEstimator:
         """Record the offset of one more answer.
 
         A median that falls is followed at once, since an earlier time ends fewer engagements. One
-        that jumps ahead by more than `AGREEMENT_SECONDS` is followed once all of the latest
-        `MAX_ANSWERS` agree: until then one proxy with a wrong clock among several could be the
-        majority.
+        that is ahead of the trusted offset, or at first of the lowest one, by more than
+        `AGREEMENT_SECONDS` is followed once all of the latest `MAX_ANSWERS` agree: until then one
+        proxy with a wrong clock among several could be the majority.
         """
         self._offsets.append(offset)
         ordered = sorted(self._offsets)
@@ -118,8 +118,8 @@ class OffsetEstimator:
         if agreeing < MIN_AGREEING or 3 * agreeing < 2 * len(ordered):
             self.trusted = None
             return
-        anchor = self._anchor
-        is_jump = anchor is not None and median > anchor + AGREEMENT_SECONDS
+        anchor = ordered[0] if self._anchor is None else self._anchor
+        is_jump = median > anchor + AGREEMENT_SECONDS
         if not is_jump or agreeing == MAX_ANSWERS:
             self._anchor = median
         self.trusted = self._anchor

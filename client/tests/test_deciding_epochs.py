@@ -71,6 +71,31 @@ def test_ramp_that_a_new_epoch_ends_is_told(caplog: pytest.LogCaptureFixture) ->
     assert len(logged(caplog)) == 1
 
 
+def test_first_answer_that_releases_what_a_bootstrap_had_engaged_is_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = memory_of()
+    memory.bootstrap(snapshot_of("feature:chat", epoch=FIRST, version=17))
+
+    memory.accept(snapshot_of(epoch=SECOND, version=3))
+
+    [(level, message)] = logged(caplog)
+    assert level == logging.ERROR
+    assert "releases all 1 switches that were engaged or ramping: feature:chat" in message
+    assert f"{FIRST}.17 before, {SECOND}.3 now" in message
+
+
+def test_first_answer_in_the_epoch_of_the_bootstrap_is_not_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = memory_of()
+    memory.bootstrap(snapshot_of("feature:chat", epoch=FIRST, version=17))
+
+    memory.accept(snapshot_of(epoch=FIRST, version=3))
+
+    assert logged(caplog) == []
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from switchgear import SwitchEngaged, Switchgear
-from switchgear.testing import Console, engaged
+from switchgear.clock import ConsoleClock
+from switchgear.deciding.memory import Memory
+from switchgear.testing import Console, FakeClock, engaged
 
 TENANT = uuid.UUID("9f0c1bb1-6ad5-4c9d-9a3e-0d5f3c1f2a77")
 
@@ -144,6 +146,20 @@ def test_text_that_compares_in_its_own_way_is_asked_by_its_text() -> None:
     answers = [gear.allowed(segment=each) for each in (Careless("Finance"), "finance", "Finance")]
 
     assert answers == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [(7, None, ()), (TENANT, None, ()), (None, Department.SEVEN, ()), ("a", None, ["b", 7])],
+)
+def test_answer_that_is_kept_is_found_by_keys_of_any_type(question: Any) -> None:
+    memory = Memory(ConsoleClock(FakeClock()))
+    decision = memory.decide(*question, targeting_key=None)
+
+    found = memory.view.kept_cell(question)
+
+    assert found is not None
+    assert found.decision is decision
 
 
 def test_numbers_and_their_text_are_one_kept_answer() -> None:

@@ -56,9 +56,14 @@ class View:
         return len(self.stopped_switches(now))
 
     def kept_cell(self, key: CellKey) -> Cell | None:
-        """Return the cached cell of these keys, if any."""
+        """Return the cached cell of these keys, which need not be text yet; None without one."""
+        if type(key[2]) is list:
+            key = (*key[:2], tuple(key[2]))
         try:
-            return self.cells.get(key)
+            cell = self.cells.get(key)
+            if cell is None and (as_text := kept_key(key)) is not None:
+                cell = self.cells.get(as_text)
+            return cell
         except Exception:  # A key may be of any type, whose methods raise what they like.
             return None
 
@@ -138,11 +143,12 @@ class Memory:
         # A log handler may wait for a thread that waits for the lock.
         if is_left:
             self._complaints.left_epoch(snapshot.epoch, None if present is None else present.mark)
-        elif present is not None and not is_same_epoch:
+        elif before.snapshot is not None and snapshot.epoch != before.snapshot.epoch:
             now = self.clock.release_now()
             stopped = before.stopped_switches(now)
             released = stopped - after.stopped_switches(now)
-            self._complaints.released_by_epoch(stopped, released, present.mark, snapshot.mark)
+            mark = before.snapshot.mark
+            self._complaints.released_by_epoch(stopped, released, mark, snapshot.mark)
         return not is_left
 
     def confirm(self, document: bytes) -> bool:
@@ -226,8 +232,6 @@ class Memory:
         Without a targeting key a ramping switch does not block: it was decided at random already.
         """
         view = self.view
-        if type(experiments) is list:
-            experiments = tuple(experiments)
         cell = view.kept_cell((segment, feature, experiments))
         if cell is not None and cell.decision is not None:
             return cell.decision
