@@ -154,8 +154,8 @@ def unplaced(errors: Errors) -> list[str]:
 
 
 def typed(parameter: Parameter, value: Any) -> str:
-    """A value as one would type it."""
-    if value is None:
+    """Return a value as one would type it; nothing for a default that another field decides."""
+    if value is None or isinstance(value, dict):
         return ""
     if parameter.kind == "words":
         return ", ".join(str(one) for one in value)
