@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from switchgear.deciding.keys import Key, key_text
-from switchgear.journal import complain
 from switchgear.patterns import forks
 from switchgear.patterns.parameters import BulkheadParameters
+from switchgear.patterns.waiter import Waiter, rank_of, wake
 
 SOME = 16
 """Permits that are made at once where there is no limit."""
@@ -32,24 +32,6 @@ class Occupancy:
     queued: int
     queue_limit: int | None
     rejected: int
-
-
-class Waiter:
-    """A call in the queue, or on its way into it.
-
-    `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
-    from any thread. What it raises, as that of a closed event loop does, means that nobody is
-    there any more. `why` says which limit a call met that is "rejected".
-    """
-
-    __slots__ = ("key", "rank", "state", "wake", "why")
-
-    def __init__(self, key: str | None, priority: int, wake: Callable[[], object] | None) -> None:
-        self.key = key
-        self.rank = (-priority, 0)
-        self.wake = wake
-        self.state = "waiting"
-        self.why = ""
 
 
 class Places:
@@ -127,7 +109,7 @@ class Places:
             elif waiter.wake is None or not self._queue_limit:
                 self._turn_away(waiter, f"limit of {self._limit}")
             elif len(self._queue) < self._queue_limit or self._displaces(waiter):
-                insort(self._queue, waiter, key=_rank)
+                insort(self._queue, waiter, key=rank_of)
                 self.settle()
             else:
                 self._turn_away(waiter, "queue is full")
@@ -238,7 +220,7 @@ class Places:
                     continue
                 waiter.state = "admitted"
             # It leaves the queue last: what interrupts this is made up for the next time.
-            if not _wake(waiter) and waiter.state == "admitted":
+            if not wake(waiter) and waiter.state == "admitted":
                 self._take_back(waiter)
                 self._is_due = True
             self._remove(waiter)
@@ -284,7 +266,7 @@ class Places:
             return False
         last.state = "displaced"
         self._remove(last)
-        _wake(last)
+        wake(last)
         return True
 
     def _turn_away(self, waiter: Waiter, why: str) -> None:
@@ -295,19 +277,3 @@ class Places:
     def _remove(self, waiter: Waiter) -> None:
         with suppress(ValueError):  # Not in here: the queue of a fork's child begins empty.
             self._queue.remove(waiter)
-
-
-def _rank(waiter: Waiter) -> tuple[int, int]:
-    return waiter.rank
-
-
-def _wake(waiter: Waiter) -> bool:
-    try:
-        if waiter.wake is not None:
-            waiter.wake()
-    except RuntimeError:  # Its event loop is closed: it will never come.
-        return False
-    except Exception:
-        complain("a call that waits for a bulkhead could not be woken")
-        return False
-    return True
