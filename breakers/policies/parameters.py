@@ -35,7 +35,7 @@ NEVER_RETRIED = (
     400, 401, 403, 404, "invalid_api_key", "content_policy_violation", "invalid_request_error",
 )  # fmt: skip
 
-UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts")
+UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts", "failures", "tokens")
 """A name that ends so says what is counted."""
 A_DAY = 86_400.0
 LEAST_SECONDS = 0.001
@@ -168,22 +168,23 @@ _BULKHEAD = (
     ),
     Parameter("bulkhead.limit", "whole", "Calls at once.", None, "calls", 1, 1_000_000),
     Parameter("bulkhead.queue", "whole", "Calls that wait.", 0, "calls", 0, 1_000_000),
-    _seconds("bulkhead.queue_seconds", None, "The longest wait for a permit; null: 5."),
+    _seconds("bulkhead.queue_seconds", None, "The longest wait for a permit; 5 s by default."),
     Parameter(
         "bulkhead.per_key_limit", "whole", "Calls at once for one key, such as a user.", None,
         "calls", 1, 1_000_000,
     ),
     Parameter(
         "bulkhead.mode", "choice",
-        "fixed, or adaptive: the limit follows the duration and the overload errors of calls.",
+        "fixed, the default, or adaptive: the limit follows how long calls take, and how many time"
+        " out or get 429, 503 or 529.",
         None, choices=BULKHEAD_MODES,
     ),
     Parameter(
-        "bulkhead.min_limit", "whole", "Lower bound of an adaptive limit; null: limit / 4.",
+        "bulkhead.min_limit", "whole", "Lower bound of an adaptive limit; limit / 4 by default.",
         None, "calls", 1, 1_000_000,
     ),
     Parameter(
-        "bulkhead.max_limit", "whole", "Upper bound of an adaptive limit; null: limit × 4.",
+        "bulkhead.max_limit", "whole", "Upper bound of an adaptive limit; limit × 4 by default.",
         None, "calls", 1, 1_000_000,
     ),
 )  # fmt: skip

@@ -53,6 +53,30 @@ def test_form_that_nobody_touched_means_the_same_policy(fields):
     assert checked_outage(on_outage) == one.on_outage
 
 
+@pytest.mark.parametrize(("window_type", "size"), [("count", 100), ("time", 60)])
+def test_breaker_switched_on_with_nothing_typed_has_its_defaults(window_type, size):
+    one = dependency("core->oracle", db_now())
+
+    texts = texts_of(editable(one.document), one.on_outage)
+    found, errors = asked({**texts, "has.breaker": "on", "breaker.window_type": window_type})
+
+    found.pop("on_outage")
+    assert errors == {}
+    assert checked(found)["breaker"]["window_size"] == size
+
+
+def test_tier_chosen_with_nothing_typed_has_its_queue():
+    one = dependency("core->oracle", db_now())
+
+    texts = texts_of(editable(one.document), one.on_outage)
+    found, errors = asked({**texts, "has.bulkhead": "on", "bulkhead.tier": "critical"})
+
+    found.pop("on_outage")
+    assert errors == {}
+    bulkhead = checked(found)["bulkhead"]
+    assert (bulkhead["limit"], bulkhead["queue"], bulkhead["queue_seconds"]) == (5, 10, 300)
+
+
 def test_preview_names_what_would_change_and_saves_nothing():
     one = dependency("core->oracle", db_now(), **RICH)
     version = Registry.objects.get().version

@@ -82,13 +82,18 @@ class Part:
 
 
 def texts_of(document: Mapping[str, Any], on_outage: Mapping[str, Any]) -> dict[str, str]:
-    """The form as it begins: what stands in the policy, as one would type it."""
+    """Return the texts of an untouched form: the policy's values, as one would type them.
+
+    Fields of a section that the policy lacks are empty, but for choices: a default that is posted
+    would go before that of a tier."""
     found = {}
     for parameter in PARAMETERS:
         part = document.get(parameter.section) if parameter.section else document
         value = part.get(parameter.name) if isinstance(part, Mapping) else None
         if isinstance(part, Mapping) and parameter.name in part:
             found[parameter.path] = typed(parameter, value)
+        elif part is None and parameter.kind != "choice":
+            found[parameter.path] = ""
         else:
             found[parameter.path] = typed(parameter, parameter.default)
     for section in SECTIONS:
@@ -154,8 +159,8 @@ def unplaced(errors: Errors) -> list[str]:
 
 
 def typed(parameter: Parameter, value: Any) -> str:
-    """A value as one would type it."""
-    if value is None:
+    """Return a value as one would type it; nothing for a default that another field decides."""
+    if value is None or isinstance(value, dict):
         return ""
     if parameter.kind == "words":
         return ", ".join(str(one) for one in value)

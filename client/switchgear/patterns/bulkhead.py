@@ -15,9 +15,10 @@ from switchgear.patterns import deadline, entries, forks, queueing, urgency
 from switchgear.patterns.admission import Permit, Place, StreamPlace
 from switchgear.patterns.limit_controller import LimitController
 from switchgear.patterns.parameters import BulkheadParameters, Tier, limits_of
-from switchgear.patterns.places import Occupancy, Places, Waiter
+from switchgear.patterns.places import Occupancy, Places
 from switchgear.patterns.queue_time import Waiting
 from switchgear.patterns.urgency import checked_key
+from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
 from switchgear.wrapping import by_kind, in_event_loop, refuse_coroutine
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from switchgear.deciding.keys import Key, key_text
-from switchgear.journal import complain
 from switchgear.patterns import forks
 from switchgear.patterns.parameters import BulkheadParameters
+from switchgear.patterns.waiter import Waiter, rank_of, wake
 
 SOME = 16
 """Permits created at a time if there is no limit."""
@@ -32,24 +32,6 @@ class Occupancy:
     queued: int
     queue_limit: int | None
     rejected: int
-
-
-class Waiter:
-    """A call in the queue, or about to enter it.
-
-    `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
-    from any thread. If it raises, for instance because its event loop is closed, the call is
-    considered gone. `why` names the limit that "rejected" a call.
-    """
-
-    __slots__ = ("key", "rank", "state", "wake", "why")
-
-    def __init__(self, key: str | None, priority: int, wake: Callable[[], object] | None) -> None:
-        self.key = key
-        self.rank = (-priority, 0)
-        self.wake = wake
-        self.state = "waiting"
-        self.why = ""
 
 
 class Places:
@@ -126,7 +108,7 @@ class Places:
             elif waiter.wake is None or not self._queue_limit:
                 self._turn_away(waiter, f"limit of {self._limit}")
             elif len(self._queue) < self._queue_limit or self._displaces(waiter):
-                insort(self._queue, waiter, key=_rank)
+                insort(self._queue, waiter, key=rank_of)
                 self.settle()
             else:
                 self._turn_away(waiter, "queue is full")
@@ -237,7 +219,7 @@ class Places:
                     continue
                 waiter.state = "admitted"
             # The call leaves the queue last, so that the next run completes an interrupted one.
-            if not _wake(waiter) and waiter.state == "admitted":
+            if not wake(waiter) and waiter.state == "admitted":
                 self._take_back(waiter)
                 self._is_due = True
             self._remove(waiter)
@@ -283,7 +265,7 @@ class Places:
             return False
         last.state = "displaced"
         self._remove(last)
-        _wake(last)
+        wake(last)
         return True
 
     def _turn_away(self, waiter: Waiter, why: str) -> None:
@@ -294,19 +276,3 @@ class Places:
     def _remove(self, waiter: Waiter) -> None:
         with suppress(ValueError):  # Missing in a forked child, whose queue starts empty.
             self._queue.remove(waiter)
-
-
-def _rank(waiter: Waiter) -> tuple[int, int]:
-    return waiter.rank
-
-
-def _wake(waiter: Waiter) -> bool:
-    try:
-        if waiter.wake is not None:
-            waiter.wake()
-    except RuntimeError:  # Its event loop is closed: it will never come.
-        return False
-    except Exception:
-        complain("a call that waits for a bulkhead could not be woken")
-        return False
-    return True

@@ -10,7 +10,7 @@ from switchgear import async_backend, cancellation
 from switchgear.async_backend import AsyncBell
 from switchgear.cancellation import Sources
 from switchgear.patterns.limits import Clock
-from switchgear.patterns.places import Waiter
+from switchgear.patterns.waiter import Waiter
 
 
 def wait(

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from switchgear.patterns.parameters import BulkheadParameters
-from switchgear.patterns.places import Places, Waiter
+from switchgear.patterns.places import Places
+from switchgear.patterns.waiter import Waiter
 
 KEYS = st.sampled_from([None, None, "u1", "u2"])
 PARAMETERS = st.one_of(

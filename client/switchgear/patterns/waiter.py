@@ -1,0 +1,40 @@
+"""A call in the queue of a bulkhead."""
+
+from collections.abc import Callable
+
+from switchgear.journal import complain
+
+
+class Waiter:
+    """A call in the queue, or about to enter it.
+
+    `wake`, None for a call that can't wait, is called once `state` is "admitted" or "displaced",
+    from any thread. If it raises, for instance because its event loop is closed, the call is
+    considered gone. `why` names the limit that "rejected" a call.
+    """
+
+    __slots__ = ("key", "rank", "state", "wake", "why")
+
+    def __init__(self, key: str | None, priority: int, wake: Callable[[], object] | None) -> None:
+        self.key = key
+        self.rank = (-priority, 0)
+        self.wake = wake
+        self.state = "waiting"
+        self.why = ""
+
+
+def rank_of(waiter: Waiter) -> tuple[int, int]:
+    return waiter.rank
+
+
+def wake(waiter: Waiter) -> bool:
+    """Wake the call, and return False if it can't go on."""
+    try:
+        if waiter.wake is not None:
+            waiter.wake()
+    except RuntimeError:  # Its event loop is closed: it will never come.
+        return False
+    except Exception:
+        complain("a call that waits for a bulkhead could not be woken")
+        return False
+    return True
