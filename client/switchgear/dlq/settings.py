@@ -85,7 +85,7 @@ class Settings:
         if min(self.idle_seconds, self.wait_seconds, self.refused_seconds) <= 0:
             raise ValueError("idle_seconds, wait_seconds and refused_seconds must be more than 0")
         if self.backoff_seconds < 0:
-            raise ValueError("backoff_seconds is 0 or more")
+            raise ValueError("backoff_seconds must be at least 0")
 
     @property
     def idle_ms(self) -> int:

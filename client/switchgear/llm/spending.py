@@ -198,7 +198,7 @@ class SpendBudget:
 
     def _refuse_settled(self, reservation: Reservation) -> None:
         if reservation._is_settled:
-            raise RuntimeError("this reservation is settled: reserve anew for another call")
+            raise RuntimeError("this reservation is settled: reserve again for another call")
 
     def _tidy(self) -> float:
         """Give back dropped reservations, and return the time."""

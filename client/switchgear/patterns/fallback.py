@@ -253,9 +253,9 @@ class Fallback:
     def _refuse_unstreamed(self) -> None:
         course = self._course
         if course.is_good is not None:
-            raise TypeError("is_good judges whole answers: a stream has given its items by then")
+            raise TypeError("is_good judges whole answers and can't be used with a generator")
         if course.cache is not None and not course.targets and course.make_default is None:
-            raise TypeError("a cache keeps no streams: give a target or a default as well")
+            raise TypeError("a cache keeps no streams: add a target or a default")
 
     def _coroutine(
         self, function: Callable[..., Any], original: Callable[..., Any], guard: Guard | None

@@ -241,7 +241,7 @@ async def adrive(turns: Turns) -> Answer[Any] | BaseException:
 def _not_awaitable(value: Any) -> Any:
     if iscoroutine(value):
         value.close()
-        raise TypeError("a coroutine, which only a coroutine function could await")
+        raise TypeError("got a coroutine, which only a coroutine function could await")
     return value
 
 

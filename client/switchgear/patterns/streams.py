@@ -158,9 +158,9 @@ def _items(given: Any) -> Iterator[Any]:
     """Return the items of an iterable. A string, a mapping or any other value is the only item."""
     if iscoroutine(given):
         given.close()
-        raise TypeError("a coroutine, which only an asynchronous generator could await")
+        raise TypeError("got a coroutine, which only an asynchronous generator could await")
     if isinstance(given, AsyncIterable):
-        raise TypeError("an asynchronous stream, which only an asynchronous generator can hand on")
+        raise TypeError("got an asynchronous stream, which only an asynchronous generator can use")
     if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):
         return iter((given,))
     return iter(given)

@@ -28,9 +28,9 @@ class Streaming:
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Raises :class:`TypeError` for arguments that judge whole answers or need a coroutine."""
         if self._arguments.get("hedge_after_seconds") is not None:
-            raise TypeError("a generator can't be hedged: have another policy for it")
+            raise TypeError("a generator can't be hedged: use another policy for it")
         if self._arguments.get("retry_result") is not None:
-            raise TypeError("retry_result judges whole answers: a stream has given its items then")
+            raise TypeError("retry_result judges whole answers and can't be used with a generator")
         layers = self._now()
         current = layers, layers.streamed(function, self._sought)
 

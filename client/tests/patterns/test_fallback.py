@@ -445,7 +445,7 @@ def test_function_can_not_have_a_target_that_must_be_awaited():
 
 
 def test_what_can_not_be_called_can_not_stand_in():
-    with pytest.raises(TypeError, match="can be called"):
+    with pytest.raises(TypeError, match="must be callable"):
         Fallback("a", 5)
 
 
