@@ -253,7 +253,7 @@ def test_many_consumers_give_each_message_to_one(stream):
     "terms",
     [
         {"attempts": 0},
-        {"most_deliveries": 0},
+        {"max_deliveries": 0},
         {"batch": 0},
         {"idle_seconds": 0},
         {"backoff_seconds": -1},

@@ -28,7 +28,7 @@ def handler(message):
 
 Consumer(
     redis=client, handler=handler, stream=sys.argv[2], group="synapse", backoff_seconds=0.002,
-    idle_seconds=0.5, most_deliveries=1000,
+    idle_seconds=0.5, max_deliveries=1000,
 ).run()
 """
 

@@ -93,7 +93,7 @@ class AsyncConsumer(Settings):
 
     async def _settle(self, message: Message) -> bool:
         """Come to an end with it; False if we were stopped before."""
-        if message.deliveries > self.most_deliveries:
+        if message.deliveries > self.max_deliveries:
             died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
             return await self._bury(message, died, message.deliveries - 1)
         attempt = 1

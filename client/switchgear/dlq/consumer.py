@@ -99,7 +99,7 @@ class Consumer(Settings):
 
     def _settle(self, message: Message) -> bool:
         """Come to an end with it; False if we were stopped before."""
-        if message.deliveries > self.most_deliveries:
+        if message.deliveries > self.max_deliveries:
             died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
             return self._bury(message, died, message.deliveries - 1)
         attempt = 1

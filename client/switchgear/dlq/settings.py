@@ -48,7 +48,7 @@ class Settings:
     `permanent` are not tried again. If a handler is refused (its switch is engaged, its breaker is
     open), that is not an attempt: the message waits `refused_seconds`, or as long as the breaker
     says, as often as necessary. What a worker left behind is taken over when it has been idle for
-    `idle_seconds`, and given up without being tried once it was delivered `most_deliveries` times.
+    `idle_seconds`, and given up without being tried once it was delivered `max_deliveries` times.
     A worker that is at a message keeps it for `held_seconds` at most. `batch` messages are read at
     once. A new group begins with the stream's `start`: `0` is all there is, `$` what comes from now
     on. `dead_stream` is for names that no pattern describes.
@@ -67,7 +67,7 @@ class Settings:
     refused_seconds: float = 5.0
     idle_seconds: float = 300.0
     held_seconds: float = 3600.0
-    most_deliveries: int = 3
+    max_deliveries: int = 3
     batch: int = 10
     wait_seconds: float = 1.0
     start: str = "0"
@@ -80,8 +80,8 @@ class Settings:
             raise ValueError("a stream can't take its own dead letters")
         if not (self.group and self.consumer):
             raise ValueError("group and consumer need a name")
-        if min(self.attempts, self.most_deliveries, self.batch) < 1:
-            raise ValueError("attempts, most_deliveries and batch are 1 or more")
+        if min(self.attempts, self.max_deliveries, self.batch) < 1:
+            raise ValueError("attempts, max_deliveries and batch are 1 or more")
         if min(self.idle_seconds, self.wait_seconds, self.refused_seconds) <= 0:
             raise ValueError("idle_seconds, wait_seconds and refused_seconds must be more than 0")
         if self.backoff_seconds < 0:

@@ -36,17 +36,23 @@ class Cache(Protocol):
 
 
 class MemoryCache:
-    """At most `most` answers for at most `seconds` each, in this process; what was not asked for
-    the longest goes first. It gives what it was given, not a copy: don't change it. Safe to use
-    from any thread. `clock` is monotonic."""
+    """Keeps at most `max_entries` answers in this process, each for at most `seconds`; the least
+    recently used one is dropped first. Returns the objects that were put in, not copies. Safe to
+    use from any thread. `clock` is monotonic. Raises :class:`ValueError`."""
 
     def __init__(
-        self, seconds: float, most: int = 1_000, *, clock: Callable[[], float] = time.monotonic
+        self,
+        seconds: float,
+        max_entries: int = 1_000,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if not seconds > 0 or most < 1:
-            raise ValueError(f"a cache keeps something, not {most} answers for {seconds} s")
+        if not seconds > 0 or max_entries < 1:
+            raise ValueError(
+                f"seconds must be above 0 and max_entries at least 1, not {seconds} and {max_entries}"
+            )
         self._seconds = seconds
-        self._most = most
+        self._max_entries = max_entries
         self._clock = clock
         self._lock = threading.RLock()
         self._kept: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
@@ -74,7 +80,7 @@ class MemoryCache:
         with self._lock:
             self._kept[key] = (self._clock(), value)
             self._kept.move_to_end(key)
-            if len(self._kept) > self._most:
+            if len(self._kept) > self._max_entries:
                 self._kept.popitem(last=False)
 
     def after_fork(self) -> None:

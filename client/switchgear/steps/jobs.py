@@ -21,7 +21,7 @@ class Step:
     the context: a step of this name, of a job of the same name, that succeeded under this key is
     not done again, its output is taken once that job is over; until then this one waits. `retry`
     is put around each try: a :class:`~switchgear.patterns.retry.Retry`, a policy, or any other
-    decorator. After `most_attempts`, over all workers, it has failed, and so has what undoes it:
+    decorator. After `max_attempts`, over all workers, it has failed, and so has what undoes it:
     either may be what kills them.
 
     People are asked before it (for `approval_seconds`) if `needs_approval`, or if that is None and
@@ -33,7 +33,7 @@ class Step:
     compensate: Callable[[Context], Any] | None = None
     idempotency_key: Callable[[Context], str] | None = None
     retry: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
-    most_attempts: int = 10
+    max_attempts: int = 10
     description: str = ""
     tags: tuple[str, ...] = ()
     estimate: Estimate | Callable[[Context], Estimate] = Estimate()  # noqa: RUF009 - frozen.

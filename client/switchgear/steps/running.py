@@ -155,7 +155,7 @@ class Running:
         """What runs the step, as often as its retry likes; each try is counted before it begins."""
 
         def begin() -> Context:
-            if page.row.attempts >= step.most_attempts:
+            if page.row.attempts >= step.max_attempts:
                 raise RuntimeError(f"the step {step.name} was tried {page.row.attempts} times")
             page.begin()
             return self.context(position, page)

@@ -51,7 +51,7 @@ def _undo(running: Running, row: StepRecord) -> Course[None]:
         return
 
     def begin() -> Context:
-        if page.row.compensations >= step.most_attempts:
+        if page.row.compensations >= step.max_attempts:
             raise RuntimeError(f"{step.name} was compensated {page.row.compensations} times")
         page.write(compensations=page.row.compensations + 1)
         output = copied(row.output)

@@ -364,7 +364,7 @@ def test_arguments_that_no_key_can_be_made_of_are_simply_not_kept():
 
 
 def test_memory_cache_keeps_the_latest_and_no_more_than_it_may():
-    cache = MemoryCache(60, most=2)
+    cache = MemoryCache(60, max_entries=2)
     for key in "ab":
         cache.put(key, key)
     cache.get("a")

@@ -147,7 +147,7 @@ def test_step_that_kills_its_workers_fails_in_the_end(bench):
     def deadly(context):
         raise SystemExit(9)
 
-    runner = bench.runner(Step(name="deadly", run=deadly, most_attempts=3))
+    runner = bench.runner(Step(name="deadly", run=deadly, max_attempts=3))
     job_id = runner.add("job")
     for _ in range(3):
         with pytest.raises(SystemExit):

@@ -21,7 +21,7 @@ def test_compensation_that_failed_is_tried_again_by_a_person(bench):
 
     steps = (
         Step(name="a", run=lambda context: 1, compensate=lambda context: undone.append("a")),
-        Step(name="b", run=lambda context: 2, compensate=undo, most_attempts=1),
+        Step(name="b", run=lambda context: 2, compensate=undo, max_attempts=1),
         Step(name="c", run=fail),
     )
     runner = bench.runner(*steps)
@@ -49,7 +49,7 @@ def test_compensation_that_kills_its_workers_fails_in_the_end(bench):
 
     steps = (
         Step(name="a", run=lambda context: 1, compensate=lambda context: undone.append("a")),
-        Step(name="b", run=lambda context: 2, compensate=deadly, most_attempts=3),
+        Step(name="b", run=lambda context: 2, compensate=deadly, max_attempts=3),
         Step(name="c", run=fail),
     )
     runner = bench.runner(*steps)
@@ -76,7 +76,7 @@ def test_compensation_that_is_refused_is_no_try(bench):
         undone.append(1)
 
     runner = bench.runner(
-        Step(name="a", run=lambda context: 1, compensate=undo, most_attempts=2),
+        Step(name="a", run=lambda context: 1, compensate=undo, max_attempts=2),
         Step(name="c", run=fail),
     )
     job_id = runner.add("job")
