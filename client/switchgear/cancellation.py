@@ -79,7 +79,8 @@ class CancelToken:
         bell, ends = threading.Event(), time.monotonic() + seconds
         with _subscribed(self._sources, bell.set):
             while not (is_cancelled := self.is_cancelled) and (left := ends - time.monotonic()) > 0:
-                bell.wait(left)
+                if not bell.wait(left):
+                    return self.is_cancelled
                 bell.clear()
         return is_cancelled
 
@@ -169,7 +170,8 @@ def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = N
         with watching(sources, bell.set):
             # Again after a switch that was engaged and released at once.
             while find_refusal(sources) is None and (left := ends - time.monotonic()) > 0:
-                bell.wait(left)
+                if not bell.wait(left):
+                    break  # Also where a test has frozen the clock.
                 bell.clear()
     check(sources, cause)
 
@@ -188,7 +190,8 @@ async def async_sleep(
         bell, ends = AsyncBell(), time.monotonic() + seconds
         with watching(sources, bell.ring):
             while find_refusal(sources) is None and (left := ends - time.monotonic()) > 0:
-                await bell.wait(left)
+                if not await bell.wait(left):
+                    break
     check(sources, cause)
 
 
