@@ -76,9 +76,13 @@ class CancelToken:
 
     def wait(self, seconds: float) -> bool:
         """Block for at most `seconds`; return True at once when the call is cancelled."""
-        bell = threading.Event()
+        bell, ends = threading.Event(), time.monotonic() + seconds
         with _subscribed(self._sources, bell.set):
-            return self.is_cancelled or (bell.wait(seconds) and self.is_cancelled)
+            while not (is_cancelled := self.is_cancelled) and (left := ends - time.monotonic()) > 0:
+                if not bell.wait(left):
+                    return self.is_cancelled
+                bell.clear()
+        return is_cancelled
 
 
 def cancel_token() -> CancelToken:
@@ -112,7 +116,10 @@ class TaskCancellation:
 
 def enter(source: CancelSource) -> Scope:
     """Apply `source` to this context, until :func:`leave`."""
-    scope = Scope(source, current_scope.get())
+    outer = current_scope.get()
+    while outer is not None and outer.is_over:  # Left in another context.
+        outer = outer.outer
+    scope = Scope(source, outer)
     current_scope.set(scope)
     return scope
 
@@ -160,10 +167,13 @@ def sleep(seconds: float, sources: Sources = (), cause: BaseException | None = N
         if not sources and current_scope.get() is None:
             time.sleep(seconds)
             return
-        bell = threading.Event()
+        bell, ends = threading.Event(), time.monotonic() + seconds
         with watching(sources, bell.set):
-            if find_refusal(sources) is None:
-                bell.wait(seconds)
+            # Again after a switch that was engaged and released at once.
+            while find_refusal(sources) is None and (left := ends - time.monotonic()) > 0:
+                if not bell.wait(left):
+                    break  # Also where a test has frozen the clock.
+                bell.clear()
     check(sources, cause)
 
 
@@ -178,10 +188,11 @@ async def async_sleep(
         await async_backend.sleep(seconds)
         return
     else:
-        bell = AsyncBell()
+        bell, ends = AsyncBell(), time.monotonic() + seconds
         with watching(sources, bell.ring):
-            if find_refusal(sources) is None:
-                await bell.wait(seconds)
+            while find_refusal(sources) is None and (left := ends - time.monotonic()) > 0:
+                if not await bell.wait(left):
+                    break
     check(sources, cause)
 
 

@@ -236,10 +236,7 @@ class Guard:
         return self._with_sources(())._finder(function)
 
     def __enter__(self) -> Decision:
-        keys = self._keys_here()
-        decision = keys.ask()
-        enter(keys)
-        return decision
+        return self._entered(cancels=False)[0]
 
     def __exit__(
         self,
@@ -252,11 +249,7 @@ class Guard:
             leave(scope)
 
     async def __aenter__(self) -> Decision:
-        decision = self.__enter__()
-        scope = self._innermost()
-        if self.on_engage == "cancel" and scope is not None:
-            scope.cancellation = TaskCancellation(scope.source)
-        return decision
+        return self._entered(cancels=self.on_engage == "cancel")[0]
 
     async def __aexit__(
         self,
@@ -291,12 +284,13 @@ class Guard:
             def call_with_found_keys(*args: Any, **kwargs: Any) -> Any:
                 keys = find(args, kwargs)
                 keys.ask()
-                outer = current_scope.get()
-                current_scope.set(Scope(keys, outer))
-                try:
+                scope = Scope(keys, current_scope.get())
+                try:  # The handler of a signal may raise from here on.
+                    current_scope.set(scope)
                     return function(*args, **kwargs)
                 finally:
-                    current_scope.set(outer)
+                    current_scope.set(scope.outer)
+                    scope.is_over = True
 
             return call_with_found_keys
 
@@ -305,8 +299,8 @@ class Guard:
         def call(*args: Any, **kwargs: Any) -> Any:
             fixed.ask()
             outer = current_scope.get()
-            current_scope.set(outermost if outer is None else Scope(fixed, outer))
             try:
+                current_scope.set(outermost if outer is None else Scope(fixed, outer))
                 return function(*args, **kwargs)
             finally:
                 current_scope.set(outer)
@@ -322,8 +316,8 @@ class Guard:
             keys = find(args, kwargs)
             keys.ask()
             scope = Scope(keys, current_scope.get())
-            current_scope.set(scope)
             try:
+                current_scope.set(scope)
                 if cancels:
                     return await _cancellable(keys, function, args, kwargs)
                 return await function(*args, **kwargs)
@@ -355,9 +349,14 @@ class Guard:
 
         return found
 
-    def _keys_here(self) -> GuardedKeys:
-        """Return the keys of a block, which has no arguments."""
-        return self._keys or self._keys_of({name: find() for name, find in self._found.items()})
+    def _entered(self, *, cancels: bool) -> tuple[Decision, Scope]:
+        """Ask for a block, which has no arguments, and enter its scope."""
+        keys = self._keys or self._keys_of({name: find() for name, find in self._found.items()})
+        decision = keys.ask()
+        cancellation = TaskCancellation(keys) if cancels else None
+        scope = enter(keys)
+        scope.cancellation = cancellation
+        return decision, scope
 
     def _keys_of(self, found: Mapping[str, Any]) -> GuardedKeys:
         asked = {**self._fixed, **found}
@@ -397,9 +396,10 @@ class GuardedSteps:
             self._keys.ask()
         elif self._cancels and (refusal := self._keys.refusal()) is not None:
             raise refusal
-        scope = self._scope = enter(self._keys)
-        if self._cancels and self._is_async:
-            scope.cancellation = TaskCancellation(self._keys)
+        cancels = self._cancels and self._is_async
+        cancellation = TaskCancellation(self._keys) if cancels else None
+        self._scope = enter(self._keys)
+        self._scope.cancellation = cancellation
 
     def __exit__(
         self,

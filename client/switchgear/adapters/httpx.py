@@ -70,12 +70,14 @@ class Transport(httpx.BaseTransport):
         round_.enter()
         try:
             while True:
+                cause = None
                 try:
                     response = self._once(request)
                 except Exception as error:
                     wait = round_.after_error(error) if may_repeat(is_repeatable, error) else None
                     if wait is None:
                         raise
+                    cause = error
                 else:
                     try:
                         wait = round_.after_answer(response) if is_repeatable else None
@@ -85,8 +87,9 @@ class Transport(httpx.BaseTransport):
                     if wait is None:
                         return response
                     _drain(response)
-                retry.wait(wait)
+                retry.wait(wait, cause)
         finally:
+            cause = None  # It refers to this frame.
             round_.leave()
 
     def _once(self, request: httpx.Request) -> httpx.Response:
@@ -151,12 +154,14 @@ class AsyncTransport(httpx.AsyncBaseTransport):
         round_.enter()
         try:
             while True:
+                cause = None
                 try:
                     response = await self._once(request)
                 except Exception as error:
                     wait = round_.after_error(error) if may_repeat(is_repeatable, error) else None
                     if wait is None:
                         raise
+                    cause = error
                 else:
                     try:
                         wait = round_.after_answer(response) if is_repeatable else None
@@ -166,8 +171,9 @@ class AsyncTransport(httpx.AsyncBaseTransport):
                     if wait is None:
                         return response
                     await _adrain(response)
-                await retry.await_(wait)
+                await retry.await_(wait, cause)
         finally:
+            cause = None  # It refers to this frame.
             round_.leave()
 
     async def _once(self, request: httpx.Request) -> httpx.Response:

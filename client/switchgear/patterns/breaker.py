@@ -236,13 +236,15 @@ class Breaker:
 
     def subscribe(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Call `callback` after each change of the mode by `force`, `unforce` or `reset`, in the
-        thread that made it. What it raises is logged. Returns a function that removes it."""
+        thread that made it. What it raises is logged. Returns a function that removes it. A child
+        process begins without. For calls that wait."""
         return self._watchers.add_mode(callback)
 
     def after_fork(self) -> None:
         """Begin CLOSED, or in the parent's mode, with nothing counted in a child process."""
         forks.forsake(self._lock)
         self.counters.after_fork()
+        self._watchers.after_fork()
         self._begin_anew(self._machine.parameters, self._machine.mode)
 
     def _begin_anew(self, parameters: BreakerParameters, mode: Mode) -> None:

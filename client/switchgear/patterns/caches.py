@@ -49,7 +49,8 @@ class MemoryCache:
     ) -> None:
         if not seconds > 0 or max_entries < 1:
             raise ValueError(
-                f"seconds must be above 0 and max_entries at least 1, not {seconds} and {max_entries}"
+                f"seconds must be above 0 and max_entries at least 1, not {seconds} and"
+                f" {max_entries}"
             )
         self._seconds = seconds
         self._max_entries = max_entries

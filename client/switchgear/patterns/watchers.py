@@ -34,6 +34,10 @@ class Watchers:
         """Call `listener` after each change of the mode; return a function that ends that."""
         return _added(self._of_mode, listener)
 
+    def after_fork(self) -> None:
+        """Forget in a child the calls that wait in the parent."""
+        self._of_mode = {}
+
     def tell_mode(self) -> None:
         """Notify of a change of the mode. Holds no lock. Never raises."""
         for listener in list(self._of_mode.values()):

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from switchgear.patterns.retry import Attempt
-from switchgear.policies.blocks import around_try, entered_async, entered_now
+from switchgear.policies.blocks import around_async_try, around_try, entered_async, entered_now
 from switchgear.policies.layers import Layers, Sought
 
 
@@ -56,7 +56,7 @@ class PolicyAttempt:
 
     async def __aenter__(self) -> Self:
         try:
-            self._entered = await entered_async(around_try(self._layers, self._sought))
+            self._entered = await entered_async(around_async_try(self._layers, self._sought))
         except BaseException as error:
             self._refused(error)
             raise

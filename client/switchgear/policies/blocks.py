@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any, TypeVar
 
+from switchgear.cancellation import Scope, TaskCancellation, leave
+from switchgear.guards import Guard
 from switchgear.patterns import entries
 from switchgear.patterns.deadline import Deadline
 from switchgear.patterns.entries import Passage
@@ -104,6 +106,62 @@ class Within:
         self._limit = None if limit is before else limit
 
 
+class GuardedBlock:
+    """A block of a guard that may be left in another context than it was entered in."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._scope: Scope | None = None
+
+    def __enter__(self) -> None:
+        self._scope = self._guard._entered(cancels=False)[1]
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._scope is not None:
+            leave(self._scope)
+            if self._scope.cancellation is not None:
+                self._scope.cancellation.end(error)
+
+    async def __aenter__(self) -> None:
+        self._scope = self._guard._entered(cancels=self._guard.on_engage == "cancel")[1]
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+class CancellingBlock:
+    """Cancels the task that is in this block, once the guard that was entered around it refuses its
+    call; only if the guard says `on_engage="cancel"`."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._cancellation: TaskCancellation | None = None
+
+    async def __aenter__(self) -> None:
+        scope = self._guard._innermost()
+        if self._guard.on_engage == "cancel" and scope is not None:
+            self._cancellation = TaskCancellation(scope.source)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._cancellation is not None:
+            self._cancellation.end(error)
+
+
 def around_block(layers: Layers, sought: Sought) -> Iterator[Any]:
     """What a block is to enter, outside in."""
     yield from _around_tries(layers)
@@ -117,6 +175,13 @@ def around_try(layers: Layers, sought: Sought) -> Iterator[Any]:
     if layers.bulkhead is not None:
         yield sought.place(layers.bulkhead)
     yield Within(layers.timeout or OUTER_ONLY)
+
+
+def around_async_try(layers: Layers, sought: Sought) -> Iterator[Any]:
+    """The same in a coroutine, which the guard around all tries may cancel."""
+    if layers.guard is not None:
+        yield CancellingBlock(layers.guard)
+    yield from around_try(layers, sought)
 
 
 def around_tries(layers: Layers) -> ExitStack:
@@ -145,7 +210,7 @@ async def entered_async(steps: Iterable[Any]) -> AsyncExitStack:
 
 def _around_tries(layers: Layers) -> Iterator[Any]:
     if layers.guard is not None:
-        yield layers.guard
+        yield GuardedBlock(layers.guard)
     if layers.deadline is not None:
         yield Within(layers.deadline)
 

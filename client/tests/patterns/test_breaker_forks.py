@@ -38,6 +38,20 @@ def in_child(work: Callable[[], object]) -> object:
     return json.loads(said) if said else None
 
 
+def test_a_child_wakes_no_waiting_calls_of_its_parent() -> None:
+    breaker = Breaker("d")
+    woken: list[int] = []
+    breaker.subscribe(lambda: woken.append(os.getpid()))
+
+    def work() -> object:
+        breaker.force("forced_open")
+        return woken
+
+    assert in_child(work) == []
+    breaker.force("forced_open")
+    assert woken == [os.getpid()]
+
+
 def test_a_child_begins_closed_with_nothing_counted() -> None:
     breaker = Breaker("d", BreakerParameters(failure_count=2))
     told: list[Transition] = []

@@ -371,7 +371,7 @@ def test_memory_cache_keeps_the_latest_and_no_more_than_it_may():
     cache.put("c", None)
 
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == ("a", MISSING, None)
-    with pytest.raises(ValueError, match="keeps something"):
+    with pytest.raises(ValueError, match="seconds must be above 0"):
         MemoryCache(0)
 
 
