@@ -76,6 +76,9 @@ class Switchgear:
         kept: str | os.PathLike[str] | None = None
         if url is not None or offline:
             kept = default_state_dir() if state_dir == "default" else state_dir
+        if not isinstance(force_engaged, Iterable):
+            kind = type(force_engaged).__name__
+            raise TypeError(f"force_engaged must be switch ids, not {kind:.100}")
         forced, wrong = read_forced(os.environ.get(FORCE_ENGAGED, ""))
         forced_here, wrong_here = read_forced(force_engaged)
         self._problems = (*(f"{FORCE_ENGAGED}: {each}" for each in wrong), *wrong_here)

@@ -25,7 +25,7 @@ class Settings:
     not contact it, and needs no token. `service` and `instance` are what its screens call this
     process. `state_dir` is where the last good snapshot is kept, None for nowhere. `forced` are the
     ids of switches engaged here whatever the console says. Without `stream` and `reports` the
-    console is only polled. Raises :class:`ValueError`, naming what is wrong.
+    console is only polled. Raises :class:`ValueError` or :class:`TypeError`, naming what is wrong.
     """
 
     url: str | None
@@ -41,6 +41,9 @@ class Settings:
     """Whether `instance` was made up here, by :func:`own_instance`."""
 
     def __post_init__(self) -> None:
+        for name, text in (("url", self.url), ("token", self.token)):
+            if not isinstance(text, str | None):
+                raise TypeError(f"{name} must be a string, not {type(text).__name__:.100}")
         if self.url is not None:
             wrong = url_problem(self.url) or (None if self.offline else token_problem(self.token))
             if wrong is not None:

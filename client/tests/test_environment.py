@@ -169,6 +169,15 @@ def test_strict_raises_and_names_all_problems(environment, caplog):
     assert "hunter2" not in str(raised.value)
 
 
+def test_client_that_is_to_be_offline_needs_no_token(environment, caplog):
+    environment(URL=URL)
+
+    with Switchgear.from_env(offline=True, strict=True) as gear:
+        assert gear.status().problems == ()
+
+    assert not logged(caplog, logging.ERROR)
+
+
 def test_strict_wants_a_console(environment):
     with pytest.raises(ValueError, match="SWITCHGEAR_URL is not set"):
         Switchgear.from_env(strict=True)

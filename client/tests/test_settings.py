@@ -146,3 +146,18 @@ def test_state_is_kept_nowhere_where_no_folder_can_be_written(
 
     assert found is None
     assert "SWITCHGEAR_STATE_DIR" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"url": 80}, "url"),
+        ({"url": b"http://console"}, "url"),
+        ({"url": "http://console", "token": 5}, "token"),
+        ({"url": "http://console", "token": b"sg_a_b"}, "token"),
+        ({"url": None, "force_engaged": 5}, "force_engaged"),
+    ],
+)
+def test_argument_of_a_wrong_type_is_refused_by_name(arguments, name):
+    with pytest.raises(TypeError, match=f"^{name} must be"):
+        Switchgear(state_dir=None, **arguments)

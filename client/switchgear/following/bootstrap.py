@@ -53,15 +53,15 @@ class Bootstrap:
         """Put the snapshot in force, unless it must be fetched. Never raises."""
         if self._source is None or self._url is not None:
             return
-        name = "the mapping"
+        name = "mapping"
         try:
             if isinstance(self._source, Mapping):
-                document = json.dumps(self._source).encode()
+                document = json.dumps(self._source, default=_as_dict).encode()
             else:
                 name = repr(os.fspath(self._source))
                 document = _read_file(self._source)
             self._use(name, document)
-        except (OSError, TypeError, ValueError, RecursionError) as error:
+        except Exception as error:  # The caller's objects raise what they like.
             self._complain(name, error)
 
     def start(self) -> None:
@@ -136,6 +136,13 @@ class Bootstrap:
         why = error.strerror if isinstance(error, OSError) else str(error)
         self.problem = f"the bootstrap {name} is not used: {why or type(error).__name__}"
         log.error("switchgear: %s", self.problem)
+
+
+def _as_dict(value: object) -> dict[Any, Any]:
+    """Return a mapping of another type as one that JSON knows."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a value is of type {type(value).__name__:.100}, which is not JSON")
 
 
 def _read_file(path: str | os.PathLike[str]) -> bytes:

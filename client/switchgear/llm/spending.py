@@ -7,11 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from types import TracebackType
 from typing import Self
-from uuid import UUID
 
+from switchgear.deciding.keys import KEY_TYPES, key_text
 from switchgear.journal import note
 from switchgear.llm.spend_exceeded import SpendExceeded
 from switchgear.llm.spend_ledger import Ledger
@@ -124,7 +123,7 @@ class SpendBudget:
         self._max_keys = max_keys
         self._clock = clock
         self._has_warned = False
-        self.configure(parameters or SpendParameters())
+        self.configure(SpendParameters() if parameters is None else parameters)
         self.after_fork()
         forks.register(self)
 
@@ -279,6 +278,7 @@ def _checked(name: str, tokens: object) -> int:
 def _text(key: object) -> str | None:
     if key is None:
         return None
-    if isinstance(key, bool) or not isinstance(key, str | int | UUID | Enum):
-        raise TypeError(f"key must be a str, int, UUID or Enum, not a {type(key).__name__}")
-    return str(key)
+    text = key_text(key)
+    if text is None:
+        raise TypeError(f"key must be a {KEY_TYPES}, not {type(key).__name__:.100}")
+    return text

@@ -83,7 +83,7 @@ class Breaker:
         check_type("counters", counters, Counters)
         check_exceptions("ignore", ignore)
         check_functions(is_failure=is_failure, is_failed_result=is_failed_result)
-        check_functions(clock=clock, rng=rng)
+        check_functions(is_optional=False, clock=clock, rng=rng)
         self.name: Final = name
         self.counters: Final = counters
         self._verdicts: Final = Verdicts(ignore, is_failure, is_failed_result)

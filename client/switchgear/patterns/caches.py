@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from switchgear.finding import Finder, finder
 from switchgear.patterns import forks
@@ -21,6 +21,7 @@ class Missing:
 MISSING = Missing()
 
 
+@runtime_checkable
 class Cache(Protocol):
     """A cache that a fallback asks. Its methods may be coroutine functions for the calls of
     coroutine functions. A cache that also has `get_aged`, like :class:`MemoryCache`, reports the

@@ -8,11 +8,20 @@ def check_type(name: str, given: object, kind: type) -> None:
         raise TypeError(f"{name} must be {expected}, not {given!r:.50}")
 
 
-def check_functions(**arguments: object) -> None:
-    """Raise :class:`TypeError` for an argument that is neither a function nor None. A class is
-    rejected, too: as a predicate it would be always true."""
+def check_functions(*, is_optional: bool = True, **arguments: object) -> None:
+    """Raise :class:`TypeError` for an argument that is neither a function nor, if it `is_optional`,
+    None. A class is rejected, too: as a predicate it would be always true."""
     for name, given in arguments.items():
-        if given is not None and (not callable(given) or isinstance(given, type)):
+        if given is None and is_optional:
+            continue
+        if not callable(given) or isinstance(given, type):
+            raise TypeError(f"{name} must be a function, not {given!r:.50}")
+
+
+def check_callables(**arguments: object) -> None:
+    """Raise :class:`TypeError` for an argument that is neither callable nor None."""
+    for name, given in arguments.items():
+        if given is not None and not callable(given):
             raise TypeError(f"{name} must be a function, not {given!r:.50}")
 
 

@@ -17,6 +17,7 @@ from switchgear.journal import complain, note
 from switchgear.patterns import forks
 from switchgear.patterns.answers import Answer, told
 from switchgear.patterns.caches import MISSING, Cache
+from switchgear.patterns.checks import check_callables, check_exceptions, check_type
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.fallback_targets import FallbackTarget
 from switchgear.refusals import within
@@ -54,6 +55,23 @@ class Course:
     exhausted: Callable[[BaseException], BaseException] | None
     tally: "Tally" = field(default_factory=lambda: Tally())
     has_complained: bool = False
+
+    def __post_init__(self) -> None:
+        check_type("name", self.name, str)
+        check_type("on_switch", self.on_switch, bool)
+        check_type("counters", self.counters, Counters)
+        check_callables(
+            cache_key=self.cache_key,
+            is_good=self.is_good,
+            on_target=self.on_target,
+            exhausted=self.exhausted,
+        )
+        if self.cache is not None and not isinstance(self.cache, Cache):
+            raise TypeError(f"cache must have get and put, not {self.cache!r:.50}")
+        if isinstance(self.on, type | tuple):
+            check_exceptions("on", self.on if isinstance(self.on, tuple) else (self.on,))
+        elif not callable(self.on):
+            raise TypeError(f"on must be exception classes or a function, not {self.on!r:.50}")
 
     def answers(self, error: BaseException) -> bool:
         """Whether something may stand in for the call that raised `error`."""

@@ -53,7 +53,7 @@ class Deadline:
         self.configure(seconds)
 
     def configure(self, seconds: float | None) -> None:
-        """For what begins from now on. Raises :class:`ValueError`."""
+        """For what begins from now on. Raises :class:`ValueError` or :class:`TypeError`."""
         self.seconds = checked_seconds(seconds)
 
     def __call__(self, function: F) -> F:

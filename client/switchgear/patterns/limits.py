@@ -289,11 +289,12 @@ def count_retry() -> None:
 
 
 def checked_seconds(seconds: float | None) -> float | None:
-    """As they are; :class:`ValueError` for what can't be a time to wait."""
+    """Return them as they are. Raises :class:`TypeError` for what is no number,
+    :class:`ValueError` for one that can't be a time to wait."""
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ValueError(f"seconds must be a number, not {seconds!r:.50}")
+        raise TypeError(f"seconds must be a number, not {seconds!r:.50}")
     if not 0 < seconds <= MOST_SECONDS:
         raise ValueError(f"seconds must be above 0 and at most {MOST_SECONDS:g}, not {seconds:g}")
     return seconds

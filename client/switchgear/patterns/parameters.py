@@ -40,7 +40,8 @@ class BreakerParameters:
 
     `half_open_max_seconds` limits each probe in flight: a longer one reopens the breaker, without
     increasing `open_seconds`. 0 waits for the probes; then a probe that never ends keeps the
-    breaker half-open until it is reset. Raises :class:`ValueError`, naming the parameter.
+    breaker half-open until it is reset. Raises :class:`ValueError` or :class:`TypeError`, naming
+    the parameter.
     """
 
     window_type: WindowType = "count"
@@ -132,7 +133,7 @@ class BulkheadParameters:
     Without `queue_seconds` a queued call waits 5 s at most; with 0 none waits. In `mode="adaptive"`
     the limit starts at `limit` and follows the durations and errors of calls, between `min_limit`
     (by default a quarter of `limit`) and `max_limit` (four times `limit`). Raises
-    :class:`ValueError`, naming the parameter.
+    :class:`ValueError` or :class:`TypeError`, naming the parameter.
     """
 
     limit: int
@@ -203,7 +204,7 @@ class HttpTimeouts:
 class SpendParameters:
     """Limits of a token budget: `tokens` for all calls together in any `window_seconds`, and
     `per_key_tokens` for those of one key, such as a user; None for no limit. Raises
-    :class:`ValueError`, naming the invalid parameter."""
+    :class:`ValueError` or :class:`TypeError`, naming the parameter."""
 
     tokens: int | None = None
     window_seconds: float = 60.0
@@ -218,20 +219,27 @@ class SpendParameters:
 def _whole(name: str, value: object, least: int, most: int, *, optional: bool = False) -> None:
     if value is None and optional:
         return
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value!r:.50}")
+    wrong = f"{name} must be a whole number from {least} to {most}, not {value!r:.50}"
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(wrong)
+    if not least <= value <= most:
+        raise ValueError(wrong)
 
 
 def _number(name: str, value: object, least: float, most: float, *, optional: bool = False) -> None:
     if value is None and optional:
         return
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, not {value!r:.50}")
+    if not math.isfinite(value):
         raise ValueError(f"{name} must be a number, not {value!r:.50}")
     if not least <= value <= most:
         raise ValueError(f"{name} must be from {least:g} to {most:g}, not {value!r:.50}")
 
 
 def _one_of(name: str, value: object, allowed: object) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, not {value!r:.50}")
     if value not in allowed:  # type: ignore[operator]
         raise ValueError(f"{name} can't be {value!r:.50}")
 

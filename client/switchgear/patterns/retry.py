@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar, overload
 
 from switchgear import cancellation
 from switchgear.patterns import attempts
+from switchgear.patterns.checks import check_callables, check_functions
 from switchgear.patterns.counters import Counters
 from switchgear.patterns.limits import Clock
 from switchgear.patterns.outcomes import Kinds
@@ -117,10 +118,10 @@ class Retry:
     ) -> None:
         _check_types(name, parameters, budget, counters)
         _check_kinds(retry_on=retry_on, never=never)
-        _check_callables(
-            retry_result=retry_result, truncate=truncate, on_retry=on_retry,
-            clock=clock, rng=rng, sleep=sleep,
-        )  # fmt: skip
+        check_callables(
+            retry_result=retry_result, truncate=truncate, on_retry=on_retry, sleep=sleep
+        )
+        check_functions(is_optional=False, clock=clock, rng=rng)
         self.name = name
         self.sources: cancellation.Sources = ()
         self.parameters = parameters or RetryParameters()
@@ -294,12 +295,6 @@ def _check_types(name: object, parameters: object, budget: object, counters: obj
     ):
         if given is not None and not isinstance(given, kind):
             raise TypeError(f"{argument} must be {kind.__name__}, not {given!r:.50}")
-
-
-def _check_callables(**arguments: object) -> None:
-    for argument, given in arguments.items():
-        if given is not None and not callable(given):
-            raise TypeError(f"{argument} must be a function, not {given!r:.50}")
 
 
 def _check_kinds(**arguments: object) -> None:

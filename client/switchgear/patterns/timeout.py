@@ -51,7 +51,7 @@ class Timeout:
         self.configure(seconds)
 
     def configure(self, seconds: float | None) -> None:
-        """For calls from now on. Raises :class:`ValueError`."""
+        """For calls from now on. Raises :class:`ValueError` or :class:`TypeError`."""
         self.seconds = checked_seconds(seconds)
 
     def __call__(self, function: F) -> F:

@@ -6,7 +6,9 @@ import multiprocessing
 import os
 import threading
 import time
+from collections import ChainMap
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 import pytest
 
@@ -199,7 +201,23 @@ def test_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path, caplog):
         assert len(errors(caplog)) == 1
 
 
-@pytest.mark.parametrize("mapping", [{}, {"schema": object()}, {"a": {1: {2}}}])
+@pytest.mark.parametrize("kind", [MappingProxyType, ChainMap])
+def test_mapping_may_be_of_any_type(kind):
+    document = json.loads(snapshot(7, "chat"))
+    document["switches"] = [kind(row) for row in document["switches"]]
+
+    with client(bootstrap=kind(document)) as gear:
+        assert not gear.allowed(feature="chat")
+
+
+class Broken(dict):
+    def items(self):
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize(
+    "mapping", [{}, {"schema": object()}, {"a": {1: {2}}}, Broken({"schema": 1})]
+)
 def test_mapping_that_is_no_snapshot_is_logged_once(mapping, caplog):
     with client(bootstrap=mapping):
         assert len(errors(caplog)) == 1

@@ -96,12 +96,19 @@ def test_refusal_names_the_kind_of_key_and_never_the_key():
     assert "kim" not in repr(refused.value) + repr(refused.value.args) + repr((spending, held))
 
 
-@pytest.mark.parametrize("key", [7, uuid.UUID(int=7), enum.Enum("Tier", "FREE").FREE])
-def test_keys_are_texts_of_plain_values(key):
+class Tier(str, enum.Enum):  # noqa: UP042
+    FREE = "free"
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [(7, "7"), (uuid.UUID(int=7), str(uuid.UUID(int=7))), (Tier.FREE, "free")],
+)
+def test_keys_are_texts_of_plain_values(key, text):
     spending = budget(PER_USER)
     held = spending.reserve(100, key=key)
 
-    assert spending.look(str(key)).reserved == held.reserved
+    assert spending.look(text).reserved == held.reserved
 
 
 @pytest.mark.parametrize("key", [{"id": 1}, ["kim"], b"kim", True, 1.5])
@@ -341,8 +348,6 @@ def test_budget_without_limits_counts_and_refuses_nothing():
     "wrong",
     [
         {"tokens": 0},
-        {"tokens": 1.5},
-        {"tokens": True},
         {"per_key_tokens": 0},
         {"window_seconds": 0},
         {"window_seconds": float("inf")},

@@ -28,7 +28,9 @@ from switchgear.refusals import CircuitOpen
         ({"is_failed_result": 500}, "is_failed_result must be a function, not 500"),
         ({"counters": {}}, "counters must be Counters"),
         ({"clock": 1.0}, "clock must be a function"),
+        ({"clock": None}, "clock must be a function"),
         ({"rng": 0.5}, "rng must be a function"),
+        ({"rng": None}, "rng must be a function"),
     ],
 )
 def test_argument_of_a_wrong_type_is_refused_by_name_before_anything_is_registered(

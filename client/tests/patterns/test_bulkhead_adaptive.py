@@ -268,7 +268,6 @@ def test_without_bounds_it_stays_from_a_quarter_to_four_times_the_limit():
     [
         {"mode": "magic"},
         {"min_limit": 0},
-        {"max_limit": 1.5},
         {"min_limit": 17},
         {"max_limit": 15},
     ],

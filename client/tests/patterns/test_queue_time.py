@@ -45,6 +45,19 @@ def decorated(breaker: Breaker, bulkhead: Bulkhead) -> None:
     together(breaker(bulkhead(work)))
 
 
+def in_a_task_of_its_own(breaker: Breaker, bulkhead: Bulkhead) -> None:
+    """Wait for it as `asyncio.wait_for` does in Python 3.11, and `asyncio.gather` always."""
+
+    @breaker
+    async def call() -> None:
+        await asyncio.create_task(bulkhead(awork)())
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(call() for _ in range(CALLS)))
+
+    asyncio.run(all_at_once())
+
+
 def block(breaker: Breaker, bulkhead: Bulkhead) -> None:
     def call() -> None:
         with breaker, bulkhead:
@@ -102,6 +115,7 @@ def async_block(breaker: Breaker, bulkhead: Bulkhead) -> None:
 
 KINDS = [
     decorated,
+    in_a_task_of_its_own,
     block,
     generator,
     generator_stepped_in_other_contexts,

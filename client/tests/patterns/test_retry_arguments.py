@@ -25,6 +25,8 @@ from switchgear.patterns.retry import Retry
         ({"counters": {}}, "counters"),
         ({"on_retry": "print"}, "on_retry"),
         ({"rng": 0.5}, "rng"),
+        ({"rng": None}, "rng"),
+        ({"clock": None}, "clock"),
         ({"sleep": 0}, "sleep"),
     ],
 )
