@@ -15,7 +15,8 @@ from switchgear.cancellation import (
 )
 from switchgear.deciding.evaluate import Decision, several
 from switchgear.deciding.keys import KEY_TYPES, Key, key_text
-from switchgear.deciding.memory import Memory, View
+from switchgear.deciding.memory import Memory
+from switchgear.deciding.view import View
 from switchgear.finding import Finder, finder
 from switchgear.refusals import Refused
 from switchgear.stepping import stepwise

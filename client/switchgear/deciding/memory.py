@@ -8,8 +8,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 
 from switchgear.clock import ConsoleClock
 from switchgear.deciding.bucketing import BUCKETS, Draw
@@ -18,63 +17,13 @@ from switchgear.deciding.counting import Cell, Counts, Tally
 from switchgear.deciding.evaluate import Decision, Question, evaluate, question
 from switchgear.deciding.keys import MAX_KEPT_KEYS, CellKey, kept_key, key_text
 from switchgear.deciding.snapshot import Entry, Snapshot
+from switchgear.deciding.view import View, Watcher
 
 MOST_CELLS = 10_000
 MOST_EVICTED = 100
 MOST_RETIRED = 64
 MOST_EPOCHS = 1000
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
-
-
-@dataclass(frozen=True)
-class View:
-    """A snapshot with what is forced over it, and the answers found so far. None before the first.
-
-    `entries` are those that block or ramp, by switch id.
-    """
-
-    snapshot: Snapshot | None
-    entries: Mapping[str, Entry]
-    cells: dict[CellKey, Cell] = field(default_factory=dict)
-    order: deque[CellKey] = field(default_factory=deque)
-    """The keys of `cells`, oldest first: a dictionary is slow to say which is its first."""
-
-    @property
-    def version(self) -> int | None:
-        return None if self.snapshot is None else self.snapshot.version
-
-    def stopped_switches(self, now: float | None) -> set[str]:
-        """Return the switches that are engaged or ramping at `now`, as :func:`evaluate` has it."""
-        return {
-            switch
-            for switch, entry in self.entries.items()
-            if (at := entry.lapses_at) is None or now is None or at > now
-        }
-
-    def stopped(self, now: float | None) -> int:
-        """Return how many these are."""
-        return len(self.stopped_switches(now))
-
-    def kept_cell(self, key: CellKey) -> Cell | None:
-        """Return the cached cell of these keys, which need not be text yet; None without one."""
-        if type(key[2]) is list:
-            key = (*key[:2], tuple(key[2]))
-        try:
-            cell = self.cells.get(key)
-            if cell is None and (as_text := kept_key(key)) is not None:
-                cell = self.cells.get(as_text)
-            return cell
-        except Exception:  # A key may be of any type, whose methods raise what they like.
-            return None
-
-    @cached_property
-    def flows(self) -> Decision:
-        """What most calls are told."""
-        return Decision(True, version=self.version, known=self.snapshot is not None)
-
-
-Watcher = Callable[[View, View], None]
-"""Is told the view before and after, by whoever changed it; must not raise and not wait."""
 
 
 class Memory:

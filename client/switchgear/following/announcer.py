@@ -14,8 +14,9 @@ from queue import Empty, SimpleQueue
 from typing import Literal
 
 from switchgear.deciding.bucketing import BUCKETS
-from switchgear.deciding.memory import Memory, View
+from switchgear.deciding.memory import Memory
 from switchgear.deciding.snapshot import Entry, switch_id
+from switchgear.deciding.view import View
 from switchgear.lazy import asyncio
 from switchgear.wrapping import is_coroutine_function
 
