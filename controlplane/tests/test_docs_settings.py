@@ -17,6 +17,7 @@ NOT_SETTINGS = {
     "COLUMNS",
     "PYTHONPATH",
     "XDG_STATE_HOME",
+    "REMOTE_ADDR",  # The peer of a WSGI request.
     "DJANGO_SETTINGS_MODULE",
     "CELERY_SKIP_CHECKS",
     "PGDATABASE",  # Of libpq, for its programs.
@@ -29,6 +30,8 @@ SAID_OTHERWISE = {
     "SWITCHGEAR_SERVICE",
     "SWITCHGEAR_INSTANCE",
     "SWITCHGEAR_STATE_DIR",
+    "SWITCHGEAR_FORCE_ENGAGED",
+    "SWITCHGEAR_BOOTSTRAP",
 }
 """Names that the code puts together."""
 

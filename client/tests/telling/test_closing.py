@@ -41,7 +41,7 @@ def test_closed_client_has_told_all_and_has_no_thread(there):
     gear.close(30)
 
     until(lambda: not our_threads())
-    [report] = there.reports
+    report = there.reports[-1]  # Counts are cumulative; a slow machine reports more than once.
     assert {"switch": "feature:chat", "allowed": 1, "blocked": 0} in report["checks"]
     assert report["sli"] == [{"slo": "core-availability", "good": 1, "total": 1}]
     assert gear.status().unreported == 0
@@ -147,7 +147,7 @@ def test_forgotten_client_tells_its_counts_and_ends_its_threads(there):
     gc.collect()
 
     until(lambda: not our_threads())
-    [report] = there.reports
+    report = there.reports[-1]  # Counts are cumulative; a slow machine reports more than once.
     assert {"switch": "feature:chat", "allowed": 1, "blocked": 0} in report["checks"]
 
 
