@@ -13,7 +13,8 @@ from typing import Any
 from switchgear.cancellation import find_refusal
 from switchgear.failing.words import said_by
 from switchgear.finding import Finder
-from switchgear.guards import Guard, GuardedKeys, GuardedSteps
+from switchgear.guarded_keys import GuardedKeys, GuardedSteps
+from switchgear.guards import Guard
 from switchgear.patterns import deadline
 from switchgear.patterns.answers import Answer, told
 from switchgear.patterns.caches import MISSING, key_finder

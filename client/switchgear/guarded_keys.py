@@ -1,0 +1,185 @@
+"""The keys of one guarded call, which are checked before it begins and while it waits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from switchgear.cancellation import CancelSource, Scope, TaskCancellation, enter, leave
+from switchgear.deciding.evaluate import Decision
+from switchgear.deciding.memory import Memory
+from switchgear.deciding.view import View
+from switchgear.refusals import Refused
+
+NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
+NO_KEY = "a key of this call is not valid, and this guard blocks unknown calls"
+
+
+class SwitchEngaged(Refused):
+    """A switch stops this call: `switch` says which one, and `reason` why.
+
+    `switch` is None where a guard blocks because nothing is known. To try again is no use before
+    somebody has released the switch. It can be pickled, and be made again from its `args`, which
+    are plain values: so it comes whole out of another process, or out of Celery's results.
+    """
+
+    __module__ = "switchgear.guards"  # Pickles name it so.
+
+    def __init__(
+        self,
+        switch: str | None,
+        reason: str | None = None,
+        version: int | None = None,
+        known: bool = True,
+    ) -> None:
+        super().__init__(switch, reason, version, known)
+        self.decision = Decision(False, switch, reason, version, known)
+
+    @property
+    def switch(self) -> str | None:
+        return self.decision.switch
+
+    @property
+    def reason(self) -> str | None:
+        return self.decision.reason
+
+    def __str__(self) -> str:
+        return f"stopped by {self.switch or 'a guard'}: {self.reason}"
+
+
+class GuardedKeys:
+    """The switches of one call: a :class:`CancelSource` that is checked before the call begins, and
+    again before anything inside it begins.
+
+    The first check is counted, later ones are not. Without a targeting key the first check decided
+    at random: after it a ramping switch refuses nothing, an engaged one does.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_blocks_unknown",
+        "_cell",
+        "_memory",
+        "_others",
+        "_view",
+        "cancels",
+        "guard",
+    )
+
+    def __init__(
+        self,
+        guard: object,
+        cancels: bool,
+        memory: Memory,
+        asked: tuple[Any, Any, Any, Any],
+        blocks_unknown: bool,
+        others: Sequence[CancelSource],
+    ) -> None:
+        self.guard = guard
+        self.cancels = cancels
+        """Whether the call is cancelled when it runs."""
+        self._memory = memory
+        self._asked = asked
+        self._blocks_unknown = blocks_unknown
+        self._others = others
+        self._view: View | None = None
+        """The view in which every call with these keys is allowed, counted in `_cell`."""
+        self._cell: Any = None
+
+    def ask(self) -> Decision:
+        """Decide and count one call. Raise :class:`SwitchEngaged`."""
+        cell = self._cell
+        if self._memory.view is self._view and cell.is_kept:
+            cell.tick()
+            decision: Decision = cell.decision
+            return decision
+        view = self._memory.view
+        decision = self._memory.decide(*self._asked)
+        if (refusal := self._refused(decision)) is not None:
+            raise refusal
+        self._remember(view, decision)
+        return decision
+
+    def refusal(self) -> Refused | None:
+        if self._memory.view is not self._view:
+            refusal = self._refused(self._memory.decide_again(*self._asked))
+            if refusal is not None:
+                return refusal
+        for other in self._others:
+            if (found := other.refusal()) is not None:
+                return found
+        return None
+
+    def subscribe(self, callback: Callable[[], object]) -> Callable[[], object]:
+        ends = [self._memory.subscribe(callback)]
+        ends += [other.subscribe(callback) for other in self._others]
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        return end
+
+    def _refused(self, decision: Decision) -> SwitchEngaged | None:
+        if not decision.allowed:
+            return SwitchEngaged(decision.switch, decision.reason, decision.version, decision.known)
+        if self._blocks_unknown and not decision.known:
+            why = NOTHING_KNOWN if decision.version is None else NO_KEY
+            return SwitchEngaged(None, why, decision.version, known=False)
+        return None
+
+    def _remember(self, view: View, decision: Decision) -> None:
+        """Keep the cell that counts an answer that stays the same until the next change."""
+        cell = view.kept_cell(self._asked[:3])
+        if cell is not None and cell.decision is decision:
+            self._cell, self._view = cell, view
+
+
+class GuardedSteps:
+    """Context manager around each step of one generator: checks at the first, unless the call
+    `has_begun`, and applies its keys within each. With `on_engage="cancel"` every step checks, and
+    a step that awaits is cancelled."""
+
+    def __init__(self, keys: GuardedKeys, is_async: bool, *, has_begun: bool) -> None:
+        self._keys = keys
+        self._cancels, self._is_async = keys.cancels, is_async
+        self._has_begun = has_begun
+        self._scope: Scope | None = None
+
+    def __enter__(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._keys.ask()
+        elif self._cancels and (refusal := self._keys.refusal()) is not None:
+            raise refusal
+        cancels = self._cancels and self._is_async
+        cancellation = TaskCancellation(self._keys) if cancels else None
+        self._scope = enter(self._keys)
+        self._scope.cancellation = cancellation
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._scope is None:
+            return
+        leave(self._scope)
+        if self._scope.cancellation is not None:
+            self._scope.cancellation.end(error)
+
+
+async def run_cancellable(
+    keys: GuardedKeys,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    cancellation = TaskCancellation(keys)
+    try:
+        value = await function(*args, **kwargs)
+    except BaseException as error:
+        cancellation.end(error)
+        raise
+    cancellation.end(None)
+    return value
