@@ -7,6 +7,7 @@ from typing import Any
 
 from breakers.policies.parameters import ALIASES, PARAMETERS
 from breakers.policies.policy import editable, hop_text
+from breakers.policies.values import number_text
 from controlplane.core.audit.differences import Change as Shown
 from controlplane.core.audit.differences import changes
 
@@ -116,7 +117,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_route(one) if _is_route(one) else hop(one) for one in value)
     if isinstance(value, float):
-        return f"{value:g}"
+        return number_text(value)
     return hop(value)
 
 

@@ -18,8 +18,8 @@ from controlplane.core.values import (
 )
 
 __all__ = [
-    "Errors", "are_numbers", "chain", "choice", "number", "put", "read", "refuse_unknown", "text",
-    "whole", "words",
+    "Errors", "are_numbers", "chain", "choice", "number", "number_text", "put", "read",
+    "refuse_unknown", "text", "whole", "words",
 ]  # fmt: skip
 
 LONGEST_HOP = 300
@@ -45,6 +45,11 @@ def read(parameter: Parameter, value: Any, errors: Errors) -> Any:
             return chain(path, value, int(most or 0), errors)
         case _:
             return text(path, value, int(most or 0), errors)
+
+
+def number_text(value: float) -> str:
+    """Return all digits of a number, without an exponent for whole ones: it may be typed back."""
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def are_numbers(*found: Any) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from breakers.models import Dependency, Registry
+from breakers.policies.differences import policy_rows
 from breakers.policies.policy import checked, checked_outage, editable
 from breakers.tests.house import dependency, discovered
 from breakers.views.forms import asked, texts_of
@@ -41,7 +42,18 @@ def seen(browser) -> str:
     return str(Tags(page(browser.get(PATH))).value("seen"))
 
 
-@pytest.mark.parametrize("fields", [RICH, {}, {"breaker": {}}, {"fallback": {"mode": "none"}}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        RICH,
+        {},
+        {"breaker": {}},
+        {"fallback": {"mode": "none"}},
+        {"bulkhead": {"limit": 20, "mode": "adaptive", "min_limit": 5, "max_limit": 50}},
+        {"budget": {"tokens": 10**12, "window_seconds": 1_234_567.0, "per_key_tokens": 1_234_567}},
+        {"breaker": {"slow_call_seconds": 12_345.678, "half_open_max_seconds": 0}},
+    ],
+)
 def test_form_that_nobody_touched_means_the_same_policy(fields):
     one = dependency("core->oracle", db_now(), **fields)
 
@@ -75,6 +87,19 @@ def test_tier_chosen_with_nothing_typed_has_its_queue():
     assert errors == {}
     bulkhead = checked(found)["bulkhead"]
     assert (bulkhead["limit"], bulkhead["queue"], bulkhead["queue_seconds"]) == (5, 10, 300)
+
+
+def test_long_number_is_shown_with_all_its_digits():
+    one = dependency("core->oracle", db_now(), breaker={"slow_call_seconds": 12_345.678})
+
+    assert texts_of(one.document, {})["breaker.slow_call_seconds"] == "12345.678"
+    [line] = [
+        line
+        for section in policy_rows(one.document)
+        for line in section.lines
+        if line.path == "breaker.slow_call_seconds"
+    ]
+    assert line.value == "12345.678"
 
 
 def test_preview_names_what_would_change_and_saves_nothing():

@@ -11,7 +11,7 @@ from django import forms
 from breakers.models import Override
 from breakers.policies.parameters import PARAMETERS, SECTIONS, Parameter
 from breakers.policies.policy import OUTAGE_ACTIONS, OUTAGE_FIELDS
-from breakers.policies.values import Errors, put
+from breakers.policies.values import Errors, number_text, put
 from controlplane.core.changes import RuleForm
 from controlplane.core.reasons import MAX_CHARACTERS
 
@@ -168,7 +168,7 @@ def typed(parameter: Parameter, value: Any) -> str:
         return "\n".join(
             one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in value
         )
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 def _read(parameter: Parameter, text: str, errors: Errors) -> Any:

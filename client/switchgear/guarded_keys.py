@@ -93,10 +93,17 @@ class GuardedKeys:
             decision: Decision = cell.decision
             return decision
         view = self._memory.view
-        decision = self._memory.decide(*self._asked)
+        cell = view.kept_cell(self._asked[:3])
+        if cell is not None and cell.decision is not None:
+            cell.tick()
+            decision = cell.decision
+        else:
+            decision = self._memory.decide(*self._asked)
+            cell = view.kept_cell(self._asked[:3])
         if (refusal := self._refused(decision)) is not None:
             raise refusal
-        self._remember(view, decision)
+        if cell is not None and cell.decision is decision:
+            self._cell, self._view = cell, view
         return decision
 
     def refusal(self) -> Refused | None:
@@ -126,12 +133,6 @@ class GuardedKeys:
             why = NOTHING_KNOWN if decision.version is None else NO_KEY
             return SwitchEngaged(None, why, decision.version, known=False)
         return None
-
-    def _remember(self, view: View, decision: Decision) -> None:
-        """Keep the cell that counts an answer that stays the same until the next change."""
-        cell = view.kept_cell(self._asked[:3])
-        if cell is not None and cell.decision is decision:
-            self._cell, self._view = cell, view
 
 
 class GuardedSteps:

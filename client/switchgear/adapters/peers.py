@@ -8,10 +8,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class TrustedPeers:
     """A set of addresses and networks, such as "10.0.0.0/8" or "::1". Raises :class:`TypeError` for
-    a single string and :class:`ValueError` for an invalid address or network."""
+    anything but a collection of strings, :class:`ValueError` for an invalid address or network."""
 
     def __init__(self, peers: Iterable[str]) -> None:
-        if isinstance(peers, str):
+        if isinstance(peers, str) or not isinstance(peers, Iterable):
             raise TypeError(f"trusted_peers must be a tuple of networks, not {peers!r:.50}")
         self._networks = tuple(map(_network, peers))
 
@@ -30,8 +30,10 @@ class TrustedPeers:
 
 
 def _network(text: object) -> Network:
+    if not isinstance(text, str):  # An int or bytes would be an address, too.
+        raise TypeError(f"trusted_peers must be strings, not {text!r:.50}")
     try:
-        return ipaddress.ip_network(text, strict=False)  # type: ignore[arg-type]
+        return ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise ValueError(
             f"trusted_peers: {text!r:.50} is neither an address nor a network"

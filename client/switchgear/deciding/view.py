@@ -42,9 +42,9 @@ class View:
 
     def kept_cell(self, key: CellKey) -> Cell | None:
         """Return the cached cell of these keys, which need not be text yet; None without one."""
-        if type(key[2]) is list:
-            key = (*key[:2], tuple(key[2]))
         try:
+            if type(key[2]) is list:
+                key = (*key[:2], tuple(key[2]))
             cell = self.cells.get(key)
             if cell is None and (as_text := kept_key(key)) is not None:
                 cell = self.cells.get(as_text)

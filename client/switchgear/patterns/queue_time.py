@@ -60,8 +60,15 @@ class CallTimer:
     """A stopwatch that starts at once and pauses while a call in its context waits. It may be
     stopped in a different context, as for a stream."""
 
+    __slots__ = ("_began", "_clock", "_paused_at", "_pauses", "is_stopped", "outer")
+    outer: "CallTimer | None"
+    is_stopped: bool
+
     def __init__(self, clock: Clock) -> None:
-        self.outer = next(iter(_running()), None)
+        outer = _innermost.get()
+        while outer is not None and outer.is_stopped:
+            outer = outer.outer
+        self.outer = outer
         self.is_stopped = False
         self._clock = clock
         self._pauses = 0
