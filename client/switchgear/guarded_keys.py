@@ -76,7 +76,7 @@ class GuardedKeys:
     ) -> None:
         self.guard = guard
         self.cancels = cancels
-        """Whether the call is cancelled when it runs."""
+        """True if a running call is cancelled, too."""
         self._memory = memory
         self._asked = asked
         self._blocks_unknown = blocks_unknown

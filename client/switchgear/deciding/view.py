@@ -54,7 +54,7 @@ class View:
 
     @cached_property
     def flows(self) -> Decision:
-        """What most calls are told."""
+        """The decision of a call that no switch blocks."""
         return Decision(True, version=self.version, known=self.snapshot is not None)
 
 
