@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from controlplane.core import reasons
-from controlplane.core.admin import ReadOnly, each
+from controlplane.core.admin import ReadOnly, Table, each
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError
 from controlplane.core.http.authentication import actor_of
@@ -77,7 +77,7 @@ class WeeklyReportAdmin(ReadOnly):
 
 
 @admin.register(Switch)
-class SwitchAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class SwitchAdmin(Table):
     """Owner, description and runbook are edited; the rest follows from what people do."""
 
     list_display = ("id", "state_now", "owner", "version", "last_proven_at", "registered_at")

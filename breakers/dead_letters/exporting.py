@@ -59,7 +59,7 @@ def lines(rows: Iterable[dict[str, Any]], format: str) -> Iterator[bytes]:
         for row in rows:
             yield orjson.dumps(row) + b"\n"
         return
-    writer = csv.writer(_Echo())
+    writer = csv.writer(_Echo(), quoting=csv.QUOTE_ALL)
     yield writer.writerow(COLUMNS).encode()
     for row in rows:
         yield writer.writerow([_cell(row[column]) for column in COLUMNS]).encode()

@@ -4,6 +4,7 @@ import getpass
 import os
 import sys
 from typing import Any, Literal, NoReturn
+from unicodedata import category
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import InterfaceError, OperationalError, ProgrammingError
@@ -12,6 +13,9 @@ from psycopg.errors import UndefinedColumn, UndefinedTable
 from controlplane.core import wake
 from controlplane.core.actors import Actor, system
 from controlplane.core.errors import DomainError
+
+ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Unicode categories of characters that move the cursor, break a line or turn its direction."""
 
 
 def shell_actor() -> Actor:
@@ -53,12 +57,18 @@ class ShellCommand(BaseCommand):
             raise CommandError(f"The database does not answer: {first_line}") from error
 
     def line(self, text: str = "") -> None:
-        self.stdout.write(text)
+        """Print one line: a reason or a name can't forge another, nor steer a terminal."""
+        self.stdout.write(_visible(text))
 
     def fail(self, text: str) -> None:
         """Say what is wrong and end with status 1."""
-        self.stderr.write(text)
+        self.stderr.write(_visible(text))
         sys.exit(1)
+
+
+def _visible(text: str) -> str:
+    """Return `text` with line breaks, control and direction characters escaped as in Python."""
+    return "".join(repr(one)[1:-1] if category(one) in ESCAPED else one for one in text)
 
 
 class Instead(BaseCommand):

@@ -10,6 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
+from switches.effect import Effect
+from switches.management.commands import killswitch
 from switches.models import Episode, Switch
 from switches.tests.there import acknowledged, checks, says
 
@@ -230,3 +232,27 @@ class TestPreview:
         found = self.preview(operator)
 
         assert (found["instances_total"], found["calls_per_second"]) == (1, 0)
+
+    def test_status_names_nobody_when_no_straggler_is_known(self):
+        effect = Effect(
+            version=1,
+            applied=0,
+            instances=1,
+            stragglers=(),
+            silent_total=0,
+            p50_ms=None,
+            p99_ms=None,
+            measured=0,
+            requested_at=None,
+            committed_at=None,
+            past_expiry=False,
+        )
+
+        assert killswitch._applied(effect) == ", applied by 0 of 1 instance"
+
+    def test_engage_says_that_a_rule_to_be_overridden_does_not_exist(self, capsys):
+        said = ["--reason", "ledger rows missing", "--break-glass", "no-such-rule"]
+
+        call_command("killswitch", "engage", "--segment", "a", *said)
+
+        assert "No safety rule is called 'no-such-rule'" in capsys.readouterr().err

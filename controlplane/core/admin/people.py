@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.shortcuts import redirect
 
-from controlplane.core.admin.site import ReadOnly, each
+from controlplane.core.admin.site import ReadOnly, Table, each
 from controlplane.core.clock import db_now
 from controlplane.core.entry.confirming import require_fresh
 from controlplane.core.errors import DomainError, InvalidInput
@@ -115,7 +115,7 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(User)
-class UserAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class UserAdmin(Table):
     form = UserForm
     list_display = (
         "username", "display_name", "role", "email", "slack_user_id", "time_zone", "is_active",

@@ -170,7 +170,7 @@ def _json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    writer = csv.writer(_Echo())
+    writer = csv.writer(_Echo(), quoting=csv.QUOTE_ALL)
     for row in csv_rows(rows):
         yield writer.writerow(row)
 

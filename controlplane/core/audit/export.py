@@ -6,7 +6,8 @@ from typing import Any
 from controlplane.core.audit.chain import FIELDS
 
 COLUMNS = (*FIELDS, "hash")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""Also in fullwidth, which spreadsheets read as the same characters."""
 
 
 def csv_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:

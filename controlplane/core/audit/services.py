@@ -10,8 +10,9 @@ from django.db.models import QuerySet
 from controlplane.core import canonical, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import chain
-from controlplane.core.audit.models import AuditEntry
+from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.people import authority
 
 READ_AT_ONCE = 500
@@ -130,8 +131,19 @@ def actions() -> list[str]:
 
 
 def verify(anchors: Mapping[int, str] | None = None) -> chain.Verdict:
-    """Check the stored trail, against published anchors if any are given."""
-    return chain.verify(rows(), anchors)
+    """Check the stored trail, against the heads recorded elsewhere in this database and against
+    published anchors (id → hash) if any are given."""
+    return chain.verify(rows(), known_heads() | dict(anchors or {}))
+
+
+def known_heads() -> dict[int, str]:
+    """Return id → hash of the last whole round's head and of the anchors announced here: what a
+    trail that was cut or rehashed contradicts, unless these were rewritten, too."""
+    announced = OutboxMessage.objects.filter(event="audit.anchored").order_by("-id")
+    payloads = announced.values_list("payload__id", "payload__hash")[:READ_AT_ONCE]
+    heads = {int(id): str(digest) for id, digest in payloads if id and digest}
+    whole = AuditRound.objects.exclude(whole_hash="").values_list("whole_id", "whole_hash").first()
+    return heads | ({whole[0]: whole[1]} if whole and whole[0] else {})
 
 
 @transaction.atomic

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from controlplane.core import retention
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
+from controlplane.core.entry import factors
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
 from controlplane.core.interactions import actions, hurry
 from controlplane.core.interactions.actions import Press
@@ -62,6 +63,9 @@ def answer(
             _reply(pressed, digest, NOT_CONNECTED, now)
             return None
         actor = people.actor_for(user, kind="slack", request_id=request_id, ip=ip)
+        if factors.is_required(user) and not factors.has_any(user):
+            _reply(pressed, digest, factors.SET_UP_FIRST, now)
+            return actor
         _reply(pressed, digest, _outcome(carry_out, pressed, actor, now), now)
         return actor
 

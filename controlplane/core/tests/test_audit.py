@@ -8,9 +8,10 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 
 from controlplane.core.actors import system
-from controlplane.core.audit import chain, services
+from controlplane.core.audit import chain, export, rounds, services
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.core.outbox.models import OutboxMessage
 
 ACTOR = system("test")
 
@@ -198,3 +199,69 @@ def test_csv_export_defuses_formulas(capsys):
     call_command("audit", "export", "--format", "csv")
 
     assert "'=HYPERLINK(1)" in capsys.readouterr().out
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("changed", [{"id": 2**63 - 1}, {"id": 2}, {"previous_hash": "f" * 64}])
+def test_row_that_does_not_follow_the_last_is_refused_by_postgresql(changed):
+    write(2)
+    head = AuditEntry.objects.get(id=2)
+    row = {"id": 3, "previous_hash": head.hash, "at": head.at, "hash": "0" * 64, **changed}
+
+    with pytest.raises(DatabaseError, match="does not follow row 2"), transaction.atomic():
+        AuditEntry.objects.bulk_create([AuditEntry(**row)])
+
+    write(1)
+    assert services.verify().rows == 3
+
+
+@pytest.mark.django_db
+def test_command_tells_a_trail_cut_after_the_last_round(capsys):
+    write(5)
+    rounds.turn(db_now())
+    as_owner_without_trigger("DELETE FROM core_auditentry WHERE id > 3")
+
+    with pytest.raises(SystemExit) as ended:
+        call_command("audit", "verify")
+
+    assert ended.value.code == 1
+    assert "row 5: an anchored row is missing" in capsys.readouterr().err
+
+
+@pytest.mark.django_db
+def test_command_tells_a_trail_cut_before_an_announced_anchor(capsys):
+    write(2)
+    facts = {"id": 5, "hash": "a" * 64}
+    OutboxMessage.objects.create(
+        event="audit.anchored",
+        event_key="audit:5",
+        destination="slack",
+        payload=facts,
+        next_attempt_at=db_now(),
+        created_at=db_now(),
+    )
+
+    with pytest.raises(SystemExit):
+        call_command("audit", "verify")
+
+    assert "row 5: an anchored row is missing" in capsys.readouterr().err
+
+
+@pytest.mark.django_db
+def test_command_says_what_it_did_not_check(capsys):
+    write(3)
+
+    call_command("audit", "verify")
+
+    said = capsys.readouterr()
+    assert said.out.startswith("intact: 3 rows")
+    assert "Not checked: that no rows after row 3 were cut off" in said.err
+
+
+@pytest.mark.parametrize("starts", ["=", "@", "＝", "＋", "－", "＠"])
+def test_formulas_are_defused_also_in_fullwidth(starts):
+    row = dict.fromkeys(export.COLUMNS, f"{starts}cmd")
+
+    _header, cells = export.csv_rows([row])
+
+    assert set(cells) == {f"'{starts}cmd"}

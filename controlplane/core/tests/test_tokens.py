@@ -166,3 +166,12 @@ def test_command_refuses_clearly():
         call_command("token", "create", "x", "--scopes", "switches:read", "--owner", "nobody")
     with pytest.raises(CommandError, match="--expires"):
         call_command("token", "create", "x", "--scopes", "switches:read", "--expires", "soon")
+
+
+@pytest.mark.parametrize(("role", "warned"), [("admin", True), ("operator", False)])
+def test_command_warns_of_the_powers_of_an_admins_token(role, warned, capsys):
+    person("root", role)
+
+    call_command("token", "create", "x", "--scopes", "dlq:write", "--owner", "root")
+
+    assert ("reads what dead letters hold unredacted" in capsys.readouterr().err) == warned

@@ -174,3 +174,25 @@ def test_who_signed_in_long_ago_confirms_before_people_and_tokens_change():
     assert client.get(f"{USERS}add/")["Location"].startswith("/confirm/")
     assert AuditEntry.objects.count() == entries
     assert client.get(USERS).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/admin/core/user/?password__startswith=p",
+        "/admin/core/target/?webhook_url__startswith=h",
+        "/admin/core/browsersession/?session_data__contains=a",
+        "/admin/core/token/?digest__startswith=0",
+        "/admin/core/token/?owner__password__startswith=p",
+    ],
+)
+def test_hidden_column_can_not_be_asked_for_by_address(address):
+    answer = as_role("admin").client.get(address)
+
+    assert answer.status_code == 400
+
+
+def test_offered_filter_still_filters():
+    api = as_role("admin")
+
+    assert api.client.get("/admin/core/user/?role__exact=admin").status_code == 200

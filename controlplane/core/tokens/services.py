@@ -23,6 +23,12 @@ PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 10
 FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
 USE_NOTED_EVERY = timedelta(minutes=1)
+ADMIN_POWERS = {
+    "dlq:write": "With an admin as its owner it also reads what dead letters hold unredacted.",
+    "slo:write": "With an admin as its owner it also registers Prometheus servers, at any address"
+    " that PROMETHEUS_ALLOW lets through.",
+    "breakers:write": "With an admin as its owner it also changes the policies of every service.",
+}
 
 
 def digest(secret: str) -> str:
@@ -36,6 +42,14 @@ def split(text: str) -> tuple[str, str]:
     if parts is None:
         raise Unauthenticated("The token does not look like sg_<prefix>_<secret>.")
     return parts["prefix"], parts["secret"]
+
+
+def admin_powers(token: Token) -> list[str]:
+    """Return, a sentence each, what a token's scopes allow beyond their name because its owner is
+    an admin."""
+    if token.owner.role != Role.ADMIN:
+        return []
+    return [text for scope, text in ADMIN_POWERS.items() if scope in token.scopes]
 
 
 @transaction.atomic

@@ -97,7 +97,12 @@ def new(request: PersonRequest) -> HttpResponse:
             form.take(error.errors)
         else:
             origin = request.build_absolute_uri("/")[:-1]
-            context = {"token": token, "text": text, "origin": origin}
+            context = {
+                "token": token,
+                "text": text,
+                "origin": origin,
+                "admin_powers": services.admin_powers(token),
+            }
             return show(request, "core/token_once.html", context)
     people = User.objects.filter(is_active=True).order_by("username")[:MOST_OWNERS]
     context = {"form": form, "areas": AREAS, "people": people, "chosen": form["scopes"].value()}

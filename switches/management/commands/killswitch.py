@@ -21,6 +21,7 @@ from switches.models import Episode, Ramp, Scope, State, Switch
 from switches.ramps import control, live, words
 from switches.ramps.resources import live_of
 from switches.resources import switch_resource
+from switches.rules import glass, guard
 from switches.rules.errors import SafetyRefused
 from switches.services.register import find, identify
 from switches.services.release import MODES
@@ -93,6 +94,7 @@ class Command(ShellCommand):
                 now=db_now(),
             )
         self.status(scope, key, options)
+        self.name_unknown_rules(options)
         self.tell_of(done.review, options)
         self.tell_of_the_rest(done, options)
 
@@ -109,6 +111,7 @@ class Command(ShellCommand):
                 now=db_now(),
             )
         self.status(scope, key, options)
+        self.name_unknown_rules(options)
         self.tell_of(done.review, options)
         if done.ramp is not None and not options["json"]:
             for told in _steps(done.ramp):
@@ -122,6 +125,15 @@ class Command(ShellCommand):
             raise CommandError(f"{scope}:{key} has no ramp under way.")
         control.abort(ramp_id=ramp.pk, reason=options["reason"], actor=shell_actor(), now=db_now())
         self.status(scope, key, options)
+
+    def name_unknown_rules(self, options: dict[str, Any]) -> None:
+        """Say which rules given to --break-glass do not exist: a kill does not fail for a typo."""
+        known = {rule.name for rule in guard.rules()} | {glass.TWO_PERSON}
+        for name in options["break_glass"] or ():
+            if name not in known:
+                self.stderr.write(
+                    f"No safety rule is called {name!r}: nothing was overridden by it."
+                )
 
     def tell_of(self, review: Approval | None, options: dict[str, Any]) -> None:
         if review is not None and not options["json"]:
@@ -246,11 +258,10 @@ def _applied(effect: Effect) -> str:
         return f", applied by {them} heard from"
     named = ", ".join(straggler.id for straggler in effect.stragglers[:STRAGGLERS_NAMED])
     more = effect.stragglers_total - len(effect.stragglers[:STRAGGLERS_NAMED])
+    rest = f" and {more} more" if named and more else ""
+    not_by = f"; not by {named}{rest}" if named else ""
     plural = "" if effect.instances == 1 else "s"
-    return (
-        f", applied by {effect.applied} of {effect.instances} instance{plural}; not by {named}"
-        + (f" and {more} more" if more else "")
-    )
+    return f", applied by {effect.applied} of {effect.instances} instance{plural}{not_by}"
 
 
 def _ramping(ramp: Ramp) -> str:

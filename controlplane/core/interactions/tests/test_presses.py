@@ -297,3 +297,12 @@ def test_without_a_signing_secret_no_reply_goes_out(settings, in_slack, waiting)
 
 def _payload_of(body):
     return parse_qs(body.decode())["payload"][0]
+
+
+def test_role_that_needs_a_second_factor_is_refused_without_one(in_slack, kim, waiting, settings):
+    settings.ENTRY = replace(settings.ENTRY, second_factor_roles=frozenset({"approver"}))
+
+    said = in_slack("approver", "lee").press("approve", {"approval": waiting})
+
+    assert said.startswith("Set up a second factor first")
+    assert Approval.objects.get().state == "pending"

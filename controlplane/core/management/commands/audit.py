@@ -32,16 +32,28 @@ class Command(ShellCommand):
         getattr(self, options["command"])(options)
 
     def verify(self, options: dict[str, Any]) -> None:
-        anchors = _anchors(options["anchor"])
+        given = _anchors(options["anchor"])
         file: Path | None = options["file"]
-        verdict = chain.verify(_read(file), anchors) if file else services.verify(anchors)
+        known = {} if file else services.known_heads()
+        if contradicted := sorted(id for id in given.keys() & known if given[id] != known[id]):
+            self.fail(f"row {contradicted[0]}: the anchor given is not the hash recorded here")
+        anchors = {**known, **given}
+        verdict = chain.verify(_read(file) if file else services.rows(), anchors)
         if not verdict.intact:
             self.fail(f"row {verdict.bad_id}: {verdict.problem}")
         self.line(f"intact: {verdict.rows} rows, head {verdict.head_id}:{verdict.head_hash}")
+        since = max(anchors, default=0)
+        self.stderr.write(
+            f"Checked against {len(anchors)} recorded heads, the last of row {since}. Not checked:"
+            f" that no rows after row {max(since, verdict.head_id)} were cut off. Compare with an"
+            " anchor kept elsewhere: --anchor ID:HASH."
+        )
 
     def export(self, options: dict[str, Any]) -> None:
         if options["format"] == "csv":
-            csv.writer(sys.stdout).writerows(export.csv_rows(services.rows()))
+            csv.writer(sys.stdout, quoting=csv.QUOTE_ALL).writerows(
+                export.csv_rows(services.rows())
+            )
             return
         for row in services.rows():
             self.line(json.dumps(row))

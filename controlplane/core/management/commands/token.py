@@ -47,6 +47,8 @@ class Command(ShellCommand):
             now=db_now(),
         )
         ends = f"expires {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "no expiry"
+        for warning in tokens.admin_powers(token):
+            self.stderr.write(f"Warning: {warning}")
         self.stderr.write(f"{token.name}: owner {token.owner.username}, {ends}. Shown only now:")
         self.line(text)
 

@@ -1,0 +1,34 @@
+"""PostgreSQL itself refuses an audit row that does not follow the last one."""
+
+from django.db import migrations
+
+REQUIRE = """
+CREATE FUNCTION core_audit_follow() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    last_id bigint;
+    last_hash text;
+BEGIN
+    SELECT id, hash INTO last_id, last_hash FROM core_auditentry ORDER BY id DESC LIMIT 1;
+    IF NOT FOUND THEN
+        last_id := 0;
+        last_hash := repeat('0', 64);
+    END IF;
+    IF NEW.id IS DISTINCT FROM last_id + 1 OR NEW.previous_hash IS DISTINCT FROM last_hash THEN
+        RAISE EXCEPTION 'audit row % does not follow row %', NEW.id, last_id
+            USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER core_audit_follows
+    BEFORE INSERT ON core_auditentry
+    FOR EACH ROW EXECUTE FUNCTION core_audit_follow();
+"""
+ALLOW = """
+DROP TRIGGER core_audit_follows ON core_auditentry;
+DROP FUNCTION core_audit_follow();
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("core", "0014_audit_rounds")]
+    operations = [migrations.RunSQL(REQUIRE, ALLOW)]

@@ -1,0 +1,25 @@
+"""What shell commands print: a line of theirs is one line, whatever names and reasons hold."""
+
+import io
+
+import pytest
+
+from controlplane.core.shell import ShellCommand
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("INC-1\nfeature:other  released", "INC-1\\nfeature:other  released\n"),
+        ("a\x1b[31mred", "a\\x1b[31mred\n"),
+        ("left\u202eright", "left\\u202eright\n"),
+        ("line\u2028break", "line\\u2028break\n"),
+        ("결제 이중 청구 — 🔥", "결제 이중 청구 — 🔥\n"),
+    ],
+)
+def test_line_escapes_what_would_forge_another(text, printed):
+    out = io.StringIO()
+
+    ShellCommand(stdout=out).line(text)
+
+    assert out.getvalue() == printed
