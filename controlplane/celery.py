@@ -168,6 +168,7 @@ app.set_default()  # Else a task looked up in another thread belongs to an app w
 app.steps["consumer"].add(ConsumerPulse)
 app.conf.update(
     broker_url=broker_url(settings.REDIS_URL),
+    broker_transport="controlplane.broker_transport:Transport",
     broker_use_ssl=CHECK_CERTIFICATE if settings.REDIS_URL.startswith("rediss:") else None,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,

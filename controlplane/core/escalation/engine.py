@@ -37,12 +37,12 @@ class Told:
     destinations: tuple[str, ...]
 
 
-@transaction.atomic
 def pending(now: datetime | Combinable) -> QuerySet[Escalation]:
     """Return the open escalations whose next step is due; `now` may be a query expression."""
     return Escalation.objects.filter(closed_at=None, next_at__lte=now)
 
 
+@transaction.atomic
 def advance(now: datetime) -> int:
     """Tell what is due; returns how many escalations that was. Two turns at once tell once."""
     if not _is_our_turn():
