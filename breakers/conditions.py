@@ -8,11 +8,13 @@ away; a few of them are the lowest level.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from breakers import turns
-from breakers.models import Probe, Service
+from breakers.models import BreakerState, Probe, Service
 from breakers.states import troubled
 from breakers.states.troubled import Troubled
 from controlplane.core.degradation import levels, services
@@ -30,6 +32,16 @@ class Known:
     level: int = levels.DEGRADED
     loses: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
+
+
+def pending() -> list[QuerySet[Any]]:
+    """Return what there is to look at: breakers that are not closed, probes that are away, and
+    the causes that stand."""
+    return [
+        BreakerState.objects.exclude(state="closed"),
+        Probe.objects.filter(is_away=True),
+        services.standing(),
+    ]
 
 
 @transaction.atomic

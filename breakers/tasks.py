@@ -5,6 +5,7 @@ from datetime import datetime
 from breakers import conditions, gates
 from breakers.dead_letters import settling
 from breakers.dead_letters.bulk import turns
+from breakers.dead_letters.bulk.replays import TICK
 from breakers.dead_letters.departures import retention
 from breakers.dead_letters.finding import forgetting, sampling
 from breakers.outages import services as outages
@@ -12,17 +13,26 @@ from breakers.probes import services as probes
 from breakers.services import overrides, reported
 from breakers.states import fading, minutes
 from controlplane.core import ticks
+from controlplane.core.gates.services import open_gates
+from controlplane.core.jobs import engine
 
 AT_ONCE = 5000
 MOST_PURGED = 1_000_000
 
 
-@ticks.tick("breakers.gates", seconds=1, queue="breakers")
+@ticks.tick(
+    "breakers.gates", seconds=1, queue="breakers", pending=lambda _now: [open_gates(gates.TYPE)]
+)
 def answer_gates(now: datetime) -> int:
     return gates.answer_open(now)
 
 
-@ticks.tick("breakers.overrides", seconds=1, queue="breakers")
+@ticks.tick(
+    "breakers.overrides",
+    seconds=1,
+    queue="breakers",
+    pending=lambda now: [overrides.past_expiry(now)],
+)
 def expire_overrides(now: datetime) -> int:
     return overrides.expire_due(now)
 
@@ -33,18 +43,20 @@ def rediscover(now: datetime) -> int:
     return reported.rediscover(now)
 
 
-@ticks.tick("breakers.conditions", seconds=1, queue="breakers")
+@ticks.tick(
+    "breakers.conditions", seconds=1, queue="breakers", pending=lambda _now: conditions.pending()
+)
 def look_at_conditions(now: datetime) -> int:
     """How far the installation has degraded, by open breakers and by probes."""
     return int(conditions.look(now))
 
 
-@ticks.tick("breakers.outages", seconds=2, queue="breakers")
+@ticks.tick("breakers.outages", seconds=2, queue="breakers", pending=lambda _now: outages.pending())
 def look_for_outages(now: datetime) -> int:
     return outages.look(now)
 
 
-@ticks.tick(fading.TICK, seconds=5, queue="breakers")
+@ticks.tick(fading.TICK, seconds=5, queue="breakers", pending=lambda now: [fading.pending(now)])
 def tell_of_the_silent(now: datetime) -> int:
     return fading.tell(now)
 
@@ -85,6 +97,8 @@ def retain_dead_letters(now: datetime) -> int:
     return retention.turn(now)
 
 
-@ticks.tick("dlq.jobs", seconds=1, queue="dead-letters")
+@ticks.tick(
+    "dlq.jobs", seconds=1, queue="dead-letters", pending=lambda now: [engine.due(TICK, now)]
+)
 def go_on_with_replays(now: datetime) -> int:
     return turns.turn(now)

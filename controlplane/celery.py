@@ -1,4 +1,4 @@
-"""Celery: beat sends every tick at its pace, workers run them, Redis carries the messages.
+"""Celery: beat sends the ticks that are due, workers run them, Redis carries the messages.
 
 Nothing depends on it: the watchdog runs what is late. So messages are never repeated, nothing waits
 in Redis for its time (no ETA), results are not kept, and losing all of Redis costs a moment.
@@ -7,6 +7,7 @@ in Redis for its time (no ETA), results are not kept, and losing all of Redis co
 import os
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -36,11 +37,12 @@ from django.conf import settings
 from controlplane.core import broker, health_server, heartbeats, ticks
 from controlplane.core.loops import Crew, Loop
 from controlplane.core.outbox import delivery, wakeups
-from controlplane.core.tasks import run_tick
+from controlplane.core.schedule import Batch, IdleTicks, Schedule
+from controlplane.core.tasks import run_ticks
 
 THREADS = 4
 CHECK_CERTIFICATE = {"ssl_cert_reqs": "required"}
-MOST_WAITING = 100
+MAX_WAITING = 100
 LAST_SENDS_SECONDS = 3.0
 MUST_END_SECONDS = 4.5
 RECONNECT_EVERY_SECONDS = 2.0
@@ -93,17 +95,22 @@ class PromptAMQP(AMQP):
 class Scheduler(beat.Scheduler):
     """Beat without a state file: the watchdog makes up for what a restart forgets.
 
-    Its heartbeat goes on while messages reach the broker.
+    Its one entry comes each second and sends the ticks that are due. Its heartbeat goes on while
+    messages reach the broker.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._pulse = heartbeats.Pulse("beat")
         self._reaches_broker = True
+        self._idle = IdleTicks()
+        self._due = Schedule(ticks.registered(), self._idle.find)
+        self._started_at = time.monotonic()
         super().__init__(*args, **options)
 
     def setup_schedule(self) -> None:
         super().setup_schedule()
         self._pulse.start()
+        self._idle.start()
 
     def tick(self, *args: Any, **options: Any) -> float:
         _loop.turned()
@@ -111,24 +118,27 @@ class Scheduler(beat.Scheduler):
 
     def apply_entry(self, entry: beat.ScheduleEntry, producer: Any = None) -> None:
         try:
-            if self._waiting(entry, producer) < MOST_WAITING:
-                self.apply_async(entry, producer=producer, advance=False)
+            for batch in self._due.take(int(time.monotonic() - self._started_at)):
+                self._send(batch, producer)
+                self._reaches_broker = True
         except self._send_errors as error:
             if self._reaches_broker:
                 log.warning("beat.cut_off", error=str(error))
             self._reaches_broker = False
-        else:
+        if self._reaches_broker:
             self._pulse.turned()
-            self._reaches_broker = True
 
-    def _waiting(self, entry: beat.ScheduleEntry, producer: Any) -> int:
-        """Messages in the entry's queue: without workers they would pile up, expired or not."""
-        declared = producer.channel.queue_declare(queue=(entry.options or {})["queue"])
-        return int(declared.message_count)
+    def _send(self, batch: Batch, producer: Any) -> None:
+        """Send a batch, unless messages pile up in its queue: nobody takes them, expired or not."""
+        declared = producer.channel.queue_declare(queue=batch.queue)
+        if int(declared.message_count) < MAX_WAITING:
+            run_ticks.apply_async(
+                (list(batch.names),), producer=producer, queue=batch.queue, expires=batch.seconds
+            )
 
     @property
     def _send_errors(self) -> tuple[type[BaseException], ...]:
-        return (beat.SchedulingError, *self.connection.recoverable_connection_errors)
+        return (kombu.exceptions.OperationalError, *self.connection.recoverable_connection_errors)
 
 
 class ConsumerPulse(bootsteps.StartStopStep):
@@ -158,6 +168,7 @@ app.set_default()  # Else a task looked up in another thread belongs to an app w
 app.steps["consumer"].add(ConsumerPulse)
 app.conf.update(
     broker_url=broker_url(settings.REDIS_URL),
+    broker_transport="controlplane.broker_transport:Transport",
     broker_use_ssl=CHECK_CERTIFICATE if settings.REDIS_URL.startswith("rediss:") else None,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
@@ -165,6 +176,7 @@ app.conf.update(
         "global_keyprefix": broker.KEY_PREFIX,
         "priority_steps": [0],  # Else each queue is four lists, and each look at it four questions.
         "visibility_timeout": 3600,  # Above the longest task, or it would be run again meanwhile.
+        "polling_interval": 4,  # Seconds of one BRPOP; a message wakes it at once.
         "socket_connect_timeout": 2,
         "socket_timeout": 3,
         "health_check_interval": 5,
@@ -183,15 +195,7 @@ app.conf.update(
     beat_scheduler=Scheduler,
     beat_max_loop_interval=1,
     # Early acknowledgement (the default) on purpose: a turn that is lost is followed by the next.
-    beat_schedule={
-        tick.name: {
-            "task": run_tick.name,
-            "args": [tick.name],
-            "schedule": tick.seconds,
-            "options": {"queue": tick.queue, "expires": tick.seconds},
-        }
-        for tick in ticks.registered().values()
-    },
+    beat_schedule={"ticks": {"task": run_ticks.name, "schedule": 1.0}},
 )
 
 

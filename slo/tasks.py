@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from controlplane.core import ticks
+from controlplane.core.gates.services import open_gates
 from slo.counters import forgetting, gone, packing
 from slo.ingest import delayed, reported
 from slo.ingest.prometheus import polling
@@ -16,13 +17,13 @@ MOST_PACKED = 500_000
 MOST_PURGED = 1_000_000
 
 
-@ticks.tick("slo.judge", seconds=5, queue="slo")
+@ticks.tick("slo.judge", seconds=5, queue="slo", pending=lambda now: [turn.pending(now)])
 def judge(now: datetime) -> int:
     """Every SLO, once a minute."""
     return turn.turn(now)
 
 
-@ticks.tick("slo.gates", seconds=1, queue="slo")
+@ticks.tick("slo.gates", seconds=1, queue="slo", pending=lambda _now: [open_gates(gates.TYPE)])
 def answer_gates(now: datetime) -> int:
     return gates.answer_open(now)
 
@@ -32,13 +33,18 @@ def look_at_thresholds(now: datetime) -> int:
     return looking.look(now)
 
 
-@ticks.tick("slo.poll", seconds=polling.EVERY_SECONDS, queue="housekeeping")
+@ticks.tick(
+    "slo.poll",
+    seconds=polling.EVERY_SECONDS,
+    queue="housekeeping",
+    pending=lambda _now: [polling.pending()],
+)
 def ask_prometheus(now: datetime) -> int:
     """It waits for servers that may hang: no place in a queue that others wait in."""
     return polling.turn(now)
 
 
-@ticks.tick("slo.fold", seconds=1, queue="slo")
+@ticks.tick("slo.fold", seconds=1, queue="slo", pending=lambda _now: reported.pending())
 def fold_in(now: datetime) -> int:
     """What services reported, and what was too much to be added when it came."""
     return reported.fold(now, most=MOST_FOLDED) + delayed.fold(most=MOST_FOLDED)

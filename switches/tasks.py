@@ -4,19 +4,23 @@ from datetime import datetime
 
 from controlplane.core import retention, ticks
 from controlplane.core.jobs import engine
+from controlplane.core.trip_requests import services as trip_requests
 from switches import kept, services
 from switches.drills import rounds as drills
 from switches.report import services as report
+from switches.services.expire import past_expiry
 from switches.trips import requested
 from switches.trips import settle as trips
 
 
-@ticks.tick("switches.expire", seconds=1, queue="switches")
+@ticks.tick("switches.expire", seconds=1, queue="switches", pending=lambda now: [past_expiry(now)])
 def expire_switches(now: datetime) -> int:
     return services.expire_due(now)
 
 
-@ticks.tick("ramps.turn", seconds=1, queue="ramps")
+@ticks.tick(
+    "ramps.turn", seconds=1, queue="ramps", pending=lambda now: [engine.due("ramps.turn", now)]
+)
 def go_on_with_ramps(now: datetime) -> int:
     return engine.turn("ramps.turn", now)
 
@@ -41,13 +45,15 @@ def weekly_report(now: datetime) -> int:
     return report.run_due(now)
 
 
-@ticks.tick("trips.settle", seconds=5, queue="switches")
+@ticks.tick("trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.pending()])
 def settle_trips(now: datetime) -> int:
     """What a person has engaged since in a machine's stead waits for nobody any more."""
     return trips.settle_engaged(now)
 
 
-@ticks.tick("trips.requested", seconds=1, queue="switches")
+@ticks.tick(
+    "trips.requested", seconds=1, queue="switches", pending=lambda _now: [trip_requests.undecided()]
+)
 def answer_trip_requests(now: datetime) -> int:
     """What apps of the house ask machines to stop."""
     return requested.answer(now)

@@ -5,10 +5,11 @@ An outage is kept as an alarm of the rule `outage`, from the first look that fin
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from breakers import names, publication
 from breakers.models import Alarm, BreakerState, Dependency
@@ -21,6 +22,14 @@ SEEN_EVERY = timedelta(seconds=30)
 """How often it is written that an outage still lasts."""
 
 log = structlog.get_logger(__name__)
+
+
+def pending() -> list[QuerySet[Any]]:
+    """Return what outages go by: breakers that are open, and the outages that last."""
+    return [
+        BreakerState.objects.filter(state="open"),
+        Alarm.objects.filter(rule=RULE, closed_at__isnull=True),
+    ]
 
 
 def look(now: datetime) -> int:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.db.models.expressions import Combinable
 
 from breakers import publication
 from breakers.models import Override
@@ -117,11 +119,13 @@ def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: dat
 
 def expire_due(now: datetime) -> int:
     """End those whose time has come, each in a transaction of its own; returns how many."""
-    due = Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
-    return sum(
-        _expire(pk, now)
-        for pk in due.order_by("expires_at").values_list("pk", flat=True)[:MOST_AT_ONCE]
-    )
+    due = past_expiry(now).order_by("expires_at").values_list("pk", flat=True)
+    return sum(_expire(pk, now) for pk in due[:MOST_AT_ONCE])
+
+
+def past_expiry(now: datetime | Combinable) -> QuerySet[Override]:
+    """Return the overrides to be ended; `now` may be a query expression."""
+    return Override.objects.filter(ended_at__isnull=True, expires_at__lte=now)
 
 
 def acknowledged(override: Override, now: datetime) -> Acknowledged:

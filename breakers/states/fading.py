@@ -3,7 +3,10 @@
 from datetime import datetime, timedelta
 
 from django.db import connection
+from django.db.models import Q, QuerySet, Value
+from django.db.models.expressions import Combinable
 
+from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import GONE_AFTER, HEARD_WITHIN
 from controlplane.core.live import notes
 from controlplane.core.models import Tick
@@ -22,6 +25,19 @@ _FADED = """
     WHERE (i.reported_at >= %(stale_from)s AND i.reported_at < %(stale)s)
        OR (i.reported_at >= %(gone_from)s AND i.reported_at < %(gone)s)
 """
+
+
+def pending(now: Combinable) -> QuerySet[Instance]:
+    """Return the instances that have turned stale or gone lately, by a query expression of now."""
+    stale, gone = now - Value(HEARD_WITHIN), now - Value(GONE_AFTER)
+    since_stale, since_gone = (
+        now - Value(HEARD_WITHIN + LOOKS_BACK),
+        now - Value(GONE_AFTER + LOOKS_BACK),
+    )
+    return Instance.objects.filter(
+        Q(reported_at__gte=since_stale, reported_at__lt=stale)
+        | Q(reported_at__gte=since_gone, reported_at__lt=gone)
+    )
 
 
 def tell(now: datetime) -> int:

@@ -17,7 +17,7 @@ from controlplane.core.jobs import alarms as job_alarms
 from controlplane.core.jobs import engine as jobs
 from controlplane.core.jobs import kept as kept_jobs
 from controlplane.core.jobs import watch as job_watch
-from controlplane.core.outbox import backlog, delivery
+from controlplane.core.outbox import backlog, claims, delivery
 from controlplane.core.trip_requests import services as trip_requests
 
 RAN_BY = "worker"
@@ -25,13 +25,21 @@ MOST_AT_ONCE = 5000
 MOST_EVENTS_AT_ONCE = 500_000
 
 
+@shared_task(name="core.run_ticks", ignore_result=True)
+def run_ticks(names: list[str]) -> None:
+    """Run some ticks, one after another. A message that is lost or repeated changes nothing: the
+    next turn comes."""
+    for name in names:
+        ticks.run(name, RAN_BY)
+
+
 @shared_task(name="core.run_tick", ignore_result=True)
 def run_tick(name: str) -> None:
-    """Run one tick. A message that is lost or repeated changes nothing: the next turn comes."""
+    """Run one tick: the message that beat sent before this release."""
     ticks.run(name, RAN_BY)
 
 
-@ticks.tick("outbox.sweep", seconds=1, queue="outbox")
+@ticks.tick("outbox.sweep", seconds=1, queue="outbox", pending=lambda now: [claims.unsent(now)])
 def sweep_outbox(now: datetime) -> int:
     return delivery.sweep(now)
 
@@ -52,7 +60,9 @@ def purge_escalations(now: datetime) -> int:
     return retention.purge([kept.ESCALATIONS], now)
 
 
-@ticks.tick("escalation.advance", seconds=15, queue="outbox")
+@ticks.tick(
+    "escalation.advance", seconds=15, queue="outbox", pending=lambda now: [escalation.pending(now)]
+)
 def advance_escalations(now: datetime) -> int:
     """Tell the next person, where nobody has said "I know" yet."""
     return escalation.advance(now)
@@ -108,7 +118,7 @@ def purge_instances(now: datetime) -> int:
     return instances.forget(now, most=MOST_AT_ONCE)
 
 
-@ticks.tick("jobs.turn", seconds=1, queue="jobs")
+@ticks.tick("jobs.turn", seconds=1, queue="jobs", pending=lambda now: [jobs.due("jobs.turn", now)])
 def go_on_with_jobs(now: datetime) -> int:
     return jobs.turn("jobs.turn", now)
 

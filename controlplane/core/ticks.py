@@ -5,12 +5,15 @@ twice at once, anywhere. When one last ran, and who ran it, stands in `core_tick
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils.module_loading import autodiscover_modules
 
 from controlplane.core import threads
@@ -20,19 +23,22 @@ from controlplane.core.models import Tick as TickRow
 log = structlog.get_logger(__name__)
 
 TickFunction = Callable[[datetime], int]
+Pending = Callable[[Any], Iterable[QuerySet[Any]]]
 
 
 @dataclass(frozen=True)
 class Tick:
     """A function to be called every `seconds` with the database's time; it returns what it did.
 
-    `queue` is the concern whose workers run it.
+    `queue` is the concern whose workers run it. `pending` takes the database's time as a query
+    expression and returns querysets: while each of them is empty, the tick has nothing to do.
     """
 
     name: str
     seconds: int
     queue: str
     function: TickFunction
+    pending: Pending | None = None
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,13 @@ class Turn:
 _registered: dict[str, Tick] = {}
 
 
-def tick(name: str, *, seconds: int, queue: str) -> Callable[[TickFunction], TickFunction]:
+def tick(
+    name: str, *, seconds: int, queue: str, pending: Pending | None = None
+) -> Callable[[TickFunction], TickFunction]:
     """Register a function as the tick `name`; done in the `tasks` module of its app."""
 
     def register(function: TickFunction) -> TickFunction:
-        _registered[name] = Tick(name, seconds, queue, function)
+        _registered[name] = Tick(name, seconds, queue, function, pending)
         return function
 
     return register
@@ -71,7 +79,7 @@ def run(name: str, ran_by: str) -> int:
     tick = registered()[name]
     try:
         done = _take_turn(tick)
-        _note(name, ran_by)
+        note([name], ran_by)
     except (OperationalError, InterfaceError) as error:
         # Readiness tells of a database that is away; nobody has to act on each second of it.
         log.warning("tick.postponed", tick=name, error=str(error).strip())
@@ -85,6 +93,34 @@ def turns() -> list[Turn]:
     rows = {row.name: row for row in TickRow.objects.all()}
     now = db_now()
     return [_turn(tick, rows.get(tick.name), now) for tick in registered().values()]
+
+
+def without_work(names: Collection[str]) -> set[str]:
+    """Return those of `names` that have nothing to do at the moment, by one query.
+
+    A tick that does not declare what is pending always has something to do.
+    """
+    asked = sorted(name for name in names if registered()[name].pending is not None)
+    if not asked:
+        return set()
+    parts = [_has_pending(name) for name in asked]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {', '.join(sql for sql, _ in parts)}",
+            [value for _, values in parts for value in values],
+        )
+        found = cursor.fetchone() or ()
+    return {name for name, has_work in zip(asked, found, strict=True) if not has_work}
+
+
+@functools.lru_cache(maxsize=256)
+def _has_pending(name: str) -> tuple[str, tuple[Any, ...]]:
+    """Return the SQL, and its values, of the condition that a tick has something to do."""
+    pending = registered()[name].pending
+    querysets = pending(Now()) if pending else ()
+    compiled = [rows.values("pk").query.sql_with_params() for rows in querysets]
+    sql = " OR ".join(f"EXISTS ({sql})" for sql, _ in compiled)
+    return f"({sql})", tuple(value for _, values in compiled for value in values)
 
 
 @functools.cache
@@ -109,10 +145,14 @@ def _turn(tick: Tick, row: TickRow | None, now: datetime) -> Turn:
     return Turn(tick, max(0.0, late.total_seconds()), row.ran_by)
 
 
-def _note(name: str, ran_by: str) -> None:
+def note(names: Collection[str], ran_by: str) -> None:
+    """Record that these ticks had their turn just now."""
+    if not names:
+        return
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO core_tick (name, ran_at, ran_by) VALUES (%s, clock_timestamp(), %s)"
+            "INSERT INTO core_tick (name, ran_at, ran_by)"
+            " SELECT name, clock_timestamp(), %s FROM unnest(%s::text[]) AS name ORDER BY name"
             " ON CONFLICT (name) DO UPDATE SET ran_at = excluded.ran_at, ran_by = excluded.ran_by",
-            [name, ran_by],
+            [ran_by, sorted(names)],
         )

@@ -4,10 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from slo.arithmetic.boots import TIMES
 from slo.ingest import points, pushing
 from slo.ingest.pushing import Counted, Sample
+from slo.models import Delayed, Reported
 
 AT_ONCE = 5000
 SOURCE = "(reports)"
@@ -24,6 +26,11 @@ _THERE = """
     FROM core_instance, jsonb_object_keys(coalesce(reported -> 'sli', '{}')) AS slo
     WHERE reported_at > %s GROUP BY slo
 """
+
+
+def pending() -> list[QuerySet[Any]]:
+    """Return the reported growths and the points that wait to be added."""
+    return [Reported.objects.all(), Delayed.objects.all()]
 
 
 def fold(now: datetime, *, most: int) -> int:

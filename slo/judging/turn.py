@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
+from django.db.models import Exists, QuerySet, Value
+from django.db.models.expressions import Combinable
 
 from controlplane.core.live.notes import changed
 from slo.arithmetic.clock import MINUTES_A_DAY, end_of
@@ -20,6 +22,8 @@ MOST_MISSED = 60
 """Minutes that nobody judged are judged late, as far back as this."""
 FORGOTTEN_EVERY = 60
 KEPT = 35 * MINUTES_A_DAY
+JUDGED_LATELY = timedelta(seconds=50)
+"""Shorter than a minute by two turns: the next minute is judged as soon as it is due."""
 SET_BACK = 5
 """The last turn is so many minutes ahead only if the clock was set back: judging begins anew. A few
 may be, as whoever is called late brings an old time along."""
@@ -27,6 +31,12 @@ REMOVED = "Its SLO was removed."
 RULE_GONE = "Its rule was taken out of the SLO."
 
 log = structlog.get_logger(__name__)
+
+
+def pending(now: Combinable) -> QuerySet[Slo]:
+    """Return the SLOs unless a minute was judged lately; `now` is a query expression."""
+    lately = Turn.objects.filter(judged_at__range=(now - Value(JUDGED_LATELY), now))
+    return Slo.objects.present().filter(~Exists(lately))
 
 
 def turn(now: datetime) -> int:

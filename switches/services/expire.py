@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.expressions import Combinable
 
 from controlplane.core.actors import system
 from controlplane.core.outbox import wordings
@@ -25,11 +27,7 @@ def expire_due(now: datetime) -> int:
 
     Safe to run twice at once: each episode is looked at again under the lock.
     """
-    due = list(
-        Episode.objects.filter(
-            ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now, allow_percent=0
-        ).order_by("expires_at", "pk")[:MOST_AT_ONCE]
-    )
+    due = list(past_expiry(now).order_by("expires_at", "pk")[:MOST_AT_ONCE])
     forecast = _forecast(due)
     together = digests.told_together(
         "episodes.expired", due, lambda episode: _single(episode, forecast), now
@@ -38,6 +36,13 @@ def expire_due(now: datetime) -> int:
         due,
         lambda episode: _expire(episode.pk, now, told=together.get(episode.pk)),
         "some episodes could not expire",
+    )
+
+
+def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
+    """Return the episodes whose expiry nobody has dealt with; `now` may be a query expression."""
+    return Episode.objects.filter(
+        ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now, allow_percent=0
     )
 
 

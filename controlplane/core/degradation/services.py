@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from controlplane.core import health
 from controlplane.core.actors import Actor, system
@@ -46,6 +47,11 @@ class Degraded:
 def known() -> tuple[Cause, ...]:
     """The causes that were reported last."""
     return _causes(Degradation.objects.get(pk=1))
+
+
+def standing() -> QuerySet[Degradation]:
+    """Return the one row if any cause stands or is about to fall, no row else."""
+    return Degradation.objects.filter(pk=1).exclude(causes=[], falling={})
 
 
 @transaction.atomic

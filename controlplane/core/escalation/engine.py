@@ -8,7 +8,8 @@ from hashlib import sha256
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
+from django.db.models.expressions import Combinable
 
 from controlplane.core.escalation import messages, schedule
 from controlplane.core.escalation.models import Escalation
@@ -34,6 +35,11 @@ class Told:
     verdict: schedule.Verdict
     ladder: Sequence[Rung]
     destinations: tuple[str, ...]
+
+
+def pending(now: datetime | Combinable) -> QuerySet[Escalation]:
+    """Return the open escalations whose next step is due; `now` may be a query expression."""
+    return Escalation.objects.filter(closed_at=None, next_at__lte=now)
 
 
 @transaction.atomic
@@ -62,8 +68,7 @@ def _is_our_turn() -> bool:
 
 
 def _due(now: datetime) -> list[Escalation]:
-    rows = Escalation.objects.select_for_update(skip_locked=True)
-    due = rows.filter(closed_at=None, next_at__lte=now).order_by("next_at", "id")
+    due = pending(now).select_for_update(skip_locked=True).order_by("next_at", "id")
     return list(due[:MOST_AT_ONCE])
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from controlplane.core import canonical, retention
 from controlplane.core.actors import Actor
@@ -85,7 +85,12 @@ def answers(questions: Sequence[Question], now: datetime) -> list[Answer]:
 
 def open_questions(type: str) -> list[Gate]:
     """The questions of this type that somebody waits for, for the app that answers them."""
-    return list(Gate.objects.filter(type=type).order_by("pk"))
+    return list(open_gates(type).order_by("pk"))
+
+
+def open_gates(type: str) -> QuerySet[Gate]:
+    """Return the rows of the questions of this type."""
+    return Gate.objects.filter(type=type)
 
 
 def answer(

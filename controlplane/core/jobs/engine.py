@@ -2,8 +2,19 @@
 
 from datetime import datetime
 
+from django.db.models import Q, QuerySet
+from django.db.models.expressions import Combinable
+
 from controlplane.core.jobs import claims, failures, kinds
 from controlplane.core.jobs.kinds import Probe, no_probe
+from controlplane.core.jobs.models import Job
+
+
+def due(tick: str, now: Combinable) -> QuerySet[Job]:
+    """Return the jobs of a tick that are due by `now`, a query expression, leased or not, and
+    those whose times lie ahead because the clock was set back."""
+    names = [kind.name for kind in kinds.of_tick(tick)]
+    return Job.objects.filter(Q(next_at__lte=now) | Q(heartbeat_at__gt=now), kind__in=names)
 
 
 def turn(tick: str, now: datetime, probe: Probe = no_probe) -> int:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Case, Exists, F, Min, OuterRef, Q, QuerySet, When
+from django.db.models.expressions import Combinable
 
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import digests, pacing, wordings
@@ -79,6 +80,13 @@ def due(now: datetime) -> QuerySet[OutboxMessage]:
         next_attempt_at__lte=now,
         attempts__lt=MOST_ATTEMPTS,
     )
+
+
+def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
+    """Return the messages whose time has come or whose sender died, held up or not; `now` may be a
+    query expression."""
+    is_due = Q(next_attempt_at__lte=now) | Q(lease_until__lte=now)
+    return OutboxMessage.objects.filter(is_due, state="pending")
 
 
 def destinations(now: datetime) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import QuerySet
 
 from controlplane.core import retention
 from controlplane.core.errors import DomainError
@@ -88,9 +89,14 @@ def answer_open(decide: Decide, now: datetime) -> int:
     One that can't be decided is answered with the reason, and stands in nobody's way. What is over
     is not decided before what was asked for: requests of one fingerprint keep their order.
     """
-    open_ones = TripRequest.objects.filter(decided_at__isnull=True).order_by("requested_at", "pk")
-    wanted = list(open_ones.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    oldest_first = undecided().order_by("requested_at", "pk")
+    wanted = list(oldest_first.values_list("pk", flat=True)[:MOST_AT_ONCE])
     return sum(_answered(pk, decide, now) for pk in wanted)
+
+
+def undecided() -> QuerySet[TripRequest]:
+    """Return the requests that nobody has answered."""
+    return TripRequest.objects.filter(decided_at__isnull=True)
 
 
 def purge(now: datetime, *, most: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from controlplane.core.outside import names
 from slo.arithmetic.clock import MINUTES_A_DAY, end_of, last_ended
@@ -50,6 +51,11 @@ _CLAIM = """
     FROM due WHERE sli.id = due.id
     RETURNING sli.id, due.source->>'url', due.source->>'good', due.source->>'total', sli.asked_to
 """
+
+
+def pending() -> QuerySet[Slo]:
+    """Return the SLOs that are read from a Prometheus server."""
+    return Slo.objects.present().filter(source__type=PROMETHEUS)
 
 
 def turn(now: datetime, *, resolver: names.Resolve = names.resolve) -> int:
