@@ -1,9 +1,11 @@
 """Two at one ramp at the same moment, in real threads: one wins, and nothing is done twice."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
@@ -11,6 +13,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from controlplane.core.tests.idle_sessions import PUBLICATION, holding
 from switches.models import Publication, Ramp
 from switches.ramps import control
 from switches.ramps.tests.given import (
@@ -24,6 +27,7 @@ from switches.ramps.tests.given import (
     release,
     say,
     seconds,
+    somebody,
     stands,
     state,
 )
@@ -102,20 +106,50 @@ def test_pause_against_a_look_leaves_one_clear_state():
         control.abort(ramp_id=ramp.pk, reason="done here", actor=SHELL, now=now + seconds(61))
 
 
-def test_two_who_advance_at_once_move_it_two_steps_in_order():
+def both_wait() -> None:
+    """Wait until two sessions wait for a lock."""
+    give_up = time.monotonic() + 10
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            if cursor.fetchone()[0] >= 2:
+                return
+            assert time.monotonic() < give_up
+            time.sleep(0.005)
+
+
+@pytest.mark.parametrize("step_index", [None, 0])
+def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index):
+    now = db_now()
+    ramp = begin(now, STEPS)
+    people = [somebody("approver", name) for name in ("kim", "lee")]
+
+    def advance(actor):
+        return control.advance(
+            ramp_id=ramp.pk, reason="looks good", actor=actor, now=now, step_index=step_index
+        )
+
+    with holding(PUBLICATION) as session:
+
+        def let_go():
+            both_wait()
+            session.close()
+
+        answers = at_once(*(tried(lambda actor=actor: advance(actor)) for actor in people), let_go)
+
+    (refused,) = [answer for answer in answers if isinstance(answer, Conflict)]
+    (entry,) = AuditEntry.objects.filter(action="ramp.advanced")
+    assert (flows(), state(ramp)) == (25, "running")
+    assert refused.detail.startswith(f"user:{entry.actor_name} advanced it to step 2 of 3, 25 %")
+    assert refused.extra["advanced_by"] == f"user:{entry.actor_name}"
+
+
+def test_one_who_advances_twice_in_a_row_moves_it_two_steps():
     now = db_now()
     ramp = begin(now, STEPS)
 
-    at_once(
-        *(
-            tried(
-                lambda: control.advance(
-                    ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1)
-                )
-            )
-            for _ in range(2)
-        )
-    )
+    for _ in range(2):
+        control.advance(ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1))
 
     assert (flows(), state(ramp)) == (100, "running")
     assert AuditEntry.objects.filter(action="ramp.advanced").count() == 2
