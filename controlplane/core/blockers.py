@@ -10,13 +10,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 import psycopg
 import structlog
-from django.db import Error, transaction
+from django.db import Error, OperationalError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -39,6 +40,7 @@ LOOK_SECONDS = 0.1
 OWNER_NAME = "switchgear owner"
 """Migrations connect by this `application_name`: they may take their time, and are never ended."""
 ENDED = "lock.holder_ended"
+TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
 
 # Blocked blockers are `active`, waiting for a lock: the chain ends at whoever waits for nothing.
@@ -77,6 +79,22 @@ class Blocker:
     state: str
     awaits_client: bool
     seconds: float
+
+
+class SessionEnded(OperationalError):
+    """The session was ended before its commit, by whoever waited for it: nothing was changed."""
+
+
+@contextmanager
+def before_commit() -> Iterator[None]:
+    """Raise :class:`SessionEnded` for a session that is ended inside. To be left before the commit:
+    nobody knows what became of one that failed."""
+    try:
+        yield
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", "") != TERMINATED:
+            raise
+        raise SessionEnded(*error.args) from error.__cause__
 
 
 class Watch:

@@ -142,7 +142,9 @@ def is_at_once(plan: list[dict[str, Any]]) -> bool:
 def is_hasty(plan: list[dict[str, Any]]) -> bool:
     """Whether it lets most of it flow before anybody could see what a small share does. Where a
     release at once takes a second person, such a plan does, too; gates may pass in a moment."""
-    early: list[float] = [step["dwell_seconds"] for step in plan if step["percent"] <= MAX_EARLY_PERCENT]
+    early: list[float] = [
+        step["dwell_seconds"] for step in plan if step["percent"] <= MAX_EARLY_PERCENT
+    ]
     return sum(early) < MIN_EARLY_SECONDS
 
 

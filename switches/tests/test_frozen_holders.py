@@ -1,5 +1,6 @@
 """No session that holds a lock and does nothing keeps an engage, or its like, for a second."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +9,9 @@ import pytest
 from django.db import OperationalError, connection
 
 from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import with_token
+from controlplane.core.http.tests.callers import at_once, with_token
 from controlplane.core.tests.idle_sessions import (
     PUBLICATION,
     holding,
@@ -143,3 +145,30 @@ def test_other_changes_go_through_while_an_idle_session_holds_the_publication(ac
 
     assert took < WITHIN
     assert len(recorded()) == 1
+
+
+def test_change_whose_session_was_ended_for_another_is_tried_once_more():
+    """One that is slow between two statements, while another waits for its lock."""
+    api, slow = with_token("switches:write"), threading.Event()
+
+    def pause_once(execute, sql, params, many, context):
+        if "switches_episode" in sql and not slow.is_set():
+            slow.set()
+            time.sleep(1)
+        return execute(sql, params, many, context)
+
+    def engage_slowly():
+        with connection.execute_wrapper(pause_once):
+            return api.engage("feature:slow")
+
+    def engage_meanwhile():
+        assert slow.wait(10)
+        return timed(engage_finance)
+
+    answer, took = at_once(engage_slowly, engage_meanwhile)
+
+    assert took < WITHIN
+    assert answer.status_code == 200
+    assert len(recorded()) == 1
+    actions = AuditEntry.objects.filter(action="switch.engaged").values_list("target", flat=True)
+    assert sorted(actions) == ["feature:slow", "segment:finance"]

@@ -3,13 +3,13 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
-from django.db import connection
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.blockers import ENDED, RECORDER
+from controlplane.core.http.tests.sessions import another_session
 
 PUBLICATION = "SELECT FROM switches_publication FOR UPDATE"
 
@@ -17,17 +17,7 @@ PUBLICATION = "SELECT FROM switches_publication FOR UPDATE"
 @contextmanager
 def holding(*statements: str, name: str = "frozen") -> Iterator[psycopg.Connection]:
     """A session of our role in a transaction that has done these, and does nothing more."""
-    settings = connection.settings_dict
-    session = psycopg.connect(
-        dbname=settings["NAME"],
-        user=settings["USER"],
-        password=settings["PASSWORD"],
-        host=settings["HOST"],
-        port=settings["PORT"],
-        application_name=name,
-    )
-    with ExitStack() as stack:
-        stack.callback(session.close)
+    with another_session(name) as session:
         for statement in statements:
             session.execute(statement)
         yield session

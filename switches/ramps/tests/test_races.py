@@ -1,17 +1,16 @@
 """Two at one ramp at the same moment, in real threads: one wins, and nothing is done twice."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once
+from controlplane.core.http.tests.sessions import until_waiting
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.tests.idle_sessions import PUBLICATION, holding
 from switches.models import Publication, Ramp
@@ -106,18 +105,6 @@ def test_pause_against_a_look_leaves_one_clear_state():
         control.abort(ramp_id=ramp.pk, reason="done here", actor=SHELL, now=now + seconds(61))
 
 
-def both_wait() -> None:
-    """Wait until two sessions wait for a lock."""
-    give_up = time.monotonic() + 10
-    with connection.cursor() as cursor:
-        while True:
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-            if cursor.fetchone()[0] >= 2:
-                return
-            assert time.monotonic() < give_up
-            time.sleep(0.005)
-
-
 @pytest.mark.parametrize("step_index", [None, 0])
 def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index):
     now = db_now()
@@ -132,7 +119,7 @@ def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index)
     with holding(PUBLICATION) as session:
 
         def let_go():
-            both_wait()
+            until_waiting(2)
             session.close()
 
         answers = at_once(*(tried(lambda actor=actor: advance(actor)) for actor in people), let_go)
