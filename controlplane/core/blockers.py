@@ -106,6 +106,7 @@ class Watch:
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._raw: psycopg.Connection[Any] | None = None
+        self._is_blind = False
         self._active_since: dict[tuple[int, datetime], float] = {}
         os.register_at_fork(after_in_child=self._forked)
 
@@ -136,6 +137,7 @@ class Watch:
     def _work(self) -> None:
         while True:
             self._begun.wait()
+            time.sleep(PATIENCE_SECONDS)  # Woken once in a burst, not by each of its statements.
             self._begun.clear()
             while running := list(self._running.values()):
                 left = min(running) + PATIENCE_SECONDS - time.monotonic()
@@ -154,8 +156,11 @@ class Watch:
             ended = [one for one in self._to_end(blockers) if _end(raw, one)]
         except psycopg.Error as error:
             self._disconnect()
-            log.warning("lock.holders_not_seen", error=str(error).strip())
+            if not self._is_blind:  # Once an outage.
+                log.warning("lock.holders_not_seen", error=str(error).strip())
+            self._is_blind = True
             return
+        self._is_blind = False
         for one in ended:
             log.warning(ENDED, **_told(one))
         if ended:
@@ -194,6 +199,7 @@ class Watch:
 
     def _forked(self) -> None:
         self._running.clear()
+        self._begun, self._starting = threading.Event(), threading.Lock()
         self._thread = self._raw = None
 
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once
-from controlplane.core.http.tests.sessions import until_waiting
+from controlplane.core.http.tests.sessions import another_session, until_waiting
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
 from controlplane.core.tests.idle_sessions import PUBLICATION, holding
 from switches.models import Publication, Ramp
@@ -172,3 +173,25 @@ def test_abort_against_a_look_that_completes_leaves_one_end():
             target=switch, action__in=["switch.released", "ramp.aborted"]
         )
         assert told.count() == 1
+
+
+def test_session_that_is_ended_in_a_move_keeps_no_other_ramp_from_moving():
+    now, ended = db_now(), []
+    ramps = [begin(now, STEPS, switch=f"feature:{name}") for name in ("a", "b")]
+
+    def end_once(execute, sql, params, many, context):
+        if sql.startswith('UPDATE "switches_episode"') and not ended:
+            ended.append(connection.connection.info.backend_pid)
+            with another_session() as session:
+                session.execute("SELECT pg_terminate_backend(%s, 2000)", ended)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(end_once):
+        moved = look(now + seconds(11))
+
+    assert moved == 1
+    assert sorted([flows("feature:a"), flows("feature:b")]) == [5, 25]
+    assert look(now + seconds(12)) == 1
+    assert (flows("feature:a"), flows("feature:b")) == (25, 25)
+    assert {state(ramp) for ramp in ramps} == {"running"}
+    assert audit.verify().intact
