@@ -1,5 +1,7 @@
 """Django's settings, derived from the checked environment and nothing else."""
 
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ OWNER_COMMANDS = {
     "backup",
 }
 AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
+# `blockers` ends no session of the second name.
+SESSION_NAME = "switchgear owner" if AS_OWNER else "switchgear"
 
 SECRET_KEY = ENV.secret_key
 SECRET_KEY_FALLBACKS = list(ENV.secret_key_fallbacks)
@@ -106,7 +110,8 @@ def _database(url: str, assume_role: str | None, pool_size: int, limits: str) ->
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 10_000,
-        "application_name": "switchgear",
+        # So that a session that is ended for what it blocks leads to its process.
+        "application_name": f"{SESSION_NAME} {socket.gethostname()}:{os.getpid()}"[:63],
     }
     # Not Django's `assume_role`: with a pool it would wait for the pool it is filling.
     role = f"-c role={assume_role}" if assume_role else ""

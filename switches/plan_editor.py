@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from controlplane.core.errors import InvalidInput
 from switches.plan_fields import (
     GATE_FIELDS,
     GATE_NAMES,
@@ -93,6 +94,14 @@ class Editor:
     def is_watched(self) -> bool:
         """Whether a gate of any step can take the ramp back by itself."""
         return len(self.unwatched) < len(self.steps)
+
+    @property
+    def is_hasty(self) -> bool:
+        """Whether the plan as typed counts as a release at once where that takes two persons."""
+        try:
+            return plans.is_hasty(plans.read(self.plan()))
+        except InvalidInput:
+            return False
 
     @property
     def fields(self) -> list[tuple[str, str]]:

@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class CoreConfig(AppConfig):
@@ -7,5 +8,11 @@ class CoreConfig(AppConfig):
     verbose_name = "Core"
 
     def ready(self) -> None:
-        from controlplane.core import checks  # noqa: F401 - registers itself
+        from controlplane.core import (
+            blockers,
+            checks,  # noqa: F401 - registers itself
+        )
         from controlplane.core.entry import resets  # noqa: F401 - how links get into mails
+
+        if not settings.AS_OWNER:  # Who migrates may wait, and ends nobody.
+            blockers.install()

@@ -10,6 +10,7 @@ from controlplane.core import reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates.questions import FAIL, PASS, WAITING
 from controlplane.core.jobs.claims import Turn
@@ -18,6 +19,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.people.roles import Role
 from switches.models import Ramp
 from switches.ramps import live, looking, moves, scene, words
+from switches.ramps import plan as plans
 from switches.ramps.looking import Look
 from switches.ramps.scene import Scene
 from switches.services.release import needs_second_person
@@ -33,17 +35,20 @@ def advance(
     """On to the next step now: the rest of the dwell, gates without data and what holds the ramp
     are passed over.
 
-    `step_index` is the step to be left, if it is said: at another nothing happens. Takes the role
-    of an approver; where a manual gate waits, or all would flow too early of a switch that takes
-    two persons, also another person than the one who asked. Raises :class:`Conflict` where a gate
-    fails or a rule stands in the way.
+    `step_index` is the step to be left; without it, the one that the ramp is at when this begins to
+    wait for its turn. Of two who advance at once, the second gets a :class:`Conflict` that names
+    the first. Takes the role of an approver; where a manual gate waits, or more than a quarter
+    would flow too early of a switch that takes two persons, also another person than the one who
+    asked. Raises :class:`Conflict` where a gate fails or a rule stands in the way.
     """
     _check(actor, reason)
     if actor.type != "system" and actor.role not in LET_GO_ON:
         raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
+    if step_index is None:
+        step_index = Job.objects.filter(pk=ramp_id).values_list("step_index", flat=True).first()
     found = _live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
-    if step_index not in (None, found.index):
-        raise Conflict(f"It is at step {found.index + 1} by now.", step_index=found.index)
+    if step_index != found.index:
+        raise _moved_already(found)
     # What was kept is from the last look of a worker: a gate may have failed since.
     (look,) = looking.at([Turn(found.job)], now)
     _none_fails(look)
@@ -116,6 +121,22 @@ def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
     return found
 
 
+def _moved_already(found: Scene) -> Conflict:
+    """The ramp is at another step than the one that was to be left: who moved it, and to what."""
+    moves_on_record = AuditEntry.objects.filter(target=found.switch.pk, action="ramp.advanced")
+    last = moves_on_record.order_by("-id").first()
+    share = words.percent(found.percent_of(found.index))
+    at = f"step {found.index + 1} of {len(found.ramp.plan)}, {share}"
+    if found.index == 0 or last is None:
+        return Conflict(f"It is at {at}. Nothing was changed.", step_index=found.index)
+    return Conflict(
+        f"{last.actor_type}:{last.actor_name} advanced it to {at}, at {last.at:%H:%M:%S} UTC. "
+        "Nothing was changed; advance again if you mean the step after that.",
+        step_index=found.index,
+        advanced_by=f"{last.actor_type}:{last.actor_name}",
+    )
+
+
 def _none_fails(look: Look) -> None:
     """Neither now nor when a worker looked: that one is about to take it back."""
     if len(look.gates) != len(look.step.data["gates"]):
@@ -129,15 +150,18 @@ def _none_fails(look: Look) -> None:
 
 
 def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> None:
-    """Nobody alone answers a manual gate, nor lets all flow at once by the way of a ramp."""
+    """Nobody alone answers a manual gate, nor lets all or most flow at once by way of a ramp."""
     waits = any(gate["type"] == "manual" and gate["verdict"] == WAITING for gate in look.gates)
     if waits:
         _be_another(found.ramp, actor, "A manual gate needs a signed-in person")
     is_early = look.step.due_at is not None and look.step.due_at > now
     if not is_early and not look.is_held and all(gate["verdict"] == PASS for gate in look.gates):
         return
-    if found.all_flows_next and needs_second_person(found.switch, at_once=True):
-        what = "To let all of it flow before its dwell is over and its gates pass"
+    # Past a dwell even the longest plan would be as hasty as :func:`plans.is_hasty` knows them.
+    is_large = found.is_last or found.percent_of(found.index + 1) > plans.MAX_EARLY_PERCENT
+    if is_large and needs_second_person(found.switch, at_once=True):
+        share = "all" if found.all_flows_next else words.percent(found.percent_of(found.index + 1))
+        what = f"To let {share} of it flow before its dwell is over and its gates pass"
         _be_another(found.ramp, actor, f"{what} takes a second, signed-in person")
 
 

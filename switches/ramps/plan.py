@@ -19,6 +19,9 @@ MAX_HOLD_SECONDS = 3600
 APPROVAL_SECONDS = 2 * 3600
 DEFAULT_PERCENTS = (5, 25, 100)
 EVERYTHING = 100
+MAX_EARLY_PERCENT = 25
+MIN_EARLY_SECONDS = 60
+"""A plan that spends less than this at `MAX_EARLY_PERCENT` or less is hasty."""
 
 Check = Callable[[Any], Any]
 """Gives the value as it is kept; raises ValueError with a sentence that says what it must be."""
@@ -134,6 +137,15 @@ def is_at_once(plan: list[dict[str, Any]]) -> bool:
     """Whether it waits for nothing before everything flows, neither by a dwell nor by a gate: an
     immediate release by another name."""
     return not any(step["dwell_seconds"] or step["gates"] for step in plan[:-1])
+
+
+def is_hasty(plan: list[dict[str, Any]]) -> bool:
+    """Whether it lets most of it flow before anybody could see what a small share does. Where a
+    release at once takes a second person, such a plan does, too; gates may pass in a moment."""
+    early: list[float] = [
+        step["dwell_seconds"] for step in plan if step["percent"] <= MAX_EARLY_PERCENT
+    ]
+    return sum(early) < MIN_EARLY_SECONDS
 
 
 def _steps(given: Any, max_hold: Any, errors: dict[str, list[str]]) -> list[dict[str, Any]]:

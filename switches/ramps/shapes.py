@@ -118,5 +118,6 @@ class AdvanceBody(RampActionBody):
     step_index = Whole(
         min_value=0,
         required=False,
-        help_text="The step to be left, from 0, as it was seen; at another nothing happens.",
+        help_text="The step to be left, from 0, as it was seen; at another it is 409. Send it, so "
+        "that two who advance at once pass one step.",
     )

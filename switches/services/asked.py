@@ -21,6 +21,8 @@ from switches.ramps import plan as plans
 from switches.rules import glass, guard
 from switches.services import changes
 
+HASTY = f"less than {plans.MIN_EARLY_SECONDS} s at {plans.MAX_EARLY_PERCENT} % or less"
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -36,11 +38,16 @@ class Wish:
         """Whether everything would flow from the first moment on."""
         return self.steps is None or plans.is_at_once(self.steps)
 
+    @property
+    def is_hasty(self) -> bool:
+        """Whether it is as good as that, where a release at once takes a second person."""
+        return self.steps is None or plans.is_hasty(self.steps)
+
 
 def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
     """Ask a second person; a release by ramp waits as a ramp that is pending approval."""
     switch, episode = wish.switch, wish.episode
-    by = "" if wish.steps is None else f" by ramp ({_shares(wish.steps)})"
+    by = "" if wish.steps is None else f" by ramp ({_shares(wish.steps)}{_pace(wish.steps)})"
     kind = Approval.Kind.RELEASE
     waiting = Approval.objects.filter(kind=kind, target=switch.pk, state=Approval.State.PENDING)
     before = waiting.values_list("pk", flat=True).first()
@@ -75,6 +82,11 @@ def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
             now=now,
         )
     return approval
+
+
+def _pace(steps: list[dict[str, Any]]) -> str:
+    """Why a plan needs a second person where a ramp alone would not."""
+    return f"; {HASTY}, which counts as at once" if plans.is_hasty(steps) else ""
 
 
 def _shares(steps: list[dict[str, Any]]) -> str:

@@ -74,7 +74,7 @@ def release(
         if steps is not None:
             _not_ramping_yet(switch)
         refusals = guard.refusals_to_release(switch.pk)
-        if needs_second_person(switch, at_once=wish.at_once):
+        if needs_second_person(switch, at_once=wish.is_hasty):
             if override is None and not _is_shell(actor):
                 glass.overridden(refusals, None)
                 return Release(switch, approval=asked.ask(wish, actor, now))
@@ -91,7 +91,7 @@ def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
     """Whether a release waits for an approver who is not the one who asks.
 
     Always for the global switch; for a segment and for a protected one if everything is to flow at
-    once.
+    once, or by a plan that is as good as that (:func:`switches.ramps.plan.is_hasty`).
     """
     if switch.scope == Scope.GLOBAL:
         return True

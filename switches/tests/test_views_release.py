@@ -62,6 +62,27 @@ class TestEditor:
         ]
         assert plan[1]["gates"] == [{"type": "external", "gate": "smoke"}]
 
+    @pytest.mark.parametrize("headers", [{}, PART], ids=["page", "part"])
+    def test_hasty_plan_of_a_segment_says_before_it_is_sent_who_has_to_approve(self, headers):
+        engaged()
+        client = browser_as("operator")
+        sent = fields(page(client.get(FINANCE)))
+        said = "A second person has to approve this plan."
+
+        at_first = page(press(client, FINANCE, "check", sent, headers))
+        hasty = page(
+            press(
+                client,
+                FINANCE,
+                "check",
+                sent | {"step-0-percent": "26", "step-1-percent": "50"},
+                headers,
+            )
+        )
+
+        assert said not in at_first
+        assert said in hasty
+
     def test_button_of_the_editor_keeps_what_was_typed_and_begins_nothing(self):
         engaged()
         client = browser_as("operator")

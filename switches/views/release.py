@@ -119,7 +119,14 @@ def _edited(
     else:
         editor = plan_editor.changed(editor, button, request.POST)
     if request.htmx and not in_dialog(request):
-        context = {"switch": switch, "plan": editor, "is_open": True, "oob": True, **_gates()}
+        context = {
+            "switch": switch,
+            "plan": editor,
+            "is_open": True,
+            "oob": True,
+            "at_once_asks": needs_second_person(switch, at_once=True),
+            **_gates(),
+        }
         return render(request, EDITOR, context)
     return _show(request, switch, form, editor, now, more={"is_open": True})
 
@@ -162,7 +169,7 @@ def _show(
         "now": now,
         "ramp": ramp if ramp and ramp.job.state != "pending" else None,
         "pending": ramp if ramp and ramp.job.state == "pending" else None,
-        "ramp_asks": needs_second_person(switch, at_once=False),
+        "ramp_asks": needs_second_person(switch, at_once=editor.is_hasty),
         "at_once_asks": at_once_asks,
         "may_at_once": at_once_asks or request.user.may_approve,
         "approvers": approvers.names(but=request.user.pk) if at_once_asks else [],
@@ -187,6 +194,7 @@ def _in_the_way(
 def _gates() -> dict[str, Any]:
     return {
         "gate_types": GATE_NAMES.items(),
+        "early": {"seconds": plans.MIN_EARLY_SECONDS, "percent": plans.MAX_EARLY_PERCENT},
         "most_steps": plans.MOST_STEPS,
         "most_gates": plans.MOST_GATES,
     }

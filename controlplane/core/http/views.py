@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from controlplane.core.actors import Actor
+from controlplane.core.blockers import SessionEnded, before_commit
 from controlplane.core.clock import db_now
 from controlplane.core.http import rendering
 from controlplane.core.http.authentication import actor_of
@@ -117,9 +118,21 @@ def _once(
     body: type[MutationBody],
     work: Callable[[dict[str, Any], Actor, datetime], Done],
 ) -> HttpResponse:
+    """Do it; once more if our session was ended because a kill waited for it."""
+    try:
+        return _attempt(request, body, work)
+    except SessionEnded:
+        return _attempt(request, body, work)
+
+
+def _attempt(
+    request: Request,
+    body: type[MutationBody],
+    work: Callable[[dict[str, Any], Actor, datetime], Done],
+) -> HttpResponse:
     actor, sent = actor_of(request), dict(request.data)
     key = request.headers.get(idempotency.HEADER)
-    with transaction.atomic():
+    with transaction.atomic(), before_commit():
         now = db_now()
         claimed = None
         if key is not None:

@@ -44,9 +44,11 @@ class Nursery:
         since: int = NEVER,
         number: signal.Signals = signal.SIGKILL,
         to_the_end: bool = False,
+        after: int = 0,
     ) -> "Life":
         """Turn ramps at these seconds since `began`, until the ramp is over or `to_the_end`. The
-        first time it comes to the point `at` in a tick from `since` on, it sends itself the signal.
+        first time it comes to the point `at` in a tick from `since` on, it sends itself the signal;
+        with `after`, it does so after that many statements inside transactions.
         """
         if self._living is not None:
             self._living.kill()  # A test that failed left it.
@@ -59,6 +61,7 @@ class Nursery:
                 "since": since,
                 "number": int(number),
                 "to_the_end": to_the_end,
+                "after": after,
             }
         )
         self._living = Life(self)
@@ -108,6 +111,11 @@ class Life:
                 self.ended_by, self._is_over = said["ended"], said["ended"] != "SIGSTOP"
                 return
 
+    def thaw(self) -> None:
+        """Let one that stopped go on, and hear it to the end."""
+        os.kill(self.pid, signal.SIGCONT)
+        self.go_on()
+
     def kill(self) -> None:
         """Make an end of it, if it has none yet, and hear it to the end."""
         if self.pid and not self._is_over:
@@ -153,10 +161,24 @@ def _live(
     since: int,
     number: int,
     to_the_end: bool,
+    after: int,
 ) -> None:
+    from django.db import connection
+
     from controlplane.core.jobs import engine
     from controlplane.core.jobs.models import Job
 
+    executed = 0
+
+    def count(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+        nonlocal executed
+        result = execute(sql, params, many, context)
+        executed += connection.in_atomic_block
+        if executed == after and connection.in_atomic_block:
+            os.kill(os.getpid(), number)
+        return result
+
+    connection.execute_wrappers.append(count)
     for tick in range(*ticks):
 
         def probe(point: str, tick: int = tick) -> None:

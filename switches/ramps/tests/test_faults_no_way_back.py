@@ -3,7 +3,6 @@
 from contextlib import contextmanager
 from datetime import timedelta
 
-import psycopg
 import pytest
 from django.db import connection
 
@@ -12,6 +11,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.gates.models import ExternalVerdict
+from controlplane.core.http.tests.sessions import another_session
 from controlplane.core.jobs import engine
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
@@ -146,11 +146,8 @@ def test_step_that_can_not_be_written_is_tried_again_and_in_the_end_taken_back()
 def test_lock_that_is_held_for_too_long_keeps_no_lease():
     ramp = begin("chat")
     now = db_now() + timedelta(seconds=31)
-    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host"}
-    address = {libpq: connection.settings_dict[django] for django, libpq in names.items()}
-    port = connection.settings_dict["PORT"] or None
 
-    with psycopg.connect(**address, port=port) as somebody:
+    with another_session() as somebody:
         somebody.execute("SELECT 1 FROM switches_publication FOR UPDATE")
         assert engine.turn("ramps.turn", now) == 0
 

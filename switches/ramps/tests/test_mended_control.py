@@ -50,6 +50,22 @@ def step(ramp, index=0):
     return JobStep.objects.get(job_id=ramp.pk, index=index)
 
 
+LARGE = [{"percent": share, "dwell_seconds": 60} for share in (5, 25, 99.99, 100)]
+
+
+def test_whoever_asked_for_the_ramp_of_a_segment_does_not_let_most_flow_early_alone():
+    now, ada = db_now(), somebody("approver", "ada")
+    ramp = begin(now, LARGE, switch=FINANCE, by=ada)
+    advance(ramp, now + seconds(1), by=ada)
+
+    with pytest.raises(Forbidden, match=r"99.99 % of it flow before its dwell is over"):
+        advance(ramp, now + seconds(2), by=ada)
+
+    assert flows(FINANCE) == 25
+    advance(ramp, now + seconds(3), by=somebody("approver", "eve"))
+    assert flows(FINANCE) == 99.99
+
+
 class TestAdvanceJudgesByNow:
     def test_gate_that_failed_since_the_last_look_is_not_passed_over(self):
         now = db_now()
@@ -91,7 +107,7 @@ class TestAdvanceJudgesByNow:
         ramp = begin(now, THREE)
         advance(ramp, now + seconds(1), step_index=0)
 
-        with pytest.raises(Conflict, match="It is at step 2 by now"):
+        with pytest.raises(Conflict, match="advanced it to step 2 of"):
             advance(ramp, now + seconds(2), step_index=0)
 
         assert flows() == 25

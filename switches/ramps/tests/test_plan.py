@@ -209,6 +209,22 @@ def test_everything_that_is_wrong_is_told_at_once():
     }
 
 
+@pytest.mark.parametrize(
+    ("steps", "hasty"),
+    [
+        ([(25, 59.9), (100, 300)], True),
+        ([(25, 60), (100, 300)], False),
+        ([(1, 20), (5, 20), (25, 20), (100, 0)], False),
+        ([(25.01, 7200), (100, 0)], True),
+        ([(100, 7200)], True),
+    ],
+)
+def test_plan_that_spends_less_than_a_minute_at_a_quarter_or_less_is_hasty(steps, hasty):
+    given = [{"percent": percent, "dwell_seconds": dwell} for percent, dwell in steps]
+
+    assert plan.is_hasty(plan.read(given)) == hasty
+
+
 def test_only_a_plan_that_begins_with_everything_is_at_once():
     assert plan.is_at_once(plan.read([{"percent": 100}]))
     assert not plan.is_at_once(plan.default())

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once
+from controlplane.core.http.tests.sessions import another_session, until_waiting
 from controlplane.core.jobs.models import Job, JobEffect, JobStep
+from controlplane.core.tests.idle_sessions import PUBLICATION, holding
 from switches.models import Publication, Ramp
 from switches.ramps import control
 from switches.ramps.tests.given import (
@@ -24,6 +27,7 @@ from switches.ramps.tests.given import (
     release,
     say,
     seconds,
+    somebody,
     stands,
     state,
 )
@@ -102,20 +106,38 @@ def test_pause_against_a_look_leaves_one_clear_state():
         control.abort(ramp_id=ramp.pk, reason="done here", actor=SHELL, now=now + seconds(61))
 
 
-def test_two_who_advance_at_once_move_it_two_steps_in_order():
+@pytest.mark.parametrize("step_index", [None, 0])
+def test_of_two_who_advance_at_once_the_second_is_told_who_was_first(step_index):
+    now = db_now()
+    ramp = begin(now, STEPS)
+    people = [somebody("approver", name) for name in ("kim", "lee")]
+
+    def advance(actor):
+        return control.advance(
+            ramp_id=ramp.pk, reason="looks good", actor=actor, now=now, step_index=step_index
+        )
+
+    with holding(PUBLICATION) as session:
+
+        def let_go():
+            until_waiting(2)
+            session.close()
+
+        answers = at_once(*(tried(lambda actor=actor: advance(actor)) for actor in people), let_go)
+
+    (refused,) = [answer for answer in answers if isinstance(answer, Conflict)]
+    (entry,) = AuditEntry.objects.filter(action="ramp.advanced")
+    assert (flows(), state(ramp)) == (25, "running")
+    assert refused.detail.startswith(f"user:{entry.actor_name} advanced it to step 2 of 3, 25 %")
+    assert refused.extra["advanced_by"] == f"user:{entry.actor_name}"
+
+
+def test_one_who_advances_twice_in_a_row_moves_it_two_steps():
     now = db_now()
     ramp = begin(now, STEPS)
 
-    at_once(
-        *(
-            tried(
-                lambda: control.advance(
-                    ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1)
-                )
-            )
-            for _ in range(2)
-        )
-    )
+    for _ in range(2):
+        control.advance(ramp_id=ramp.pk, reason="looks good", actor=SHELL, now=now + seconds(1))
 
     assert (flows(), state(ramp)) == (100, "running")
     assert AuditEntry.objects.filter(action="ramp.advanced").count() == 2
@@ -151,3 +173,25 @@ def test_abort_against_a_look_that_completes_leaves_one_end():
             target=switch, action__in=["switch.released", "ramp.aborted"]
         )
         assert told.count() == 1
+
+
+def test_session_that_is_ended_in_a_move_keeps_no_other_ramp_from_moving():
+    now, ended = db_now(), []
+    ramps = [begin(now, STEPS, switch=f"feature:{name}") for name in ("a", "b")]
+
+    def end_once(execute, sql, params, many, context):
+        if sql.startswith('UPDATE "switches_episode"') and not ended:
+            ended.append(connection.connection.info.backend_pid)
+            with another_session() as session:
+                session.execute("SELECT pg_terminate_backend(%s, 2000)", ended)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(end_once):
+        moved = look(now + seconds(11))
+
+    assert moved == 1
+    assert sorted([flows("feature:a"), flows("feature:b")]) == [5, 25]
+    assert look(now + seconds(12)) == 1
+    assert (flows("feature:a"), flows("feature:b")) == (25, 25)
+    assert {state(ramp) for ramp in ramps} == {"running"}
+    assert audit.verify().intact

@@ -42,6 +42,26 @@ ALL_AT_ONCE = {"plan": [{"percent": 100, "dwell_seconds": 60}]}
 WITHOUT_A_WAIT = {
     "plan": [{"percent": 99, "dwell_seconds": 0}, {"percent": 100, "dwell_seconds": 60}]
 }
+NEARLY_AT_ONCE = {
+    "plan": [
+        {"percent": 99.99, "dwell_seconds": 0.000001},
+        {"percent": 100, "dwell_seconds": 0},
+    ]
+}
+LARGE_FOR_LONG = {
+    "plan": [
+        {"percent": 25, "dwell_seconds": 59},
+        {"percent": 26, "dwell_seconds": 600},
+        {"percent": 100},
+    ]
+}
+SMALL_FOR_A_MINUTE = {
+    "plan": [
+        {"percent": 5, "dwell_seconds": 30},
+        {"percent": 25, "dwell_seconds": 30},
+        {"percent": 100},
+    ]
+}
 WAITS, RAMPS, FLOWS = ("approval", "engaged"), ("ramp", "ramping"), ("id", "released")
 
 
@@ -55,6 +75,10 @@ WAITS, RAMPS, FLOWS = ("approval", "engaged"), ("ramp", "ramping"), ("id", "rele
         ("segment:a", {"mode": "immediate"}, False, WAITS),
         ("segment:a", ALL_AT_ONCE, False, WAITS),
         ("segment:a", WITHOUT_A_WAIT, False, WAITS),
+        ("segment:a", NEARLY_AT_ONCE, False, WAITS),
+        ("segment:a", LARGE_FOR_LONG, False, WAITS),
+        ("segment:a", SMALL_FOR_A_MINUTE, False, RAMPS),
+        ("feature:a", NEARLY_AT_ONCE, True, WAITS),
         ("segment:a", {}, True, RAMPS),
         ("feature:a", {}, False, RAMPS),
         ("feature:a", {"mode": "immediate"}, False, FLOWS),
@@ -84,6 +108,22 @@ def test_who_has_to_wait_for_a_second_person(switch, how, protected, expected, r
         assert response.status_code == (200 if answer == "id" else 202)
         assert answer in response.json()
     assert state(somebody, switch) == left
+
+
+def test_request_for_a_hasty_plan_says_why_it_waits(operator):
+    operator.engage("segment:a")
+
+    asked = release(operator, "segment:a", **NEARLY_AT_ONCE).json()["approval"]
+
+    assert "less than 60 s at 25 % or less, which counts as at once" in asked["summary"]
+
+
+def test_unprotected_feature_may_ramp_as_fast_as_before(operator):
+    operator.engage("feature:a")
+
+    assert release(operator, "feature:a", **NEARLY_AT_ONCE).status_code == 202
+
+    assert state(operator, "feature:a") == "ramping"
 
 
 def test_approved_release_of_a_segment_is_carried_out(operator):

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 from django.db import connection
 from psycopg.conninfo import make_conninfo
+
+from controlplane.core.blockers import OWNER_NAME
 
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity"
@@ -16,15 +18,19 @@ WAITING = (
 
 
 @contextmanager
-def another_session() -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection of its own, in a transaction that nothing else sees."""
+def another_session(
+    name: str = OWNER_NAME,
+) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection of its own, in a transaction that nothing else sees. By default it keeps its
+    locks for as long as it likes; one of another name is ended if it keeps others waiting."""
     given = connection.settings_dict
     names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD"}
     parts = {libpq: given[django] for libpq, django in names.items()}
     conninfo = make_conninfo(**parts, host=given["HOST"], port=given["PORT"])
-    with psycopg.connect(conninfo) as session:
+    with psycopg.connect(conninfo, application_name=name) as session:
         yield session
-        session.rollback()
+        with suppress(psycopg.OperationalError):  # It was ended.
+            session.rollback()
 
 
 def until_waiting(sessions: int) -> None:

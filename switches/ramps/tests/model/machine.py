@@ -34,7 +34,7 @@ def plans(draw: st.DrawFn) -> Plan:
     return tuple(
         Share(
             percent,
-            dwell=draw(st.sampled_from([0, 1, 5, 10])),
+            dwell=draw(st.sampled_from([0, 1, 10, 60])),
             max_hold=draw(st.sampled_from([3600, 60, 5, 0])),
             gates=draw(GATES),
         )

@@ -25,6 +25,8 @@ from switches.ramps.tests.model.ramp import (
     judge,
 )
 
+EARLY, LONG_ENOUGH = 25, 60
+"""Per cent and seconds: a plan that spends less than that at so little counts as at once."""
 HOLDS_BY_DEFAULT = ("global", "segment")
 
 
@@ -64,7 +66,8 @@ class World(Parts):
         if switch.is_released or (plan and switch.live and not switch.pending):
             raise Refused("conflict")
         at_once = plan is None or not any(share.dwell or share.gates for share in plan[:-1])
-        if switch.scope == "global" or (at_once and switch.scope == "segment"):
+        early = sum(share.dwell for share in plan or () if share.percent <= EARLY)
+        if switch.scope == "global" or (early < LONG_ENOUGH and switch.scope == "segment"):
             return self._ask_to_release(switch, who, plan)
         if at_once and not who.approves:
             raise Refused("forbidden")
@@ -87,7 +90,8 @@ class World(Parts):
         seen = [judge(gate, step, self.said.get(gate.name), self.now) for gate in gates]
         against = {"conflict"} if "fail" in (*seen, *step.seen) else set()
         is_early = self.now < step.ends or any(verdict != "pass" for verdict in seen)
-        takes_two = switch.scope in ("global", "segment") and ramp.next_percent == 100 and is_early
+        is_large = ramp.next_percent > EARLY
+        takes_two = switch.scope in ("global", "segment") and is_large and is_early
         if who.name == ramp.by and ("waiting" in seen or takes_two):
             against.add("forbidden")
         if against:

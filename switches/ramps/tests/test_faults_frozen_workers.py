@@ -1,0 +1,84 @@
+"""A worker frozen (SIGSTOP) anywhere in a move of a ramp keeps nobody from engaging."""
+
+import time
+
+import pytest
+from django.db import connection
+
+from controlplane.core.audit import services as audit
+from controlplane.core.clock import db_now
+from controlplane.core.tests.idle_sessions import recorded
+from switches.models import Publication
+from switches.ramps.tests.given import audited, begin, engage, flows, stands, state
+from switches.ramps.tests.mortal import Nursery
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.timeout(240),
+    pytest.mark.django_db(transaction=True),
+]
+
+WITHIN = 1.0
+MAX_STATEMENTS = 200
+STEPS = [{"percent": percent, "dwell_seconds": 1} for percent in (5, 25, 100)]
+FROZEN = "SIGSTOP"
+
+
+@pytest.fixture
+def nursery():
+    nursery = Nursery(connection.settings_dict)
+    yield nursery
+    nursery.end()
+
+
+def frozen(nursery, ramp, now, **where):
+    """A worker that turns once, when the first step is due, and stops itself there."""
+    return nursery.live(ramp.pk, now, ticks=range(2, 3), number=19, **where)
+
+
+def engage_again(switch):
+    """Engage, and return the seconds that it took."""
+    started = time.monotonic()
+    engage(switch, db_now(), reason="fails again at five percent")
+    return time.monotonic() - started
+
+
+@pytest.mark.smoke
+def test_worker_frozen_before_its_commit_is_ended_and_wakes_to_nothing(nursery):
+    now = db_now()
+    ramp = begin(now, STEPS, switch="feature:chat")
+    life = frozen(nursery, ramp, now, at="advance.told", since=0)
+    assert life.ended_by == FROZEN
+
+    took = engage_again("feature:chat")
+
+    assert took < WITHIN
+    version = Publication.objects.get().version
+    recorded()
+    life.thaw()
+    assert (life.ended_by, life.moved) == ("", [])
+    assert (stands("feature:chat"), flows("feature:chat"), state(ramp)) == ("engaged", 0, "aborted")
+    assert "ramp.advanced" not in audited("feature:chat")
+    assert Publication.objects.get().version == version
+    assert audit.verify().intact
+
+
+def test_worker_frozen_after_any_statement_keeps_no_engage_waiting(nursery):
+    slow = {}
+    for after in range(1, MAX_STATEMENTS):
+        now, switch = db_now(), f"feature:f{after}"
+        ramp = begin(now, STEPS, switch=switch)
+        life = frozen(nursery, ramp, now, after=after)
+        if life.ended_by != FROZEN:
+            break
+
+        took = engage_again(switch)
+
+        if took > WITHIN:
+            slow[after] = took
+        assert (stands(switch), flows(switch), state(ramp)) == ("engaged", 0, "aborted")
+        life.kill()
+    assert not slow
+    assert 10 < after < MAX_STATEMENTS
+    recorded()
+    assert audit.verify().intact
