@@ -2,9 +2,12 @@
 
 import json
 import secrets
+import socket
 import statistics
+import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from urllib.parse import urlencode
 
 import httpx
@@ -95,10 +98,6 @@ def schema(_operators):
     return get("/api/schema/", "Accept: application/vnd.oai.openapi")
 
 
-def nothing(_operators):
-    return ""
-
-
 def sign_in(operators):
     token = httpx.get(f"{operators.installation.url}/sign-in/").cookies["csrftoken"]
     fields = (
@@ -152,11 +151,22 @@ def lists_by_one_token(operators):
     return get("/api/v1/switches/?limit=100", f"X-API-Key: {operators.write}")
 
 
+def silence(_operators):
+    """Connections that never send a byte."""
+    return ""
+
+
+def beginnings(_operators):
+    """Requests whose bodies never come."""
+    return post("/api/v1/switches/feature/x/engage", "", JSON).replace("Length: 0", "Length: 9")
+
+
 @pytest.mark.parametrize(
     "kind",
     [
-        nothing,
-        schema,
+        pytest.param(schema, marks=pytest.mark.smoke),
+        silence,
+        beginnings,
         sign_in,
         passkeys,
         static,
@@ -181,3 +191,68 @@ def test_flood_of_one_kind_leaves_the_lane_of_kills_open(operators, kind):
         print(f"{kind.__name__} {name}: p50 {statistics.median(seconds)} max {max(seconds)}")
     print(f"{kind.__name__}: {dict(told)}")
     assert max(map(max, found.values())) < MAX_SECONDS
+
+
+def test_silent_connection_is_closed_within_30_seconds(operators):
+    with socket.create_connection(("127.0.0.1", operators.installation.port)) as silent:
+        silent.settimeout(30)
+
+        assert silent.recv(1) == b""
+
+
+def test_socket_whose_message_never_ends_is_cut_before_it_fills_the_memory(operators):
+    with opened(operators) as connection:
+        sent = send_until_cut(connection, FRAGMENT, pause=0.001, seconds=20)
+
+    assert sent < 64 * 1024 * 1024
+
+
+def test_socket_that_nobody_reads_is_cut(operators):
+    ask = frame(b"\x81", json.dumps({"subscribe": ["x" * 3900]}).encode())
+
+    with opened(operators, buffer=4096) as connection:
+        send_until_cut(connection, ask, pause=1.05, seconds=60)
+
+
+def send_until_cut(connection: socket.socket, data: bytes, pause: float, seconds: float) -> int:
+    """Send it again and again; the bytes that were sent until the other side cut the connection."""
+    sent, ends = 0, time.monotonic() + seconds
+    with suppress(ConnectionError):
+        while time.monotonic() < ends:
+            connection.sendall(data)
+            sent += len(data)
+            time.sleep(pause)
+    assert time.monotonic() < ends, f"not cut after {sent} bytes"
+    return sent
+
+
+def frame(kind: bytes, payload: bytes) -> bytes:
+    """A frame with a mask of zeros; `kind` is its first byte."""
+    return kind + b"\xfe" + struct.pack(">H", len(payload)) + bytes(4) + payload
+
+
+FRAGMENT = frame(b"\x00", b"x" * 65_000)
+
+
+@contextmanager
+def opened(operators: Operators, buffer: int = 0) -> Iterator[socket.socket]:
+    """A WebSocket by hand, whose first message has begun."""
+    with socket.socket() as connection:
+        if buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        connection.connect(("127.0.0.1", operators.installation.port))
+        connection.settimeout(20)
+        lines = [
+            "GET /ws/live/ HTTP/1.1",
+            "Host: localhost",
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
+            f"X-API-Key: {operators.write}",
+        ]
+        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        assert b" 101 " in connection.recv(500)
+        if not buffer:
+            connection.sendall(frame(b"\x01", b"x" * 1000))
+        yield connection
