@@ -22,6 +22,7 @@ from pytest_django import DjangoDbBlocker
 
 from controlplane.core.attention import services as attention
 from controlplane.core.clock import db_now
+from controlplane.core.entry import throttle
 from controlplane.core.targets import defaults as targets
 from slo.thresholds import builtin as thresholds
 from switches.trips import defaults as trips
@@ -90,8 +91,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
 @pytest.fixture(autouse=True)
 def _nothing_counted_before() -> None:
-    """The figure in the navigation is kept for some seconds, which a test must not inherit."""
+    """Figures and counts in memory, which a test must not inherit."""
     attention.forget()
+    throttle.attempts.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,8 @@
 """The web process: the data plane in front, Django behind it, a gate between them, and sockets."""
 
 import os
+import sys
+from functools import cache
 from importlib import import_module
 from typing import cast
 
@@ -12,15 +14,18 @@ from controlplane.supervisor.lifeline import die_with_parent
 
 die_with_parent()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-os.environ.setdefault("DATABASE_POOL", "16")
+os.environ.setdefault("DATABASE_POOL", "24")
 _django = cast("ASGIApplication", get_asgi_application())
+# A thread that computes keeps the interpreter for so long whenever another one wants it. The usual
+# 5 ms, once per query and per thread that computes, would make an engagement take seconds.
+sys.setswitchinterval(0.0005)
 autodiscover_modules("topics")
 # Else the first request for a page loads all of them on the event loop, and holds up every poll.
 import_module("controlplane.urls")
 
 from controlplane.beside import Web  # noqa: E402 - Django has to be set up first
 from controlplane.core import health, metrics  # noqa: E402
-from controlplane.core.errors import DomainError, Unavailable  # noqa: E402
+from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
 from controlplane.core.live import consumer  # noqa: E402
 from controlplane.dataplane import answers  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
@@ -44,12 +49,23 @@ def _check_token(token: str, scope: str) -> None:
 metrics.set_token_check(_check_token)
 
 
+@cache
+def _busy_page() -> str:
+    """Rendered once: it is shown when there is no time for anything."""
+    return render_to_string("busy.html")
+
+
 async def _refuse(call: Call, error: DomainError) -> None:
     """A page for people, a problem for programs. The front page stays there, read-only: it says
     what works and how to stop something by hand."""
     path: str = call.scope["path"]
     wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")
-    if isinstance(error, Unavailable) and (wants_page or path == "/"):
+    if isinstance(error, Busy):
+        found = answers.refusal(error)
+        if wants_page:
+            found = answers.page(503, _busy_page(), retry_after=error.retry_after)
+        await call.answer(found)
+    elif isinstance(error, Unavailable) and (wants_page or path == "/"):
         status = 200 if path == "/" else 503
         page = render_to_string("503.html")
         await call.answer(answers.page(status, page, retry_after=error.retry_after))

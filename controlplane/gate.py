@@ -1,33 +1,46 @@
-"""Stands before Django: nobody waits for a database that does not answer, no body is endless.
+"""Stands before Django: nobody waits for a database that does not answer, no body is endless, and
+no flood reaches a kill.
 
 While the data plane can't reach PostgreSQL, requests are refused at once with 503 and
 `Retry-After`; one that was under way when it froze is given up after `DEADLINE_SECONDS`. What needs
 no database (static files, health, metrics) always passes. Django itself would write a body of any
-size to disk before it asks who sends it.
+size to disk before it asks who sends it, and start a thread for every request.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from asgiref.sync import ThreadSensitiveContext
+
+from controlplane.bulkhead import Bulkhead, Caller, Limits, Permit
+from controlplane.callers import Callers
 from controlplane.core.deadline import IN_SCOPE
-from controlplane.core.errors import DomainError, TooLarge, Unavailable
-from controlplane.core.wire import largest_body, too_large
-from controlplane.dataplane.call import (
-    ASGIApplication,
-    Call,
-    Message,
-    Receive,
-    Scope,
-    Send,
-    drain,
-)
+from controlplane.core.errors import Busy, DomainError, TooManyRequests, Unavailable
+from controlplane.core.http.requests import SIGNED_IN
+from controlplane.core.wire import largest_body
+from controlplane.dataplane.call import ASGIApplication, Call, Message, Receive, Scope, Send
 from controlplane.dataplane.state import State
+from controlplane.request_body import Bodies
 
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
+REFUSAL_SECONDS = 0.5
 PASSES = ("/static/", "/health/", "/metrics")
+KILL = re.compile(
+    r"/api/v1/(switches/[^/]+/[^/]+/(engage|extend|reconfirm)|switches/trip|hooks/[^/]+)/?"
+    r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/"
+    r"|/confirm/|/slack/.*"
+)
+"""What engages something or keeps it engaged, with the dialog and the confirmation before it."""
+# Together they stay below DATABASE_POOL of the web, less the threads of sockets.
+OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
+ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
+KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
+MIN_ORDINARY = 2
+"""Ordinary requests that may run beside a kill; no more of them are started until it is done."""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
 
@@ -51,69 +64,104 @@ class Gate:
         self._refuse = refuse
         self._deadline_seconds = deadline_seconds
         self._sockets = sockets
+        self._callers = Callers(state)
+        self._bodies = Bodies()
+        self._open = Bulkhead("open", OPEN)
+        self._kills = Bulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
+        self._ordinary = Bulkhead("ordinary", ORDINARY, self._may_start)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             # They know themselves what they can do without a database, and have no end in time.
             await (self._sockets or _no_sockets)(scope, receive, send)
             return
+        call = Call(scope, receive, send)
         needs_database = not scope["path"].startswith(PASSES)
         if needs_database and not self._state.database_reachable:
-            await self._refuse(Call(scope, receive, send), _no_answer())
+            await self._refuse(call, _no_answer())
             return
-        metered = _Metered(receive, send, largest_body(scope["path"]))
         try:
-            await self._pass(scope, metered, self._deadline_seconds if needs_database else None)
-        except TooLarge as error:
-            if metered.more_body:
-                await drain(receive)
-            await self._refuse(Call(scope, receive, send), error)
+            with self._bodies.budget() as budget:
+                body = await budget.read(receive, largest_body(scope["path"]))
+                caller = self._callers.caller_of(scope, call.headers, body)
+                await self._admit(call, caller, body)
+        except DomainError as error:
+            await self._refuse(call, error)
 
-    async def _pass(self, scope: Scope, metered: "_Metered", deadline: float | None) -> None:
-        """Give up on an answer that does not begin in time; one that has begun may take longer."""
-        ends = None if deadline is None else time.monotonic() + deadline
-        inner = self._inner({**scope, IN_SCOPE: ends}, metered.receive, metered.send)
-        task = asyncio.ensure_future(inner)
+    async def _admit(self, call: Call, caller: Caller, body: bytes) -> None:
+        path = call.scope["path"]
+        open_to_all = path.startswith(PASSES)
+        ends = None if open_to_all else time.monotonic() + self._deadline_seconds
+        bulkhead = self._ordinary
+        if open_to_all:
+            bulkhead = self._open
+        elif KILL.fullmatch(path):
+            bulkhead = self._kills
         try:
-            await asyncio.wait({task}, timeout=deadline)
+            permit = await bulkhead.acquire(caller)
+        except (Busy, TooManyRequests):
+            # Whoever asks again as soon as it is refused would else keep the event loop busy.
+            await asyncio.sleep(REFUSAL_SECONDS)
+            raise
+        answer = _Answer(call.receive, call.send, body)
+        task = asyncio.ensure_future(self._run(call.scope, answer, permit, ends))
+        task.add_done_callback(lambda _task: bulkhead.release(permit))
+        await self._wait(call, task, answer, ends)
+
+    async def _run(
+        self, scope: Scope, answer: "_Answer", permit: Permit, ends: float | None
+    ) -> None:
+        signed_in: dict[str, Any] = {}
+        async with ThreadSensitiveContext(executor=permit.executor):
+            await self._inner(
+                {**scope, IN_SCOPE: ends, SIGNED_IN: signed_in}, answer.receive, answer.send
+            )
+        self._callers.note(signed_in)
+
+    async def _wait(
+        self, call: Call, task: "asyncio.Task[None]", answer: "_Answer", ends: float | None
+    ) -> None:
+        """Give up on an answer that does not begin in time; one that has begun may take longer."""
+        try:
+            timeout = None if ends is None else max(0.0, ends - time.monotonic())
+            await asyncio.wait({task}, timeout=timeout)
         except asyncio.CancelledError:  # The caller went away.
             task.cancel()
             raise
-        if task.done() or metered.started:
+        if task.done() or answer.started:
             await task
             return
         # Its thread is stuck in the database and can't be stopped: it ends when it can, mute, and
         # takes back what it wrote, because it sees the deadline before it commits.
-        metered.muted = True
+        answer.muted = True
         task.add_done_callback(_forget)
-        await self._refuse(Call(scope, metered.receive, metered.out), _no_answer())
+        await self._refuse(call, _no_answer())
+
+    def _may_start(self, running: int) -> bool:
+        return running < MIN_ORDINARY or not self._kills.running
 
 
-class _Metered:
-    """One request's way in and out: counts its body, notes that its answer has begun."""
+class _Answer:
+    """One request's way in and out: hands in the body, notes that its answer has begun."""
 
-    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
-        self.out = send
-        self._limit = limit
+    def __init__(self, receive: Receive, send: Send, body: bytes) -> None:
+        self._body: bytes | None = body
+        self._in = receive
+        self._out = send
         self.started = False
         self.muted = False
-        self.more_body = False
-        self._in = receive
-        self._received = 0
 
     async def receive(self) -> Message:
-        message = await self._in()
-        self.more_body = bool(message.get("more_body"))
-        self._received += len(message.get("body", b""))
-        if self._received > self._limit:
-            raise too_large(self._limit)
-        return message
+        if self._body is None:
+            return await self._in()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
         if self.muted:
             return
         self.started = True
-        await self.out(message)
+        await self._out(message)
 
 
 async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,6 +4,8 @@ import resource
 
 BACKLOG = 4096
 GRACE_SECONDS = 4
+HEADER_SECONDS = 20
+"""How long a connection may take over a request's headers, also before their first byte."""
 # Of what waits to be written per connection; the rest of it stays with us, once for everybody.
 BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
@@ -17,6 +19,9 @@ def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
     return [
         *("-m", "granian", "--interface", "asgi", "--host", host, "--port", str(port)),
         *("--workers", str(workers), *respawn),
+        # Else the server waits without end for the first byte of a connection, which may be that of
+        # HTTP/2: silent ones would take every place. What needs HTTP/2 has it from a proxy.
+        *("--http", "1", "--http1-header-read-timeout", str(HEADER_SECONDS * 1000)),
         # Who is one too many is told so by the application. Past this, the server would leave
         # everybody waiting without a word, the console and the probes among them.
         *("--backlog", str(BACKLOG), "--backpressure", str(connections())),

@@ -117,6 +117,12 @@ class Unavailable(DomainError):
         self.retry_after = retry_after
 
 
+class Busy(Unavailable):
+    """Too much is running; nothing is broken."""
+
+    title = "Too much is going on here"
+
+
 class Broken(DomainError):
     """What we did not foresee; the log has the cause under the request's id."""
 

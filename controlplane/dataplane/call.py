@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from controlplane.core.errors import TooSlow
+from controlplane.core.errors import DomainError, TooSlow
 from controlplane.core.wire import REQUEST_ID, largest_body, too_large
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.credentials import Credential, Headers
@@ -77,6 +77,8 @@ class Call:
         largest = largest_body(self.scope["path"])
         while True:
             message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise broken_off()
             self.body += bytes(message.get("body", b""))
             if len(self.body) > largest:
                 break
@@ -85,6 +87,12 @@ class Call:
         if message.get("more_body"):
             await drain(self.receive)
         raise too_large(largest)
+
+
+def broken_off() -> DomainError:
+    """The error of a body that ends too early. The server says the same when the caller is gone as
+    when a chunk is malformed; only in the second case does anybody read this."""
+    return DomainError("The request's body is malformed or incomplete.")
 
 
 async def drain(receive: Receive) -> None:

@@ -44,8 +44,21 @@ def authenticate(
 ) -> Credential:
     """The credential behind a request's token, if it has one of `scopes` at `clock()` (UNIX time).
 
+    Raises :class:`Unauthenticated`, :class:`Forbidden`, or :class:`Unavailable` without a table.
+    """
+    found = identify(table, headers, clock)
+    if found.scopes.isdisjoint(scopes):
+        raise Forbidden(f"This needs the scope {' or '.join(scopes)}.", scope=scopes[0])
+    return found
+
+
+def identify(
+    table: TokenTable | None, headers: Headers, clock: Callable[[], float] = time.time
+) -> Credential:
+    """The credential behind a request's token, whatever it may do.
+
     Takes the same time for an unknown prefix as for a wrong secret. Raises
-    :class:`Unauthenticated`, :class:`Forbidden`, or :class:`Unavailable` without a table.
+    :class:`Unauthenticated`, or :class:`Unavailable` without a table.
     """
     if table is None:
         raise Unavailable(
@@ -65,6 +78,4 @@ def authenticate(
         raise Unauthenticated("The token is unknown, expired or revoked.")
     if found.expires_at is not None and clock() >= found.expires_at:
         raise Unauthenticated("The token has expired; make a new one.")
-    if found.scopes.isdisjoint(scopes):
-        raise Forbidden(f"This needs the scope {' or '.join(scopes)}.", scope=scopes[0])
     return found

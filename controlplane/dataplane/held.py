@@ -42,12 +42,12 @@ async def until_news(
 
     Raises :class:`Unavailable` if too many are held, and what is wrong with the credential by then.
     """
-    listener = state.listeners.enter(hears)
+    listener = state.listeners.enter(hears, _holder(call))
     try:
         began = state.now()
         # To notice who hangs up takes a task; while changes come fast it is not worth one.
         pause = WATCH_AFTER_SECONDS
-        while is_current() and not (listener.gone or state.listeners.closing):
+        while is_current() and not _has_to_end(state, listener):
             remaining = began + seconds - state.now()
             if remaining <= 0:
                 break
@@ -69,7 +69,7 @@ async def stream(state: State, call: Call, visitor: Visitor, next_event: NextEve
     back after times that differ, so that a restart is not followed by all of them at once. Raises
     :class:`Unavailable` if too many are held.
     """
-    listener = state.listeners.enter()
+    listener = state.listeners.enter(holder=_holder(call))
     try:
         listener.watch(call.receive)
         await call.begin(200, STREAM_HEADERS)
@@ -90,7 +90,7 @@ async def _events(
 ) -> None:
     parts: tuple[bytes, ...] = (b"retry: %d\n\n" % random.randint(*RETRY_MS),)  # noqa: S311
     said_at = state.now()
-    while not (listener.gone or state.listeners.closing):
+    while not _has_to_end(state, listener):
         for part in parts:
             await listener.send(call.part(part))
             said_at = state.now()
@@ -102,3 +102,11 @@ async def _events(
             visitor.is_there()
             if state.now() - said_at >= QUIET_SECONDS:
                 parts = (COMMENT,)
+
+
+def _holder(call: Call) -> int:
+    return call.credential.token_id if call.credential else 0
+
+
+def _has_to_end(state: State, listener: Listener) -> bool:
+    return listener.gone or listener.dismissed or state.listeners.closing

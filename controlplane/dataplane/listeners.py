@@ -37,13 +37,19 @@ class Listener:
         "_task",
         "_watching",
         "_woken",
+        "dismissed",
         "gone",
         "hears",
+        "holder",
         "stuck",
     )
 
-    def __init__(self, hears: str = SNAPSHOT) -> None:
+    def __init__(self, hears: str = SNAPSHOT, holder: int = 0) -> None:
         self.hears = hears
+        self.holder = holder
+        """The id of the token that it counts for."""
+        self.dismissed = False
+        """True once it has to end, because another token has a better claim to its place."""
         self.gone = False
         """Whether the caller has hung up."""
         self.stuck = False
@@ -113,6 +119,7 @@ class Listeners:
         self.closing = False
         """Whether this process is about to end: nobody is held any longer."""
         self._open: dict[Listener, None] = {}
+        self._by_holder: dict[int, dict[Listener, None]] = {}
         self._to_wake: OrderedDict[Listener, None] = OrderedDict()
         self._sweeping = False
         self._at_once = WOKEN_AT_ONCE
@@ -120,19 +127,21 @@ class Listeners:
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self, hears: str = SNAPSHOT) -> Listener:
-        """Hold one more request, until :meth:`leave`.
+    def enter(self, hears: str = SNAPSHOT, holder: int = 0) -> Listener:
+        """Hold one more request of the token `holder`, until :meth:`leave`.
 
-        Raises :class:`Unavailable` when there are too many; those that are turned away are told to
-        come back at different times.
+        When all places are taken, the token that holds most of them gives one up to a token that
+        holds fewer. Raises :class:`Unavailable` if there is none; those that are turned away are
+        told to come back at different times.
         """
-        if len(self._open) >= self.most or self.closing:
+        if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(
                 "Too many requests are held here just now; poll without `wait` or try later.",
                 retry_after=random.randint(1, LONGEST_RETRY_SECONDS),  # noqa: S311
             )
-        listener = Listener(hears)
+        listener = Listener(hears, holder)
         self._open[listener] = None
+        self._by_holder.setdefault(holder, {})[listener] = None
         if not self._sweeping:
             self._sweeping = True
             asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)
@@ -140,7 +149,7 @@ class Listeners:
 
     def leave(self, listener: Listener) -> None:
         listener.end()
-        del self._open[listener]
+        self._remove(listener)
         self._to_wake.pop(listener, None)
 
     def ring(self, bytes_each: int = 1, *, hears: str | None = None) -> None:
@@ -159,6 +168,26 @@ class Listeners:
         """Let everybody go, now and from now on."""
         self.closing = True
         self.ring()
+
+    def _dismiss_one(self, holder: int) -> bool:
+        """End the oldest request of the token with most, if `holder` has fewer with one more."""
+        if not self._by_holder:
+            return False
+        greediest = max(self._by_holder.values(), key=len)
+        if len(greediest) <= len(self._by_holder.get(holder, ())) + 1:
+            return False
+        oldest = next(iter(greediest))
+        oldest.dismissed = True
+        oldest.wake()
+        self._remove(oldest)
+        return True
+
+    def _remove(self, listener: Listener) -> None:
+        if self._open.pop(listener, listener) is None:
+            theirs = self._by_holder[listener.holder]
+            del theirs[listener]
+            if not theirs:
+                del self._by_holder[listener.holder]
 
     def _wake_some(self) -> None:
         for _ in range(min(self._at_once, len(self._to_wake))):

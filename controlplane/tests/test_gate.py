@@ -5,9 +5,10 @@ import time
 
 import pytest
 
+from controlplane import request_body
 from controlplane.core.wire import LARGEST_BODY
 from controlplane.dataplane.state import State
-from controlplane.gate import Gate
+from controlplane.gate import ORDINARY, Gate
 
 SCOPE = {"type": "http", "method": "POST", "path": "/api/v1/switches/", "headers": []}
 
@@ -122,6 +123,77 @@ def test_a_body_whose_last_piece_is_over_the_limit_is_refused_without_waiting_fo
 
     assert sent[0]["status"] == 413
     assert seconds < 0.5
+
+
+def test_a_body_that_does_not_arrive_in_time_is_told_so_and_nothing_runs(monkeypatch):
+    monkeypatch.setattr(request_body, "READ_SECONDS", 0.05)
+
+    async def receive():
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    for path in ("/api/v1/switches/", "/static/x.css", "/metrics"):
+        assert ask_with(receive, path)[0]["status"] == 408
+
+
+def test_a_body_that_breaks_off_is_the_callers_mistake():
+    async def receive():
+        return {"type": "http.disconnect"}  # What the server says of a malformed chunk, too.
+
+    assert ask_with(receive)[0]["status"] == 400
+
+
+def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests():
+    hanging = []
+
+    async def inner(scope, receive, send):
+        if scope["path"] == "/api/schema/":
+            hanging.append(scope)
+            await asyncio.sleep(10)
+        await answer(scope, receive, send)
+
+    async def run():
+        state, sent = State(), []
+        state.database_reachable = True
+
+        async def send(message):
+            sent.append(message)
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        gate = Gate(inner, state, refuse, 5)
+        flood = [
+            asyncio.ensure_future(gate({**SCOPE, "path": "/api/schema/"}, receive, ignore))
+            for _ in range(150)
+        ]
+        await asyncio.sleep(0.05)
+        await gate({**SCOPE, "path": "/api/v1/switches/global/all/engage"}, receive, send)
+        for one in flood:
+            one.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+        return sent
+
+    sent = asyncio.run(run())
+
+    assert sent[0]["status"] == 200
+    assert len(hanging) == ORDINARY.strangers
+
+
+async def ignore(_message):
+    pass
+
+
+def ask_with(receive, path="/api/v1/switches/"):
+    """The messages that a caller got whose body comes by `receive`."""
+    state, sent = State(), []
+    state.database_reachable = True
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(Gate(break_down, state, refuse, 5)({**SCOPE, "path": path}, receive, send))
+    return sent
 
 
 def test_a_websocket_is_closed_and_never_reaches_what_is_behind():

@@ -32,6 +32,7 @@ from slo.api.shapes import (
 )
 from slo.arithmetic.clock import end_of
 from slo.judging import lookback
+from slo.judging.backtest import one_at_a_time
 from slo.judging.status import status
 from slo.models import Slo
 from slo.objectives import services
@@ -147,8 +148,8 @@ class BacktestView(ApiView):
         """
         slo = services.find(name)
         instead = {field: body[field] for field in lookback.REPLACEABLE if field in body}
-        return Done(
-            lookback.run(
+        with one_at_a_time(actor):
+            found = lookback.run(
                 slo,
                 start=body["start"],
                 end=body.get("end"),
@@ -157,7 +158,7 @@ class BacktestView(ApiView):
                 each=body.get("ticks", False),
                 now=now,
             )
-        )
+        return Done(found)
 
 
 def _put(name: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:

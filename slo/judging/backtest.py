@@ -3,10 +3,14 @@
 The same code judges as for the beat; nothing is written, and nobody is told.
 """
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from controlplane.core.actors import Actor
+from controlplane.core.errors import TooManyRequests
 from slo.arithmetic import hysteresis
 from slo.arithmetic.clock import last_ended, length
 from slo.arithmetic.evaluate import FIRING, UNKNOWN, Evaluation, evaluate
@@ -17,6 +21,31 @@ from slo.judging import wanted
 from slo.models import Sli, Slo
 
 MINUTE = timedelta(minutes=1)
+MAX_RUNNING = 2
+"""Backtests at a time in a process: each computes for seconds."""
+RETRY_AFTER_SECONDS = 5
+
+_running: set[str] = set()
+_lock = threading.Lock()
+
+
+@contextmanager
+def one_at_a_time(actor: Actor) -> Iterator[None]:
+    """Run one backtest of this person or token. Raises :class:`TooManyRequests` while another one
+    of theirs runs, or :data:`MAX_RUNNING` of anybody's."""
+    name = actor.identity
+    with _lock:
+        if name in _running or len(_running) >= MAX_RUNNING:
+            said = "A backtest is running already; wait until it is done."
+            if name not in _running:
+                said = "Others are running backtests just now; try again in a moment."
+            raise TooManyRequests(said, retry_after=RETRY_AFTER_SECONDS)
+        _running.add(name)
+    try:
+        yield
+    finally:
+        with _lock:
+            _running.discard(name)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,10 @@ Redis and every cache may be down, and guessing stays as slow.
 """
 
 import math
+import random
 import threading
+import time
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -22,46 +25,87 @@ from django.utils.cache import add_never_cache_headers
 
 from controlplane.core.errors import TooManyRequests
 from controlplane.core.http.requests import client_ip
+from controlplane.core.live.pace import Pace
 from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.people.session_store import SessionStore
 
 HASHED_AT_ONCE = 2
 HASHING_WAITS_SECONDS = 3.0
-STRANGERS_AT_MOST = 60
+MAX_HASHING_WAITERS = 4
+MAX_STRANGERS = 1000
 """Sessions of one address in which nobody has come in yet, within :data:`STRANGERS_WITHIN`."""
 STRANGERS_WITHIN = timedelta(minutes=10)
+EVICTED_AT_ONCE = 100
+ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE = 1.0, 60.0
+"""Of one address, whatever names it tries: enough for an office that comes in at nine."""
+MAX_ADDRESSES = 10_000
 _hashing = threading.BoundedSemaphore(HASHED_AT_ONCE)
+_waiters = threading.BoundedSemaphore(MAX_HASHING_WAITERS)
+attempts: OrderedDict[str, Pace] = OrderedDict()
+_lock = threading.Lock()
 
 
 @contextmanager
 def hashing() -> Iterator[None]:
-    """What compares a password takes a core for a third of a second: few at once in a process, or a
-    crowd at the door would slow down whoever is inside. Raises :class:`TooManyRequests`."""
-    if not _hashing.acquire(timeout=HASHING_WAITS_SECONDS):
-        raise TooManyRequests(
-            "Many people are signing in just now. Try again in a moment.", retry_after=3
-        )
+    """Compare a password inside: that takes a core for a third of a second, so few do at once in a
+    process, and few wait. Enter it before the first query: whoever waits holds no connection.
+
+    Raises :class:`TooManyRequests`.
+    """
+    if not _hashing.acquire(blocking=False):
+        _wait_for_hashing()
     try:
         yield
     finally:
         _hashing.release()
 
 
+def _wait_for_hashing() -> None:
+    if _waiters.acquire(blocking=False):
+        try:
+            if _hashing.acquire(timeout=HASHING_WAITS_SECONDS):
+                return
+        finally:
+            _waiters.release()
+    raise TooManyRequests(
+        "Many people are signing in just now. Try again in a moment.", retry_after=3
+    )
+
+
+def count_attempt(request: HttpRequest, username: str = "") -> None:
+    """Count one more try of this address to sign in, in this process.
+
+    Raises :class:`TooManyRequests` if it has tried too often, unless this person has a session from
+    the same address: a flood of names from an office locks out nobody who works there.
+    """
+    ip, now = client_ip(request), time.monotonic()
+    with _lock:
+        pace = attempts.pop(ip, None) or Pace(ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE)
+        attempts[ip] = pace
+        if len(attempts) > MAX_ADDRESSES:
+            attempts.popitem(last=False)
+        allowed = pace.allows(now)
+    known = BrowserSession.objects.filter(user__username=username, ip=ip)
+    if not allowed and not (username and known.exists()):
+        raise TooManyRequests(
+            "Too many tries to sign in came from your address. Try again in a moment.",
+            retry_after=random.randint(2, 10),  # noqa: S311
+        )
+
+
 def begin_as_stranger(request: HttpRequest, now: datetime) -> None:
     """Begin a session for somebody who has yet to come in: it keeps the question they were asked.
 
-    Raises :class:`TooManyRequests` for an address that has begun very many: each is a row.
+    Each is a row. Of an address that has begun very many, the oldest end: nobody is kept out by
+    what others of the same address ask for.
     """
     if request.session.session_key is not None:
         return
     ip = client_ip(request)
     theirs = BrowserSession.objects.filter(user=None, ip=ip, started_at__gt=now - STRANGERS_WITHIN)
-    if theirs.count() >= STRANGERS_AT_MOST:
-        minutes = int(STRANGERS_WITHIN.total_seconds() // 60)
-        raise TooManyRequests(
-            f"Too many have begun to sign in from your address. Try again in {minutes} minutes.",
-            retry_after=60,
-        )
+    if theirs.count() >= MAX_STRANGERS:
+        oldest = theirs.order_by("started_at").values_list("pk", flat=True)[:EVICTED_AT_ONCE]
+        BrowserSession.objects.filter(user=None, pk__in=list(oldest)).delete()
     agent = request.headers.get("User-Agent", "")
     cast(SessionStore, request.session).begin(ip=ip, user_agent=agent, method="", now=now)
 

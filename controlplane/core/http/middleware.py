@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import structlog
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware.common import CommonMiddleware
 from django.utils import timezone
@@ -94,6 +95,8 @@ class PresenceMiddleware:
         session = request.session
         if session.accessed and BACKGROUND not in request.headers:
             cast(SessionStore, session).seen(timezone.now())
+        if session.accessed:
+            _note_person(request)
         return response
 
 
@@ -109,6 +112,13 @@ class DomainErrorMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         error = problems.as_domain_error(exception)
         return None if error is None else pages.answer(request, error)
+
+
+def _note_person(request: HttpRequest) -> None:
+    """Tell the server whose session this is, for the requests that come with it from now on."""
+    noted = getattr(request, "scope", {}).get(requests.SIGNED_IN)
+    if noted is not None and request.session.session_key:
+        noted[request.session.session_key] = request.session.get(SESSION_KEY)
 
 
 def _note(request: HttpRequest, response: HttpResponse, seconds: float) -> None:

@@ -13,6 +13,9 @@ API_ROOT = "/api/"
 MOST_HOPS = 20
 """Of an `X-Forwarded-For`, counted from our end; no honest chain is longer."""
 
+SIGNED_IN = "switchgear.signed_in"
+"""Where the ASGI scope takes a note of whose session a request came with."""
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -43,11 +46,15 @@ def client_ip(request: HttpRequest) -> str:
     none of theirs: each of them adds whom it heard from at the end, and what stands before that is
     the caller's own invention.
     """
-    address = _address(_peer(request))
+    return client_address(_peer(request), request.META.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def client_address(peer: str, forwarded_for: str) -> str:
+    """The client behind a connection from `peer`, given its `X-Forwarded-For`."""
+    address = _address(peer)
     if address is None or not _is_proxy(address):
-        return _peer(request)
-    told = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
-    for hop in told[: -MOST_HOPS - 1 : -1]:
+        return peer
+    for hop in forwarded_for.split(",")[: -MOST_HOPS - 1 : -1]:
         before = _address(hop.strip())
         if before is None:
             break  # No address; whatever stands left of it is worth no more.

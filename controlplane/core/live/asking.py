@@ -10,7 +10,7 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from controlplane.core.errors import Unavailable
 
-THREADS = 8
+THREADS = 6
 RETRY_AFTER_SECONDS = 2
 AWAY = (TimeoutError, DatabaseError, InterfaceError)
 """What asking raises while the database is away, or does not answer in time."""

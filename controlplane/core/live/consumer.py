@@ -82,6 +82,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             await self._refuse(error)
             raise StopConsumer from None
         socket.task = asyncio.current_task()
+        client = self.scope.get("client")
+        # The server gives the port as text.
+        socket.connection = (client[0], int(client[1])) if client else None
         await self.send({"type": "websocket.accept"})
         self._writing = asyncio.create_task(socket.write(self._send_text))
 
@@ -89,6 +92,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         text, socket = message.get("text"), self._socket
         if socket is None or socket.ending is not None:
             return
+        socket.messages += 1
         if not socket.asks.allows(time.monotonic()):
             socket.end(TOO_MANY, "Too many messages: one a second is enough.")
         elif text is None:

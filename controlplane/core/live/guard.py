@@ -7,12 +7,13 @@ from functools import partial
 
 import structlog
 
-from controlplane.core.live import sessions
+from controlplane.core.live import connections, sessions
 from controlplane.core.live.asking import AWAY, Desk
 from controlplane.core.live.sockets import Socket, Sockets
 from controlplane.core.live.visitors import Visitor
 
 EVERY_SECONDS = 2.0
+TRAFFIC_SECONDS = 0.25
 ANSWER_SECONDS = 2.0
 QUIET_SECONDS = 20.0
 NOT_WELCOME = 4401
@@ -39,6 +40,36 @@ class Guard:
         self._heartbeat = heartbeat
 
     async def run(self) -> None:
+        await asyncio.gather(self._watch_traffic(), self._watch_sockets())
+
+    async def _watch_traffic(self) -> None:
+        while True:
+            await asyncio.sleep(TRAFFIC_SECONDS)
+            try:
+                self._look_at_traffic()
+            except Exception:
+                log.exception("live.traffic_unknown")
+
+    def _look_at_traffic(self) -> None:
+        """Cut sockets with a longer message than any may be, which the server would gather, and
+        those that nobody reads, whose text the server and the system would keep."""
+        new = {one.connection for one in self._sockets if one.connection and not one.descriptor}
+        found = connections.find(new) if new else {}
+        for socket in self._sockets:
+            if socket.connection is None:
+                continue
+            socket.descriptor = socket.descriptor or found.get(socket.connection)
+            if socket.descriptor is None:
+                continue
+            seen = connections.traffic(socket.descriptor, socket.connection)
+            if seen is None:
+                continue
+            if socket.floods(seen.received) or socket.stalls(seen, time.monotonic()):
+                log.info("live.socket_cut", visitor=socket.visitor.name)
+                socket.abandon()
+                self._sockets.leave(socket)
+
+    async def _watch_sockets(self) -> None:
         while True:
             await asyncio.sleep(EVERY_SECONDS)
             try:
@@ -54,8 +85,10 @@ class Guard:
     def _look_at_sockets(self) -> None:
         now, quiet = time.monotonic(), self._heartbeat()
         for socket in self._sockets:
-            socket.give_up(now)
-            if now - socket.said_at >= QUIET_SECONDS:
+            if socket.give_up(now):
+                # Its task ends once the server notices; its place is free at once.
+                self._sockets.leave(socket)
+            elif now - socket.said_at >= QUIET_SECONDS:
                 socket.say(quiet)
 
     def _look_at_tokens(self) -> None:

@@ -27,7 +27,7 @@ from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
 
 PACE = Pace(connect_seconds=1.0, silence_seconds=1.0, longest_pause_seconds=2.0)
 WATCH_SECONDS = 0.1
-HANDSHAKE_THREADS = 4
+HANDSHAKE_THREADS = 2
 MOST_HANDSHAKES = 256
 GOING_AWAY = 1012
 """The close code of a server that is about to be started again."""

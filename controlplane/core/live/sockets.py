@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
 from controlplane.core.errors import TooManyRequests, Unavailable
+from controlplane.core.live import connections
+from controlplane.core.live.connections import Peer, Traffic
 from controlplane.core.live.mailbox import Mailbox
 from controlplane.core.live.pace import Pace
 from controlplane.core.live.visitors import Visitor
@@ -15,6 +17,9 @@ MOST_EACH = 50
 STUCK_SECONDS = 20.0
 SLOW_SECONDS = 0.5
 """Nobody waits for a socket that has not taken a message for so long."""
+MAX_UNFINISHED_BYTES = 64 * 1024
+"""Of a message that has not ended, the opening of the socket among them."""
+BYTES_EACH_LOOK = 256
 ASKS_PER_SECOND, ASKS_AT_ONCE = 1.0, 20.0
 RETRY_AFTER_SECONDS = 10
 
@@ -35,6 +40,13 @@ class Socket:
         self.task: asyncio.Task[None] | None = None
         """Whoever serves it, to be cancelled if nobody reads any more."""
         self.stuck = False
+        self.connection: Peer | None = None
+        """Where it comes from: address and port."""
+        self.descriptor: int | None = None
+        self.messages = 0
+        """Whole messages that it has sent."""
+        self._counted = (0, 0)
+        self._taken = (-1, 0.0)
         self.asks = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
         """How often it may say something to us."""
         self._sending_since = 0.0
@@ -76,12 +88,35 @@ class Socket:
         """Whether it is read, as far as anybody can tell."""
         return self._sending_since == 0 or now - self._sending_since < SLOW_SECONDS
 
-    def give_up(self, now: float) -> None:
-        """Let go of it if nobody has read what is being written for too long."""
+    def give_up(self, now: float) -> bool:
+        """Let go of it if nobody has read what is being written for too long; True if so."""
         stuck = self._sending_since > 0 and now - self._sending_since > STUCK_SECONDS
-        if stuck and not self.stuck and self.task is not None:
-            self.stuck = True
+        if not stuck or self.stuck:
+            return False
+        self.abandon()
+        return True
+
+    def abandon(self) -> None:
+        """End it and its connection without a word."""
+        self.stuck = True
+        if self.connection is not None:
+            connections.cut(self.connection)
+        if self.task is not None:
             self.task.cancel()
+
+    def stalls(self, traffic: Traffic, now: float) -> bool:
+        """Whether the other side has taken nothing of what waits for it for too long."""
+        if not traffic.waiting or traffic.taken != self._taken[0]:
+            self._taken = traffic.taken, now
+        return now - self._taken[1] > STUCK_SECONDS
+
+    def floods(self, received: int) -> bool:
+        """Whether too much of one message has come, given all bytes `received` so far. Pings and
+        the like come between messages, a little at each look."""
+        messages, base = self._counted
+        base = received if messages != self.messages else min(received, base + BYTES_EACH_LOOK)
+        self._counted = self.messages, base
+        return received - base > MAX_UNFINISHED_BYTES
 
     async def write(self, send: SendText) -> tuple[int, str]:
         """Write what comes until it is to end; returns how."""

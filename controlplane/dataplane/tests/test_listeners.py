@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from controlplane.core.errors import Unavailable
 from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listener, Listeners
 
 
@@ -57,3 +58,33 @@ def test_a_change_wakes_those_who_hear_of_it_and_no_others() -> None:
 
     assert first == [False, True]
     assert second == [True, True]
+
+
+def held_by(listeners: Listeners, *holders: int) -> list[Listener]:
+    return [listeners.enter(holder=holder) for holder in holders]
+
+
+def test_token_with_most_requests_gives_up_its_oldest_to_a_token_with_fewer() -> None:
+    async def run() -> list[bool]:
+        listeners = Listeners(most=4)
+        greedy = held_by(listeners, 1, 1, 1, 1)
+        held_by(listeners, 2, 2)
+        with pytest.raises(Unavailable):
+            listeners.enter(holder=2)
+        assert len(listeners) == 4
+        for one in greedy:
+            listeners.leave(one)
+        assert len(listeners) == 2
+        return [one.dismissed and _is_woken(one) for one in greedy]
+
+    assert asyncio.run(run()) == [True, True, False, False]
+
+
+def test_token_that_holds_all_places_gets_no_more() -> None:
+    async def run() -> None:
+        listeners = Listeners(most=2)
+        held_by(listeners, 1, 1)
+        with pytest.raises(Unavailable):
+            listeners.enter(holder=1)
+
+    asyncio.run(run())

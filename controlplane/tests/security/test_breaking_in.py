@@ -1,15 +1,16 @@
 """Ways round the front door: more fields than asked for, other people's things, planted names."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.entry import confirming, throttle
 from controlplane.core.entry.tests.people import PASSWORD, kim
+from controlplane.core.errors import TooManyRequests
 from controlplane.core.http.tests.callers import (
     Api,
     browser_of,
@@ -271,16 +272,38 @@ def test_signing_in_takes_no_other_method(method):
     assert answer.status_code == 405
 
 
-def test_strangers_of_one_address_do_not_fill_the_table_of_sessions():
+def test_strangers_of_one_address_do_not_fill_the_table_of_sessions(monkeypatch):
+    monkeypatch.setattr(throttle, "MAX_STRANGERS", 10)
+    monkeypatch.setattr(throttle, "EVICTED_AT_ONCE", 1)
+
     def asked(address):
         return Client(REMOTE_ADDR=address).get("/sign-in/passkey/").status_code
 
-    crowd = [asked("203.0.113.7") for _ in range(throttle.STRANGERS_AT_MOST + 5)]
+    crowd = [asked("203.0.113.7") for _ in range(15)]
 
-    assert set(crowd[: throttle.STRANGERS_AT_MOST]) == {200}
-    assert set(crowd[throttle.STRANGERS_AT_MOST :]) == {429}
-    assert BrowserSession.objects.count() == throttle.STRANGERS_AT_MOST
+    assert set(crowd) == {200}
+    assert BrowserSession.objects.count() == 10
     assert asked("203.0.113.8") == 200
+
+
+def test_flood_of_names_from_one_address_is_refused_before_a_password_is_compared():
+    address = "203.0.113.9"
+
+    def tried(name, password="no", ip=address):
+        sent = {"username": name, "password": password}
+        return Client(REMOTE_ADDR=ip).post("/sign-in/", sent).status_code
+
+    user = kim()
+    came_in = tried(user.username, PASSWORD)
+    request = RequestFactory(REMOTE_ADDR=address).get("/")
+    with suppress(TooManyRequests):
+        for _ in range(int(throttle.ATTEMPTS_AT_ONCE) + 10):
+            throttle.count_attempt(request)
+
+    assert came_in == 302
+    assert tried("nobody") == 429
+    assert tried(user.username, PASSWORD) == 302
+    assert tried("nobody", ip="203.0.113.10") == 422
 
 
 def test_crowd_at_the_door_waits_its_turn_and_is_told_so(client, monkeypatch):

@@ -46,10 +46,12 @@ class SignIn(LoginView):
         )
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        # Asked first, so that trying again while locked out does not prolong the wait.
-        if not throttle.is_allowed(request, throttle.typed_name(request)):
-            return throttle.locked_out(request)
+        name = throttle.typed_name(request)
+        throttle.count_attempt(request, name)
         with throttle.hashing():
+            # Asked first, so that trying again while locked out does not prolong the wait.
+            if not throttle.is_allowed(request, name):
+                return throttle.locked_out(request)
             return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
@@ -144,6 +146,7 @@ def sign_in_by_passkey(request: HttpRequest) -> HttpResponse:
     if request.method == "GET":
         throttle.begin_as_stranger(request, timezone.now())
         return HttpResponse(passkeys.to_show(None), content_type="application/json")
+    throttle.count_attempt(request)
     try:
         found = passkeys.shown(request.POST.get("credential", ""), None)
     except InvalidInput:

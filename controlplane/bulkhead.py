@@ -1,0 +1,168 @@
+"""Bulkheads before Django: bounded threads and fair queues, one bulkhead for each kind of request.
+
+A flood of one kind fills its own bulkhead and no other, and one caller never fills a whole one. A
+request runs on one thread from its beginning to its end. The thread is free again once it is idle,
+which may be long after its caller was refused: what hangs in a database can't be stopped, and
+counts until it ends.
+"""
+
+import asyncio
+import random
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controlplane.core.errors import Busy, TooManyRequests
+
+MAX_WAITING = 2000
+MAX_WAITING_EACH = 100
+MAX_WAITING_STRANGERS = 300
+RETRY_AFTER_SECONDS = (1, 5)
+
+
+class Caller(NamedTuple):
+    """One for all requests of a token or person, else of an address; `known` if verified."""
+
+    key: Hashable
+    known: bool
+
+
+@dataclass(frozen=True)
+class Limits:
+    """At most `threads` requests run at a time: `each` of one caller, `strangers` of all callers
+    that are not known together. A request waits for a thread `wait_seconds` at most."""
+
+    threads: int
+    each: int
+    strangers: int
+    wait_seconds: float
+
+
+class Permit(NamedTuple):
+    """One running request: its caller, and the thread that it runs on."""
+
+    caller: Caller
+    executor: ThreadPoolExecutor
+
+
+class Bulkhead:
+    """The threads of one kind of request, and the queue before them. On one event loop.
+
+    `may_start` is asked with the number of running requests before one more starts; `on_free` is
+    called whenever one has ended.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limits: Limits,
+        may_start: Callable[[int], bool] = lambda _running: True,
+        on_free: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._limits = limits
+        self._may_start = may_start
+        self._on_free = on_free
+        self._idle = [
+            ThreadPoolExecutor(1, thread_name_prefix=f"{name}-{number}")
+            for number in range(limits.threads)
+        ]
+        self._running: Counter[Caller] = Counter()
+        self._queues: OrderedDict[Caller, deque[asyncio.Future[Permit]]] = OrderedDict()
+        self._waiting: Counter[bool] = Counter()
+        """Requests in the queues, by whether their caller is known."""
+
+    @property
+    def running(self) -> int:
+        """Requests that hold a thread, those that nobody waits for any more among them."""
+        return self._limits.threads - len(self._idle)
+
+    async def acquire(self, caller: Caller) -> Permit:
+        """Wait for a thread.
+
+        Raises :class:`TooManyRequests` if this caller has too many waiting, and :class:`Busy` if
+        all have, or none came free in time.
+        """
+        queue = self._queues.get(caller, ())
+        if len(queue) >= MAX_WAITING_EACH:
+            said = "Too many of your requests are waiting; send fewer at a time."
+            raise TooManyRequests(said, retry_after=_later())
+        most = MAX_WAITING if caller.known else MAX_WAITING_STRANGERS
+        if self._waiting[caller.known] >= most:
+            raise _busy()
+        future: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(caller, deque()).append(future)
+        self._waiting[caller.known] += 1
+        self.dispatch()
+        try:
+            if not future.done():
+                await asyncio.wait({future}, timeout=self._limits.wait_seconds)
+        except asyncio.CancelledError:
+            if future.done():
+                self.release(future.result())
+            else:
+                self._forget(caller, future)
+            raise
+        if not future.done():
+            self._forget(caller, future)
+            raise _busy()
+        return future.result()
+
+    def release(self, permit: Permit) -> None:
+        """Free the thread as soon as it is idle."""
+        loop = asyncio.get_running_loop()
+        idle = loop.run_in_executor(permit.executor, int)
+        idle.add_done_callback(lambda _idle: self._freed(permit))
+
+    def dispatch(self) -> None:
+        """Start what may start: known callers first, and each caller in turn."""
+        while self._idle and self._queues and self._may_start(self.running):
+            caller = self._next()
+            if caller is None:
+                return
+            future = self._queues[caller][0]
+            self._forget(caller, future)
+            if caller in self._queues:
+                self._queues.move_to_end(caller)
+            self._running[caller] += 1
+            future.set_result(Permit(caller, self._idle.pop()))
+
+    def _next(self) -> Caller | None:
+        limits = self._limits
+        strangers = sum(count for caller, count in self._running.items() if not caller.known)
+        stranger = None
+        for caller in self._queues:
+            if self._running[caller] >= limits.each:
+                continue
+            if caller.known:
+                return caller
+            if stranger is None and strangers < limits.strangers:
+                stranger = caller
+        return stranger
+
+    def _forget(self, caller: Caller, future: "asyncio.Future[Permit]") -> None:
+        queue = self._queues[caller]
+        queue.remove(future)
+        self._waiting[caller.known] -= 1
+        if not queue:
+            del self._queues[caller]
+
+    def _freed(self, permit: Permit) -> None:
+        self._idle.append(permit.executor)
+        self._running[permit.caller] -= 1
+        if not self._running[permit.caller]:
+            del self._running[permit.caller]
+        self.dispatch()
+        self._on_free()
+
+
+def _busy() -> Busy:
+    return Busy(
+        "Too many requests are running here just now. Nothing was changed; try again in a moment.",
+        retry_after=_later(),
+    )
+
+
+def _later() -> int:
+    return random.randint(*RETRY_AFTER_SECONDS)  # noqa: S311

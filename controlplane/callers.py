@@ -1,0 +1,94 @@
+"""Identify the caller of a request from memory, before anything is asked of the database.
+
+Only what was verified makes a caller known: a token of the data plane's table, a session that
+Django found valid lately, a body that Slack signed. Everybody else is their address.
+"""
+
+import ipaddress
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from controlplane.bulkhead import Caller
+from controlplane.core.errors import DomainError
+from controlplane.core.http.requests import client_address
+from controlplane.core.interactions import signatures
+from controlplane.core.people.session_store import digest
+from controlplane.dataplane.call import Scope
+from controlplane.dataplane.credentials import Headers, identify, presented
+from controlplane.dataplane.state import State
+
+MAX_SESSIONS = 10_000
+SESSION_SECONDS = 12 * 3600.0
+SLACK = "/slack/"
+IPV6_PREFIX = 64
+"""An IPv6 host usually has a whole /64 to choose addresses from."""
+
+
+class Callers:
+    """The sessions seen lately in this process, and the way to tell one caller from another."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._people: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._cookie = re.compile(
+            rb"(?:^|;)\s*" + re.escape(settings.SESSION_COOKIE_NAME.encode()) + rb"=([a-z0-9]{32})"
+        )
+
+    def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> Caller:
+        """The one that a request counts for."""
+        if presented(headers) is not None:
+            try:
+                found = identify(self._state.tokens, headers, self._state.unix)
+            except DomainError:
+                return self._stranger(scope, "token")
+            return Caller(("token", found.token_id), known=True)
+        if scope["path"].startswith(SLACK) and _is_slack(headers, body):
+            return Caller("slack", known=True)
+        cookie = self._cookie.search(headers.get(b"cookie", b""))
+        if cookie is None:
+            return self._stranger(scope, "")
+        user, until = self._people.get(digest(cookie[1].decode()), ("", 0.0))
+        if time.monotonic() >= until:
+            return self._stranger(scope, "cookie")
+        return Caller(("user", user), known=True)
+
+    def note(self, signed_in: Mapping[str, Any]) -> None:
+        """Take over from Django whose session each key is: None for a session of nobody."""
+        for key, user in signed_in.items():
+            name = digest(key)
+            if user is None:
+                self._people.pop(name, None)
+                continue
+            self._people[name] = str(user), time.monotonic() + SESSION_SECONDS
+            self._people.move_to_end(name)
+            if len(self._people) > MAX_SESSIONS:
+                self._people.popitem(last=False)
+
+    def _stranger(self, scope: Scope, kind: str) -> Caller:
+        """Those with a credential that is not known here are kept apart from those without one: it
+        may be good, after a restart."""
+        peer = (scope.get("client") or ("",))[0]
+        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        address = client_address(peer, b",".join(forwarded).decode("latin-1"))
+        return Caller((_network(address), kind), known=False)
+
+
+def _is_slack(headers: Headers, body: bytes) -> bool:
+    timestamp = headers.get(b"x-slack-request-timestamp", b"").decode("latin-1")
+    signature = headers.get(b"x-slack-signature", b"").decode("latin-1")
+    secret = settings.SLACK.signing_secret
+    return signatures.genuine(secret, timestamp, signature, body, time.time())
+
+
+def _network(address: str) -> str:
+    if ":" not in address:
+        return address
+    try:
+        return str(ipaddress.ip_network((address.partition("%")[0], IPV6_PREFIX), strict=False))
+    except ValueError:
+        return address

@@ -1,0 +1,84 @@
+"""The TCP connections under sockets: the server neither bounds what it gathers of an unfinished
+message nor lets go of a connection that nobody reads, so both are done here, by file descriptor.
+"""
+
+import os
+import socket
+import stat
+import struct
+from collections.abc import Collection
+from typing import NamedTuple
+
+Peer = tuple[str, int]
+DESCRIPTORS = "/dev/fd"
+# Of Linux's `struct tcp_info`, since 4.6: `tcpi_unacked`; `tcpi_bytes_acked`,
+# `tcpi_bytes_received`, two counts of segments and `tcpi_notsent_bytes`.
+_INFO = struct.Struct("@24xI92xQQ8xI")
+
+
+class Traffic(NamedTuple):
+    """Bytes that came, bytes that the other side took, and whether it has yet to take some."""
+
+    received: int
+    taken: int
+    waiting: bool
+
+
+def find(peers: Collection[Peer]) -> dict[Peer, int]:
+    """The file descriptors of this process's connections from these addresses and ports."""
+    found: dict[Peer, int] = {}
+    for name in os.listdir(DESCRIPTORS):
+        peer = _peer(int(name))
+        if peer is not None and peer in peers:
+            found[peer] = int(name)
+    return found
+
+
+def traffic(descriptor: int, peer: Peer) -> Traffic | None:
+    """The traffic with `peer` so far; None if it is gone, or the system can't tell."""
+    if not hasattr(socket, "TCP_INFO") or _peer(descriptor) != peer:
+        return None
+    connection = socket.socket(fileno=descriptor)
+    try:
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    except OSError:
+        return None
+    finally:
+        connection.detach()
+    if len(info) < _INFO.size:
+        return None
+    unacknowledged, taken, received, unsent = _INFO.unpack_from(info)
+    return Traffic(received, taken, waiting=bool(unacknowledged or unsent))
+
+
+def cut(peer: Peer) -> bool:
+    """End the connection from `peer` at once; False if there is none."""
+    descriptor = find([peer]).get(peer)
+    if descriptor is None:
+        return False
+    try:
+        connection = socket.socket(fileno=os.dup(descriptor))  # Nobody else closes this one.
+    except OSError:
+        return False
+    with connection:
+        if connection.getpeername()[:2] != peer:
+            return False
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RDWR)
+    return True
+
+
+def _peer(descriptor: int) -> Peer | None:
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return None
+        connection = socket.socket(fileno=descriptor)
+    except OSError:
+        return None
+    try:
+        name = connection.getpeername()
+    except OSError:
+        return None
+    finally:
+        connection.detach()
+    return (name[0], name[1]) if isinstance(name, tuple) else None

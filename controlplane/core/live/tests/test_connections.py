@@ -1,0 +1,99 @@
+"""Connections by file descriptor: found by their peer, measured, and cut."""
+
+import os
+import socket
+import sys
+from contextlib import closing, suppress
+
+import pytest
+
+from controlplane.core.live import connections
+from controlplane.core.live.connections import Traffic
+from controlplane.core.live.sockets import MAX_UNFINISHED_BYTES, STUCK_SECONDS, Socket
+from controlplane.core.live.visitors import Visitor
+
+
+@pytest.fixture
+def pair():
+    """Two ends of a TCP connection: the server's and the client's."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        closing(socket.create_connection(listener.getsockname())) as client,
+        closing(listener.accept()[0]) as server,
+    ):
+        yield server, client
+
+
+def test_connection_is_found_by_the_address_of_its_peer(pair):
+    server, client = pair
+
+    found = connections.find([client.getsockname(), ("127.0.0.1", 1)])
+
+    assert found == {client.getsockname(): server.fileno()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what was received")
+def test_bytes_that_came_are_counted_although_nobody_read_them(pair):
+    server, client = pair
+    client.sendall(b"x" * 1000)
+    server.recv(1, socket.MSG_PEEK)
+
+    assert connections.traffic(server.fileno(), client.getsockname()) == (1000, 0, False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what was taken")
+def test_bytes_that_nobody_takes_are_told_apart_from_those_that_were_taken(pair):
+    server, client = pair
+    server.setblocking(False)
+    with suppress(BlockingIOError):
+        while True:
+            server.send(b"x" * 65_536)
+
+    seen = connections.traffic(server.fileno(), client.getsockname())
+
+    assert seen.taken > 0
+    assert seen.waiting
+
+
+def test_descriptor_that_belongs_to_another_peer_by_now_tells_nothing(pair):
+    server, client = pair
+
+    assert connections.traffic(server.fileno(), ("127.0.0.1", 1)) is None
+    assert connections.traffic(client.fileno(), client.getsockname()) is None
+
+
+def test_connection_that_is_cut_ends_for_both_sides_and_keeps_its_descriptor(pair):
+    server, client = pair
+
+    assert connections.cut(client.getsockname())
+
+    client.settimeout(2)
+    with suppress(ConnectionResetError):
+        assert client.recv(1) == b""
+    assert os.fstat(server.fileno())
+    assert not connections.cut(("127.0.0.1", 1))
+
+
+def test_message_without_an_end_floods_and_whole_messages_do_not():
+    whole, endless, quiet = (Socket(Visitor("token:1", frozenset()), "hello") for _ in range(3))
+    looks = range(0, 4 * MAX_UNFINISHED_BYTES, MAX_UNFINISHED_BYTES)
+
+    told_whole = []
+    for received in looks:
+        whole.messages += 1
+        told_whole.append(whole.floods(received))
+    told_endless = [endless.floods(received) for received in looks]
+    told_quiet = [quiet.floods(20 * look) for look in range(10_000)]
+
+    assert not any(told_whole)
+    assert told_endless == [False, False, True, True]
+    assert not any(told_quiet)
+
+
+def test_socket_whose_reader_takes_nothing_of_what_waits_stalls():
+    slow, idle, stuck = (Socket(Visitor("token:1", frozenset()), "hello") for _ in range(3))
+    times = [0.0, STUCK_SECONDS * 0.9, STUCK_SECONDS * 1.8]
+
+    assert not any(slow.stalls(Traffic(0, int(at), waiting=True), at) for at in times)
+    assert not any(idle.stalls(Traffic(0, 0, waiting=False), at) for at in times)
+    assert [stuck.stalls(Traffic(0, 0, waiting=True), at) for at in times] == [False, False, True]

@@ -1,0 +1,69 @@
+"""Read the bodies of requests for Django: within a time, a size, and an amount of memory."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controlplane.core.errors import Busy, TooSlow
+from controlplane.core.wire import LARGEST_BODY, too_large
+from controlplane.dataplane.call import READ_SECONDS, Receive, broken_off, drain
+
+MAX_BYTES = 128 * 1024 * 1024
+"""All bodies together; the first 64 KiB of each do not count, so that a kill always fits."""
+
+
+class Bodies:
+    """The bodies that are in memory at a time."""
+
+    def __init__(self, most: int = MAX_BYTES) -> None:
+        self._most = most
+        self._bytes = 0
+
+    @contextmanager
+    def budget(self) -> Iterator["Budget"]:
+        """A share in the memory, given back on leaving."""
+        budget = Budget(self)
+        try:
+            yield budget
+        finally:
+            self._bytes -= budget.counted
+
+    def take(self, count: int) -> None:
+        if self._bytes + count > self._most:
+            said = "Too many large requests are coming in just now; try again in a moment."
+            raise Busy(said, retry_after=2)
+        self._bytes += count
+
+
+class Budget:
+    """The memory of one request's body: `counted` bytes so far."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        self.counted = 0
+
+    async def read(self, receive: Receive, limit: int) -> bytes:
+        """The whole body. Raises :class:`TooLarge`, :class:`TooSlow`, :class:`DomainError` if it
+        breaks off, and :class:`Busy` if there is no memory for it."""
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                return await self._read(receive, limit)
+        except TimeoutError:
+            raise TooSlow(f"The body did not arrive within {READ_SECONDS:g} seconds.") from None
+
+    async def _read(self, receive: Receive, limit: int) -> bytes:
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise broken_off()
+            body += message.get("body", b"")
+            if len(body) > limit:
+                if message.get("more_body"):
+                    await drain(receive)
+                raise too_large(limit)
+            counted = max(0, len(body) - LARGEST_BODY)
+            self._bodies.take(counted - self.counted)
+            self.counted = counted
+            if not message.get("more_body"):
+                return bytes(body)

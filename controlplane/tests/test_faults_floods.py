@@ -1,0 +1,258 @@
+"""Floods from 150 connections: an engagement by token, by page and a press in Slack go through."""
+
+import json
+import secrets
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+
+from controlplane.core.interactions.tests.pressing import FORM, PATH, SECRET, payload, signed
+from controlplane.tests.flooding import flood, get, post
+from controlplane.tests.installation import PASSWORD, Installation, running
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
+MAX_SECONDS = 2.0
+BUILD_UP_SECONDS = 3.0
+ROUNDS = 4
+JSON = "Content-Type: application/json"
+FORM_TYPE = "Content-Type: application/x-www-form-urlencoded"
+MAKE_LEE = (
+    "from controlplane.core.http.tests.callers import person; lee = person('approver', 'lee'); "
+    "lee.slack_user_id = 'ULEE'; lee.save()"
+)
+REASON = "Test of floods: providers answer 5xx since 02:10, INC-4411"
+
+
+class Operators:
+    """Whoever has to stop something meanwhile: a program, a person, somebody in Slack."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.program = installation.client(installation.token("switches:write", "switches:read"))
+        self.person = httpx.Client(base_url=installation.url, timeout=15)
+        self.person.get("/sign-in/")
+        signed_in = self._send("/sign-in/", username="admin", password=PASSWORD)
+        assert signed_in.status_code == 302
+        assert self.person.get("/").status_code == 200
+        self.slack = httpx.Client(base_url=installation.url, timeout=15)
+        self.read = installation.token("slo:read", "slo:write", "switches:read")
+        self.write = installation.token("switches:write", "switches:read")
+
+    def _send(self, path: str, **fields: str) -> httpx.Response:
+        token = {"X-CSRFToken": self.person.cookies["csrftoken"]}
+        return self.person.post(path, data=fields, headers=token)
+
+    def by_token(self) -> None:
+        key = secrets.token_hex(4)
+        path = f"/api/v1/switches/feature/{key}/engage"
+        answer = self.program.post(path, json={"reason": REASON, "expires_in": "24h"})
+        assert answer.status_code in {200, 201}, answer.text
+
+    def by_page(self) -> None:
+        key = secrets.token_hex(4)
+        answer = self._send(
+            "/switches/engage/", scope="feature", key=key, reason=REASON, how_long="24h",
+            on_expiry="hold",
+        )  # fmt: skip
+        assert answer.status_code == 302, answer.text
+        assert key in answer.headers["Location"]
+
+    def by_slack(self) -> None:
+        hooks = "http://127.0.0.1:9/actions/T1/42/ULEE"
+        more = {"trigger_id": secrets.token_hex(8)}
+        body = payload("approve", {"approval": 0}, "ULEE", hooks, **more)
+        answer = self.slack.post(PATH, content=body, headers={**signed(body), "Content-Type": FORM})
+        assert answer.status_code == 200
+
+    def measured(self) -> dict[str, list[float]]:
+        ways: dict[str, Callable[[], None]] = {
+            "token": self.by_token,
+            "page": self.by_page,
+            "slack": self.by_slack,
+        }
+        found: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(ROUNDS):
+            for name, way in ways.items():
+                began = time.monotonic()
+                way()
+                found[name].append(round(time.monotonic() - began, 3))
+        return found
+
+
+@pytest.fixture(scope="module")
+def operators(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("floods") / "var"
+    with running(folder, SLACK_SIGNING_SECRET=SECRET) as installation:
+        installation.manage("shell", "-v0", "-c", MAKE_LEE)
+        yield Operators(installation)
+
+
+def schema(_operators):
+    return get("/api/schema/", "Accept: application/vnd.oai.openapi")
+
+
+def sign_in(operators):
+    token = httpx.get(f"{operators.installation.url}/sign-in/").cookies["csrftoken"]
+    fields = (
+        urlencode({"csrfmiddlewaretoken": token, "password": "x" * 12}) + "&username=nobody-{n}"
+    )
+    return post("/sign-in/", fields, FORM_TYPE, f"Cookie: csrftoken={token}")
+
+
+def passkeys(_operators):
+    return get("/sign-in/passkey/")
+
+
+def static(_operators):
+    return get("/static/staticfiles.json")
+
+
+def pages(_operators):
+    return get("/sign-in/")
+
+
+def backtests(operators):
+    slo = {"name": "flooded", "target": 0.99, "window_days": 30}
+    operators.installation.client(operators.read).post("/api/v1/slos/", json=slo)
+    start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 30 * 86400))
+    body = json.dumps({"start": start, "step": "1m"})
+    return post("/api/v1/slos/flooded/backtest", body, JSON, f"X-API-Key: {operators.read}")
+
+
+def engage_by_strangers(_operators):
+    body = json.dumps({"reason": REASON, "expires_in": "24h"})
+    return post("/api/v1/switches/feature/flood-{n}/engage", body, JSON, "X-API-Key: sg_no_token")
+
+
+def engage_by_one_token(operators):
+    body = json.dumps({"reason": REASON, "expires_in": "24h"})
+    path = "/api/v1/switches/feature/flood-{n}/engage"
+    return post(path, body, JSON, f"X-API-Key: {operators.write}")
+
+
+def invented_sessions(_operators):
+    cookie = "Cookie: sessionid=" + "a" * 26 + "{n}; csrftoken=" + "b" * 32
+    fields = f"csrfmiddlewaretoken={'b' * 32}&scope=feature&key=x&reason=y"
+    return post("/switches/engage/", fields, FORM_TYPE, cookie)
+
+
+def forged_presses(_operators):
+    return post("/slack/interactions", "payload={n}", FORM_TYPE, "X-Slack-Signature: v0=no")
+
+
+def lists_by_one_token(operators):
+    return get("/api/v1/switches/?limit=100", f"X-API-Key: {operators.write}")
+
+
+def silence(_operators):
+    """Connections that never send a byte."""
+    return ""
+
+
+def beginnings(_operators):
+    """Requests whose bodies never come."""
+    return post("/api/v1/switches/feature/x/engage", "", JSON).replace("Length: 0", "Length: 9")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(schema, marks=pytest.mark.smoke),
+        silence,
+        beginnings,
+        sign_in,
+        passkeys,
+        static,
+        pages,
+        backtests,
+        engage_by_strangers,
+        engage_by_one_token,
+        invented_sessions,
+        forged_presses,
+        lists_by_one_token,
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_flood_of_one_kind_leaves_the_lane_of_kills_open(operators, kind):
+    request = kind(operators)
+
+    with flood(operators.installation.port, request) as told:
+        time.sleep(BUILD_UP_SECONDS)
+        found = operators.measured()
+
+    for name, seconds in found.items():
+        print(f"{kind.__name__} {name}: p50 {statistics.median(seconds)} max {max(seconds)}")
+    print(f"{kind.__name__}: {dict(told)}")
+    assert max(map(max, found.values())) < MAX_SECONDS
+
+
+def test_silent_connection_is_closed_within_30_seconds(operators):
+    with socket.create_connection(("127.0.0.1", operators.installation.port)) as silent:
+        silent.settimeout(30)
+
+        assert silent.recv(1) == b""
+
+
+def test_socket_whose_message_never_ends_is_cut_before_it_fills_the_memory(operators):
+    with opened(operators) as connection:
+        sent = send_until_cut(connection, FRAGMENT, pause=0.001, seconds=20)
+
+    assert sent < 64 * 1024 * 1024
+
+
+def test_socket_that_nobody_reads_is_cut(operators):
+    ask = frame(b"\x81", json.dumps({"subscribe": ["x" * 3900]}).encode())
+
+    with opened(operators, buffer=4096) as connection:
+        send_until_cut(connection, ask, pause=1.05, seconds=60)
+
+
+def send_until_cut(connection: socket.socket, data: bytes, pause: float, seconds: float) -> int:
+    """Send it again and again; the bytes that were sent until the other side cut the connection."""
+    sent, ends = 0, time.monotonic() + seconds
+    with suppress(ConnectionError):
+        while time.monotonic() < ends:
+            connection.sendall(data)
+            sent += len(data)
+            time.sleep(pause)
+    assert time.monotonic() < ends, f"not cut after {sent} bytes"
+    return sent
+
+
+def frame(kind: bytes, payload: bytes) -> bytes:
+    """A frame with a mask of zeros; `kind` is its first byte."""
+    return kind + b"\xfe" + struct.pack(">H", len(payload)) + bytes(4) + payload
+
+
+FRAGMENT = frame(b"\x00", b"x" * 65_000)
+
+
+@contextmanager
+def opened(operators: Operators, buffer: int = 0) -> Iterator[socket.socket]:
+    """A WebSocket by hand, whose first message has begun."""
+    with socket.socket() as connection:
+        if buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        connection.connect(("127.0.0.1", operators.installation.port))
+        connection.settimeout(20)
+        lines = [
+            "GET /ws/live/ HTTP/1.1",
+            "Host: localhost",
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
+            f"X-API-Key: {operators.write}",
+        ]
+        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        assert b" 101 " in connection.recv(500)
+        if not buffer:
+            connection.sendall(frame(b"\x01", b"x" * 1000))
+        yield connection
