@@ -7,15 +7,17 @@ in Redis for its time (no ETA), results are not kept, and losing all of Redis co
 import os
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import django
 import kombu
 import structlog
-from celery import Celery, beat, bootsteps, signals
+from celery import Celery, beat, bootsteps, schedules, signals
 from celery.app.amqp import AMQP
 from celery.exceptions import SecurityWarning
 
@@ -88,6 +90,15 @@ def _while_waiting(others: Callable[[], Any] | None) -> Callable[[], None]:
 
 class PromptAMQP(AMQP):
     Connection = PromptConnection
+
+
+_began, _began_monotonic = datetime.now(UTC), time.monotonic()
+
+
+def monotonic_now() -> datetime:
+    """Return the time by the clock that beat counts intervals with: setting the local clock neither
+    stops the schedule nor hurries it."""
+    return _began + timedelta(seconds=time.monotonic() - _began_monotonic)
 
 
 class Scheduler(beat.Scheduler):
@@ -187,7 +198,7 @@ app.conf.update(
         tick.name: {
             "task": run_tick.name,
             "args": [tick.name],
-            "schedule": tick.seconds,
+            "schedule": schedules.schedule(timedelta(seconds=tick.seconds), nowfun=monotonic_now),
             "options": {"queue": tick.queue, "expires": tick.seconds},
         }
         for tick in ticks.registered().values()

@@ -1,6 +1,10 @@
 """How Celery is set up: what beat sends where, and that losing it loses nothing."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
+import time_machine
+from celery import beat
 
 from controlplane import celery
 from controlplane.core import ticks
@@ -12,9 +16,25 @@ def test_beat_sends_every_tick_at_its_pace_to_a_queue_that_workers_read():
     assert set(celery.app.conf.beat_schedule) == set(ticks.registered())
     for name, entry in celery.app.conf.beat_schedule.items():
         assert entry["args"] == [name]
-        assert entry["schedule"] == entry["options"]["expires"] == ticks.registered()[name].seconds
+        seconds = ticks.registered()[name].seconds
+        assert entry["schedule"].seconds == entry["options"]["expires"] == seconds
         assert entry["options"]["queue"] in queues
         assert entry["task"] in celery.app.tasks
+
+
+@pytest.mark.parametrize("step", [timedelta(minutes=-20), timedelta(minutes=20)])
+def test_local_clock_that_is_set_changes_nothing_of_what_beat_sends_when(step):
+    entries = [
+        beat.ScheduleEntry(name=name, app=celery.app, schedule=entry["schedule"])
+        for name, entry in celery.app.conf.beat_schedule.items()
+    ]
+
+    with time_machine.travel(datetime.now(UTC) + step):
+        waits = {entry.name: entry.is_due().next for entry in entries}
+
+    for name, wait in waits.items():
+        seconds = ticks.registered()[name].seconds
+        assert seconds - 5 < wait <= seconds
 
 
 def test_a_task_looked_up_anywhere_belongs_to_this_app():
