@@ -10,13 +10,14 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import django
 import kombu
 import structlog
-from celery import Celery, beat, bootsteps, signals
+from celery import Celery, beat, bootsteps, schedules, signals
 from celery.app.amqp import AMQP
 from celery.exceptions import SecurityWarning
 
@@ -90,6 +91,15 @@ def _while_waiting(others: Callable[[], Any] | None) -> Callable[[], None]:
 
 class PromptAMQP(AMQP):
     Connection = PromptConnection
+
+
+_began, _began_monotonic = datetime.now(UTC), time.monotonic()
+
+
+def monotonic_now() -> datetime:
+    """Return the time by the clock that beat counts intervals with: setting the local clock neither
+    stops the schedule nor hurries it."""
+    return _began + timedelta(seconds=time.monotonic() - _began_monotonic)
 
 
 class Scheduler(beat.Scheduler):
@@ -195,7 +205,12 @@ app.conf.update(
     beat_scheduler=Scheduler,
     beat_max_loop_interval=1,
     # Early acknowledgement (the default) on purpose: a turn that is lost is followed by the next.
-    beat_schedule={"ticks": {"task": run_ticks.name, "schedule": 1.0}},
+    beat_schedule={
+        "ticks": {
+            "task": run_ticks.name,
+            "schedule": schedules.schedule(timedelta(seconds=1), nowfun=monotonic_now),
+        }
+    },
 )
 
 

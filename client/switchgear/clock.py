@@ -5,10 +5,11 @@ guess, for reports; and :meth:`ConsoleClock.release_now`, which may end an engag
 unknown until recent answers agree.
 """
 
+import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC
 from typing import Protocol
 
@@ -20,6 +21,10 @@ MIN_AGREEING = 3
 """Answers that must agree before they may end an engagement."""
 AGREEMENT_SECONDS = 60.0
 """Largest difference between two readings that agree."""
+VERSION_SECONDS = 2.0
+"""Time between the publication of a version and its arrival that is not measured."""
+TIME_HEADER = "switchgear-time"
+"""PostgreSQL's time as the data plane keeps it: UNIX seconds, or `unknown`."""
 
 
 class Time(Protocol):
@@ -72,6 +77,13 @@ def read_date(text: str | None) -> float | None:
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
+
+
+def read_time(text: str) -> float | None:
+    """Return the UNIX seconds of a `Switchgear-Time` header; None if the sender does not know the
+    time."""
+    number = re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", text.strip(), re.ASCII)
+    return None if number is None else float(number[0])
 
 
 def read_retry_after(text: str | None, now: float) -> float | None:
@@ -132,6 +144,8 @@ class ConsoleClock:
         self.time = time
         self._lock = threading.RLock()
         self._estimator = OffsetEstimator()
+        self._is_precise = False
+        """True once an answer had a `Switchgear-Time`: `Date` counts no more."""
         self._ahead: float | None = None
         """What the console's clock shows more than the monotonic one."""
         self._placed: float | None = None
@@ -172,18 +186,27 @@ class ConsoleClock:
             self._placed = placed = ahead
         return monotonic + placed
 
-    def heard(self, date: str | None, took_seconds: float, ago_seconds: float) -> None:
-        """Record the `Date` header of an answer that took `took_seconds` and came `ago_seconds`
-        ago.
+    def heard(self, headers: Mapping[str, str], took_seconds: float, ago_seconds: float) -> None:
+        """Record the time in an answer that took `took_seconds` and came `ago_seconds` ago. Names
+        of `headers` are in lower case.
 
-        One that can't be read is ignored. An answer that was held says the time at its end.
+        `Switchgear-Time` is PostgreSQL's time. `Date`, which may be the time of any machine on the
+        way, counts only until the first `Switchgear-Time`, and never beside one that is `unknown`.
+        A time that can't be read is ignored. An answer that was held says the time at its end.
         """
-        theirs = read_date(date)
+        told = headers.get(TIME_HEADER)
+        if told is None:
+            date = None if self._is_precise else read_date(headers.get("date"))
+            theirs = None if date is None else date + 0.5
+        else:
+            theirs = read_time(told)
         if theirs is None:
             return
         blur = min(took_seconds, TOLERANCE_SECONDS) / 2
-        offset = theirs + 0.5 - (self.time.monotonic() - ago_seconds - blur)
+        offset = theirs - (self.time.monotonic() - ago_seconds - blur)
         with self._lock:
+            if told is not None and not self._is_precise:
+                self._is_precise, self._estimator = True, OffsetEstimator()
             self._estimator.add(offset)
             median = self._estimator.median
             assert median is not None  # noqa: S101 - for the type.
@@ -192,12 +215,13 @@ class ConsoleClock:
             self._settle()
 
     def heard_version(self, published_at: float, since_seconds: float) -> None:
-        """Record a version that was published at `published_at` by the console's clock, at most
-        `since_seconds` ago: no `Date` may be later than the sum of the two.
+        """Record a version that was published at `published_at` by PostgreSQL's clock, at most
+        `since_seconds` ago: no later time is believed than the sum of the two.
 
-        A proxy that dates every answer ahead can't change this limit.
+        So an engagement that had N seconds left when it was published ends N seconds later by the
+        monotonic clock, whatever `Date` or `Switchgear-Time` say.
         """
-        latest = published_at + since_seconds + AGREEMENT_SECONDS
+        latest = published_at + since_seconds + VERSION_SECONDS
         with self._lock:
             self._ceiling = latest - self.time.monotonic()
             self._settle()

@@ -2,14 +2,22 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from switchgear.clock import MAX_ANSWERS, MIN_AGREEING, ConsoleClock, OffsetEstimator, read_date
+from switchgear.clock import (
+    MAX_ANSWERS,
+    MIN_AGREEING,
+    VERSION_SECONDS,
+    ConsoleClock,
+    OffsetEstimator,
+    read_date,
+    read_time,
+)
 from switchgear.testing import FakeClock
 
 NOON = 1_795_262_400.0  # 2026-11-21T12:00:00Z
@@ -59,7 +67,7 @@ def test_date_is_in_utc_unless_it_says_otherwise(text: str) -> None:
 def test_what_is_no_date_is_left_aside(text: str | None) -> None:
     clock = ConsoleClock(FakeClock(NOON))
 
-    clock.heard(text, 0.0, 0.0)
+    clock.heard({} if text is None else {"date": text}, 0.0, 0.0)
 
     assert read_date(text) is None
     assert clock.now() == NOON
@@ -77,7 +85,7 @@ def test_local_clock_counts_as_it_is_until_the_console_is_heard() -> None:
 def test_local_clock_counts_no_more_once_the_console_was_heard() -> None:
     machine = Machine(NOON)
     clock = ConsoleClock(machine)
-    clock.heard("Sat, 21 Nov 2026 12:00:00 GMT", 0.0, 0.0)
+    clock.heard({"date": "Sat, 21 Nov 2026 12:00:00 GMT"}, 0.0, 0.0)
 
     machine.ahead = 86_400.0
     machine.advance(10)
@@ -163,7 +171,7 @@ def heard(clock: ConsoleClock, answers: int, ahead: float = 0.0) -> None:
     for _ in range(answers):
         clock.time.advance(1)  # type: ignore[attr-defined]
         date = NOON + clock.time.monotonic() + ahead
-        clock.heard(formatdate(date, usegmt=True), 0.0, 0.0)
+        clock.heard({"date": formatdate(date, usegmt=True)}, 0.0, 0.0)
 
 
 def test_release_time_is_unknown_without_a_console_whatever_the_local_clock_shows() -> None:
@@ -228,7 +236,7 @@ def test_new_version_bounds_a_console_whose_dates_are_all_ahead() -> None:
 
     clock.heard_version(NOON + 9, since_seconds=5.0)
 
-    assert clock.release_now() == pytest.approx(NOON + 9 + 5 + 60, abs=1)
+    assert clock.release_now() == pytest.approx(NOON + 9 + 5 + VERSION_SECONDS, abs=1)
 
 
 def test_new_version_changes_nothing_where_the_dates_are_right() -> None:
@@ -238,6 +246,71 @@ def test_new_version_changes_nothing_where_the_dates_are_right() -> None:
     clock.heard_version(NOON + 9, since_seconds=5.0)
 
     assert clock.release_now() == pytest.approx(NOON + 9, abs=1)
+
+
+def told(clock: ConsoleClock, answers: int, time: str | None = None) -> None:
+    """So many answers, a second each, by way of a machine whose clock is ten minutes ahead:
+    `Switchgear-Time` is right, unless `time` is given."""
+    for _ in range(answers):
+        clock.time.advance(1)  # type: ignore[attr-defined]
+        now = NOON + clock.time.monotonic()
+        date = formatdate(now + 600, usegmt=True)
+        clock.heard({"date": date, "switchgear-time": time or f"{now:.3f}"}, 0.0, 0.0)
+
+
+def test_time_header_counts_and_a_wrong_date_beside_it_does_not() -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+
+    told(clock, 3)
+
+    assert clock.now() == pytest.approx(NOON + 3)
+    assert clock.release_now() == pytest.approx(NOON + 3)
+
+
+def test_first_time_header_ends_the_trust_in_dates() -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+    heard(clock, 9, 600.0)
+
+    told(clock, 1)
+    once = clock.release_now()
+    told(clock, 2)
+    heard(clock, 9, 600.0)
+
+    assert once is None
+    assert clock.release_now() == pytest.approx(NOON + 21)
+
+
+@pytest.mark.parametrize("time", ["unknown", "-1", "1e9", "soon", "9" * 40, "nan"])
+def test_answer_that_does_not_know_the_time_says_nothing_by_its_date(time: str) -> None:
+    clock = ConsoleClock(FakeClock(NOON))
+
+    told(clock, 9, time)
+
+    assert read_time(time) is None
+    assert clock.release_now() is None
+
+
+@pytest.mark.parametrize("ahead", [600.0, 30.0, 0.0, -600.0])
+@pytest.mark.parametrize("answers", [heard, told], ids=["dates", "times"])
+def test_engagement_lasts_as_long_by_the_monotonic_clock_as_was_left_when_it_was_published(
+    answers: Callable[..., None], ahead: float
+) -> None:
+    """`ahead` shifts what all answers of the console say, but not what was published."""
+    clock = ConsoleClock(time := FakeClock(NOON))
+    if answers is heard:
+        heard(clock, 9, ahead)
+    else:
+        for _ in range(9):
+            time.advance(1)
+            clock.heard({"switchgear-time": f"{NOON + time.monotonic() + ahead:.3f}"}, 0.0, 0.0)
+    clock.heard_version(NOON + 9, since_seconds=0.0)
+    ends_at = NOON + 9 + 95
+
+    time.advance(95 - VERSION_SECONDS - 0.5)
+    early = clock.release_now()
+
+    assert early is not None
+    assert early < ends_at
 
 
 def test_readings_are_the_same_after_a_fork() -> None:

@@ -141,6 +141,8 @@ def _take_turn(tick: Tick) -> int:
 def _turn(tick: Tick, row: TickRow | None, now: datetime) -> Turn:
     if row is None:
         return Turn(tick, float("inf"), "")
+    if row.ran_at > now + timedelta(seconds=tick.seconds):  # The clock was set back since.
+        return Turn(tick, float("inf"), row.ran_by)
     late = now - row.ran_at - timedelta(seconds=tick.seconds)
     return Turn(tick, max(0.0, late.total_seconds()), row.ran_by)
 

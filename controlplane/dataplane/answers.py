@@ -58,7 +58,7 @@ def snapshot(state: State, headers: Headers) -> Answer:
 def decision(state: State, headers: Headers, question: Question) -> tuple[Decision, Answer]:
     """May this call go on, by the copy that is served to this caller now?"""
     copy = served_to(state, headers)
-    decided = evaluate(question, copy.entries, now=state.wall(), draw=_draw)
+    decided = evaluate(question, copy.entries, now=state.expiry_time(), draw=_draw)
     content = {
         "allowed": decided.allowed,
         "switch": decided.switch,

@@ -30,7 +30,7 @@ class Application:
         if route is None or scope["type"] != "http":
             await self._other(scope, receive, send)
         else:
-            await self._serve(route, Call(scope, receive, send))
+            await self._serve(route, Call(scope, receive, send, self._state.time_headers))
 
     async def _serve(self, route: Route, call: Call) -> None:
         may_be_signed_in = route.for_browsers and b"cookie" in call.headers
@@ -84,7 +84,7 @@ class Application:
         if not self._behind and scope["type"] == "http":
             found = found or ALONE.get(scope["path"])
         if found is not None:
-            await self._serve(found, Call(scope, receive, send))
+            await self._serve(found, Call(scope, receive, send, self._state.time_headers))
         elif self._behind:
             await self._behind(scope, receive, send)
         elif scope["type"] == "websocket":

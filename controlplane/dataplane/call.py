@@ -31,9 +31,25 @@ _numbers = itertools.count(1)
 class Call:
     """A request: its method, headers, body once read, and the credential that let it in."""
 
-    __slots__ = ("body", "credential", "headers", "method", "receive", "scope", "send", "status")
+    __slots__ = (
+        "body",
+        "credential",
+        "headers",
+        "method",
+        "receive",
+        "scope",
+        "send",
+        "status",
+        "time_headers",
+    )
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        time_headers: Callable[[], Iterable[Header]] = tuple,
+    ) -> None:
         self.scope = scope
         self.method: str = scope["method"]
         self.headers: Headers = dict(scope["headers"])
@@ -43,6 +59,7 @@ class Call:
         self.status = 0
         """That of the answer which has begun, so that no other can; 0 before."""
         self.send = send
+        self.time_headers = time_headers
 
     async def answer(self, answer: Answer) -> None:
         """Send a whole answer; to HEAD its headers alone."""
@@ -53,9 +70,10 @@ class Call:
         )
 
     async def begin(self, status: int, said: Iterable[Header]) -> None:
-        """Send status and headers, with the request's id among them."""
+        """Send status and headers, with the time and the request's id among them."""
         self.status = status
-        headers = [*said, (b"x-request-id", _request_id(self.headers))]
+        request_id = (b"x-request-id", _request_id(self.headers))
+        headers = [*said, *self.time_headers(), request_id]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def part(self, body: bytes) -> None:

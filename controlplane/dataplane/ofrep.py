@@ -83,7 +83,7 @@ def one(
         targeting_key = _targeting_key(body)
     except BadRequest as error:
         return _failed(400, error.code, error.detail, key)
-    evaluation = flags.one(copy, key, targeting_key, state.wall())
+    evaluation = flags.one(copy, key, targeting_key, state.expiry_time())
     told(None if evaluation["value"] else evaluation["metadata"]["switch"])
     return json(200, evaluation, *_described(state, copy), NO_STORE)
 
@@ -92,7 +92,7 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
     """Every known flag, or 304; raises :class:`BadRequest` and :class:`Unavailable`."""
     copy = served(state)
     targeting_key = _targeting_key(body)
-    sheet = _flags(state, copy).sheet(state.wall())
+    sheet = _flags(state, copy).sheet(state.expiry_time())
     hashed = _hash(targeting_key) if sheet.varies else None
     present = mark(state)
     etag = _etag(present, hashed)
@@ -112,7 +112,7 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
 def mark(state: State) -> Mark:
     """What the flags are made of now; raises :class:`Unavailable`."""
     copy = served(state)
-    lapsed = _flags(state, copy).lapsed(state.wall())
+    lapsed = _flags(state, copy).lapsed(state.expiry_time())
     publication = copy.publication
     return Mark(publication.epoch, publication.version, state.registrations, lapsed)
 

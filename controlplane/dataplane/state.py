@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import formatdate
 from uuid import UUID
 
 from controlplane.core.degradation.levels import Cause
@@ -18,10 +19,12 @@ from controlplane.dataplane.head import Head
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listeners
 from controlplane.dataplane.policies import Policies
-from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.served_copy import Copy, Header
 from controlplane.dataplane.throttle import Throttle
 
 EXACT_SECONDS = 0.25
+UNKNOWN_TIME: tuple[Header, ...] = ((b"switchgear-time", b"unknown"),)
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class State:
         self._policies_confirmed_at = 0.0
         self._ahead = time.time() - monotonic()
         self._has_clock = False
+        self._date: tuple[int, Header] = (-1, (b"date", b""))
         self.ledger = Ledger(self.wall)
         self.throttle = Throttle(monotonic)
 
@@ -82,6 +86,24 @@ class State:
     def wall(self) -> datetime:
         """:meth:`unix` as an aware time in UTC."""
         return datetime.fromtimestamp(self.unix(), UTC)
+
+    def expiry_time(self) -> datetime:
+        """Return the time that may end an engagement: :meth:`wall`, or before all expiries while
+        the database has not been heard, so that the local clock alone ends none."""
+        return self.wall() if self._has_clock else BEFORE_ALL
+
+    def time_headers(self) -> tuple[Header, ...]:
+        """Return `Date` and `Switchgear-Time` by the database's clock, for every answer.
+
+        Without that time `Switchgear-Time` says so, and the server adds a local `Date`.
+        """
+        if not self._has_clock:
+            return UNKNOWN_TIME
+        now = self.unix()
+        second = int(now)
+        if second != self._date[0]:
+            self._date = (second, (b"date", formatdate(second, usegmt=True).encode()))
+        return (self._date[1], (b"switchgear-time", b"%.3f" % now))
 
     def set_clock(self, theirs: datetime, asked_at: float) -> float:
         """Take over the database's time, read between `asked_at` (monotonic) and this moment.

@@ -1,6 +1,10 @@
 """How Celery is set up: what beat sends where, and that losing it loses nothing."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
+import time_machine
+from celery import beat
 
 from controlplane import celery
 from controlplane.core import ticks
@@ -15,8 +19,19 @@ def test_every_tick_goes_to_a_queue_that_workers_read():
 def test_beat_looks_each_second_for_ticks_that_are_due():
     (entry,) = celery.app.conf.beat_schedule.values()
 
-    assert entry["schedule"] == 1.0
+    assert entry["schedule"].seconds == 1
     assert entry["task"] in celery.app.tasks
+
+
+@pytest.mark.parametrize("step", [timedelta(minutes=-20), timedelta(minutes=20)])
+def test_local_clock_that_is_set_changes_nothing_of_what_beat_sends_when(step):
+    (given,) = celery.app.conf.beat_schedule.values()
+    entry = beat.ScheduleEntry(name="ticks", app=celery.app, schedule=given["schedule"])
+
+    with time_machine.travel(datetime.now(UTC) + step):
+        wait = entry.is_due().next
+
+    assert 0 < wait <= 1
 
 
 def test_a_task_looked_up_anywhere_belongs_to_this_app():

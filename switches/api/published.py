@@ -6,11 +6,11 @@ Read from the database, so always fresh.
 import random
 
 from django.http import HttpResponse
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
 from controlplane.core.http.views import ApiView
 from controlplane.core.wire import names
@@ -73,7 +73,7 @@ class CheckView(ApiView):
         decision = evaluate(
             question,
             {entry.id: entry for entry in entries},
-            now=timezone.now(),
+            now=db_now(),
             draw=lambda: random.randrange(BUCKETS),  # noqa: S311 - a share of traffic, no secret
         )
         return Response(

@@ -1,5 +1,6 @@
 """Asks the console which switches are not released, and takes over what can be believed."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,14 +9,16 @@ from switchgear.deciding.memory import Memory
 from switchgear.deciding.snapshot import InvalidSnapshot, Snapshot, read
 from switchgear.following.events import EndlessEvent, Parser
 from switchgear.following.failures import Failed
-from switchgear.following.transport import Address, Connection, Stream
+from switchgear.following.transport import Address, Connection, Response, Stream
 from switchgear.settings import Settings
 
 SNAPSHOT, STREAM = "/api/v1/snapshot", "/api/v1/snapshot/stream"
 EVENT = "snapshot"
 LONGEST_ETAG = 200
 TELLING_SECONDS = 5.0
-"""An answer that took longer was held back, and its `Date` says little about its middle."""
+"""An answer that took longer was held back, and its time says little about its middle."""
+PUSHED_SECONDS = 2.0
+"""Longest time between the publication of a version and its arrival by a stream or a held poll."""
 MOST_IDLE_BYTES, IDLE_SECONDS = 2**16, 60.0
 """What a stream may say in such a time without saying anything."""
 SKIP_SECONDS = 0.05
@@ -69,9 +72,9 @@ class Asker:
         if response.status == 304 and etag is None:
             raise Failed("it answers 304, unasked", status=304)
         response.expect(200, 304)
-        news = response.status == 200 and self._take(response.body)
-        self._confirmed_at = response.asked
-        self._hear_date(response.headers.get("date"), response.asked, response.answered)
+        news = response.status == 200 and self._take(response.body, is_pushed=hold_seconds > 0)
+        self._confirmed_at = response.asked - _age_seconds(response)
+        self._hear_time(response)
         if response.status == 200:
             self._keep_etag(response.headers.get("etag", ""))
         return news
@@ -93,7 +96,7 @@ class Asker:
             kind = stream.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "text/event-stream":
                 raise Unfit("its stream is none of events")
-            self._hear_date(stream.headers.get("date"), stream.asked, stream.answered)
+            self._hear_time(stream)
             yield from self._events(stream)
 
     def _events(self, stream: Stream) -> Iterator[bool]:
@@ -115,7 +118,7 @@ class Asker:
             # Of several that are here already, only the latest still counts.
             is_due = now - taken_at > SKIP_SECONDS or not stream.has_more()
             if latest is not None and is_due:
-                news, latest, taken_at = self._take(latest), None, now
+                news, latest, taken_at = self._take(latest, is_pushed=True), None, now
                 yield news
             else:
                 yield False
@@ -142,7 +145,7 @@ class Asker:
                 raise
             raise Unfit(f"its stream is held back: {failed.why}") from None
 
-    def _take(self, document: bytes) -> bool:
+    def _take(self, document: bytes, *, is_pushed: bool) -> bool:
         present = self._memory.snapshot
         if self._memory.confirm(document):
             return False
@@ -152,7 +155,7 @@ class Asker:
             raise Failed(f"its snapshot is refused: {error}") from None
         if not self._memory.accept(snapshot):
             raise Failed("its snapshot is from the past")
-        self._hear_version(present, snapshot)
+        self._hear_version(present, snapshot, is_pushed)
         return True
 
     def _headers(self) -> dict[str, str]:
@@ -172,15 +175,25 @@ class Asker:
         sane = 2 < len(etag) <= LONGEST_ETAG and etag.isascii() and etag.isprintable()
         self._etag = (etag, snapshot) if sane and snapshot is not None else None
 
-    def _hear_version(self, before: Snapshot | None, after: Snapshot) -> None:
+    def _hear_version(self, before: Snapshot | None, after: Snapshot, is_pushed: bool) -> None:
         """Record that a version which follows one in force was published after that one was last
-        confirmed."""
+        confirmed, or just now if the console sent it unasked."""
         if before is None or after.epoch != before.epoch or after.version <= before.version:
             return
         if self._confirmed_at is not None and after.published_at is not None:
             since = time.monotonic() - self._confirmed_at
+            if is_pushed:
+                since = min(since, PUSHED_SECONDS)
             self._memory.clock.heard_version(after.published_at, since)
 
-    def _hear_date(self, date: str | None, asked: float, answered: float) -> None:
-        if answered - asked <= TELLING_SECONDS:
-            self._memory.clock.heard(date, answered - asked, time.monotonic() - answered)
+    def _hear_time(self, answer: Response | Stream) -> None:
+        took = answer.answered - answer.asked
+        if took <= TELLING_SECONDS:
+            self._memory.clock.heard(answer.headers, took, time.monotonic() - answer.answered)
+
+
+def _age_seconds(response: Response) -> float:
+    """Return how long ago the database confirmed the answer; 0 if it does not say."""
+    with contextlib.suppress(ValueError):
+        return max(0.0, min(float(response.headers.get("switchgear-age", "")), 1e9))
+    return 0.0

@@ -198,7 +198,7 @@ class Configurer:
         took = answer.answered - answer.asked
         if took <= TELLING_SECONDS:
             ago = time.monotonic() - answer.answered
-            self._clock.heard(answer.headers.get("date"), took, ago)
+            self._clock.heard(answer.headers, took, ago)
 
     def _keep(self) -> None:
         known = self._held.known(self._caller)

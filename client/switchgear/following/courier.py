@@ -257,7 +257,7 @@ class Courier:
 
     def _heard(self, answer: Response) -> None:
         took, ago = answer.answered - answer.asked, time.monotonic() - answer.answered
-        self._memory.clock.heard(answer.headers.get("date"), took, ago)
+        self._memory.clock.heard(answer.headers, took, ago)
 
     def _new_connection(self) -> Connection:
         address = Address.of(self._settings.url or "http://localhost")

@@ -62,6 +62,24 @@ def test_engagement_ends_by_a_console_whose_answers_agree():
             until(lambda: not here.blocks("chat"), 20)
 
 
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "held"])
+def test_engagement_behind_a_clock_half_a_minute_ahead_lasts_its_whole_time(stream):
+    """As close as an old data plane's `Date` may be without seeming wrong."""
+
+    def ahead(exchange):
+        honest(exchange, date=dated(30.0))
+
+    with console(lie=ahead) as there, following(there, stream=stream) as here:
+        until(lambda: here.memory.clock.release_now() is not None, 20)
+        there.engage("feature:chat", on_expiry="release", expires_at=in_an_hour(15 - HOURS))
+        until(lambda: here.memory.snapshot.version == there.version, 20)
+
+        lapses_at = here.memory.snapshot.entries["feature:chat"].lapses_at
+
+        assert here.memory.clock.release_now() < lapses_at - 15
+        assert here.blocks("chat")
+
+
 def test_engagement_made_behind_a_proxy_that_is_always_ahead_holds():
     """The new version says itself when it was published."""
 

@@ -71,13 +71,17 @@ class Outcome:
 
 
 def due(now: datetime) -> QuerySet[OutboxMessage]:
-    """What waits to be sent and is not held up by an earlier message about the same subject."""
-    free = Q(lease_until__isnull=True) | Q(lease_until__lte=now)
+    """Messages that are due, unless an earlier message about the same subject is pending.
+
+    After the clock was set back, neither a lease longer than any nor a message from the future is
+    waited for.
+    """
+    free = Q(lease_until__isnull=True) | _is_over(now)
     return OutboxMessage.objects.filter(
         free,
+        Q(next_attempt_at__lte=now) | Q(created_at__gt=now),
         Q(subject="") | ~Exists(_earlier()),
         state="pending",
-        next_attempt_at__lte=now,
         attempts__lt=MOST_ATTEMPTS,
     )
 
@@ -100,9 +104,7 @@ def destinations(now: datetime) -> list[str]:
 @transaction.atomic
 def exhausted(now: datetime) -> list[Claim]:
     """Messages whose sender died in the last attempt they had; ours from now on, by the fence."""
-    dead = OutboxMessage.objects.filter(
-        state="pending", attempts__gte=MOST_ATTEMPTS, lease_until__lte=now
-    )
+    dead = OutboxMessage.objects.filter(_is_over(now), state="pending", attempts__gte=MOST_ATTEMPTS)
     messages = list(dead.select_for_update(skip_locked=True).order_by("id"))
     for message in messages:
         message.fence += 1
@@ -161,6 +163,13 @@ def record(claimed: Claim, outcome: Outcome) -> bool:
     if recorded:
         digests.end_members(message, outcome.state, outcome.reason, now)
     return bool(recorded)
+
+
+def _is_over(now: datetime) -> Q:
+    """The lease has expired, or was taken before the clock was set back. Members of a digest are
+    leased for longer, without an attempt."""
+    longest = now + timedelta(seconds=LEASE_SECONDS)
+    return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 
 
 def _earlier() -> QuerySet[OutboxMessage]:

@@ -17,6 +17,7 @@ class Limit:
     burst: int
 
 
+ROUNDING_SECONDS = 1.0
 LIMITS = {
     "slack": Limit(1.0, 10),  # Slack: one message a second and channel, short bursts allowed.
     "email": Limit(1.0, 20),
@@ -32,10 +33,17 @@ def limit_of(destination: str) -> Limit:
 
 def wait_seconds(limit: Limit, paced_until: datetime, now: datetime) -> float:
     """How long the next message has to wait; 0 if it may go now."""
-    ahead = (paced_until - now).total_seconds()
+    ahead = (_bounded(limit, paced_until, now) - now).total_seconds()
     return max(0.0, ahead - limit.seconds * (limit.burst - 1))
 
 
 def advanced(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
     """`paced_until` after one more message goes at `now`."""
-    return max(paced_until, now) + timedelta(seconds=limit.seconds)
+    return max(_bounded(limit, paced_until, now), now) + timedelta(seconds=limit.seconds)
+
+
+def _bounded(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
+    """Return `paced_until`, or `now` if it is later than a full burst leads to: then it was written
+    before the clock was set back."""
+    latest = now + timedelta(seconds=limit.seconds * limit.burst + ROUNDING_SECONDS)
+    return paced_until if paced_until <= latest else now

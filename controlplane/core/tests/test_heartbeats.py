@@ -1,10 +1,13 @@
 """A heartbeat stands for a loop that turns, not for a process that exists."""
 
 import time
+from datetime import timedelta
 
 import pytest
 
 from controlplane.core import heartbeats
+from controlplane.core.clock import db_now
+from controlplane.core.models import Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,3 +48,10 @@ def test_the_pulse_goes_on_while_the_loop_turns_and_stops_with_it(quick):
     pulse.turned()
     until(lambda: age("test-loop") < 0.1)
     time.sleep(0.4)  # Its thread lives as long as the process; let it come to rest.
+
+
+def test_a_sign_of_life_from_before_the_clock_was_set_back_is_not_fresh():
+    in_the_future = db_now() + timedelta(minutes=20)
+    Heartbeat.objects.create(name="test-loop", at=in_the_future)
+
+    assert age("test-loop") > heartbeats.STALE_SECONDS

@@ -102,3 +102,12 @@ def test_a_tick_that_never_ran_is_late(given):
     given(lambda now: 0, seconds=24 * 3600)
 
     assert standing().late_seconds == float("inf")
+
+
+@pytest.mark.django_db
+def test_a_tick_that_ran_before_the_clock_was_set_back_is_late(given):
+    given(lambda now: 0, seconds=10)
+    ran_at = db_now() + timedelta(minutes=20)
+    Tick.objects.create(name="test.tick", ran_at=ran_at, ran_by="worker")
+
+    assert standing().late_seconds == float("inf")

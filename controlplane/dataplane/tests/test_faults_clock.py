@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,7 @@ from controlplane.dataplane.tests.test_following import engage, make_token
 from controlplane.dataplane.tests.watch import Watch, watching
 from controlplane.tests.installation import until
 from switches import services
+from switchgear import Switchgear
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 TOKEN = {"X-API-Key": "sg_reader0001_secret"}
@@ -128,6 +130,30 @@ def test_a_clock_that_is_ahead_and_then_set_back_decides_nothing(
     assert is_blocked(plane, "halfhour")
     until(lambda: near(-AN_HOUR)(last_skew(plane)), 5, plane.said)
     watch.judge(recovers_within=0)
+
+
+@pytest.mark.parametrize("ahead", [600.0, -600.0])
+def test_a_client_of_a_plane_with_a_wrong_clock_ends_an_engagement_by_postgresql(
+    plane: Server, clock: Clock, ahead: float
+) -> None:
+    clock.set(ahead)
+    plane.start()
+    engage_until("finance", "6s")
+    ends = time.monotonic() + 6 + GRACE_SECONDS
+    with Switchgear(plane.url, TOKEN["X-API-Key"], service="core", stream=False) as gear:
+        assert gear.wait_ready(5)
+        until(lambda: gear._memory.clock.release_now() is not None, 15, plane.said)
+        blocked_seconds = 0.0
+        while time.monotonic() < ends + 5 and not gear.allowed(segment="finance"):
+            blocked_seconds = time.monotonic() - ends
+            time.sleep(0.05)
+
+    assert blocked_seconds > -1.0
+    assert gear.allowed(segment="finance")
+    answer = httpx.get(f"{plane.url}/api/v1/snapshot", headers=TOKEN)
+    date = parsedate_to_datetime(answer.headers["Date"])
+    assert answer.headers.get_list("Date") == [answer.headers["Date"]]
+    assert abs((date - timezone.now()).total_seconds()) < 3
 
 
 def test_a_clock_set_back_while_the_database_is_away_leaves_the_age_alone(

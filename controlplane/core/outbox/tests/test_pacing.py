@@ -40,7 +40,7 @@ def test_no_stretch_of_time_sees_more_than_the_burst_and_the_rate(seconds, burst
 @given(st.floats(0.05, 5), st.integers(1, 20), st.integers(0, 60))
 def test_who_waits_as_long_as_told_may_go(seconds, burst, already):
     limit, paced_until = Limit(seconds, burst), AT
-    for _ in range(already):
+    for _ in range(min(already, burst)):  # No more are let through at one moment.
         paced_until = pacing.advanced(limit, paced_until, AT)
 
     wait = pacing.wait_seconds(limit, paced_until, AT)
