@@ -31,7 +31,9 @@ class ChildSpec:
     `orphan_signal` is what the kernel sends when the supervisor was killed. `stdin` is given to the
     process as its standard input. `log` names a file for its lines instead of the terminal, `shown`
     False keeps them for the reason of a death only, `keeps_stdout` collects its standard output.
-    `attached` leaves it the terminal and the supervisor's process group.
+    `attached` leaves it the terminal and the supervisor's process group. `optional` children never
+    end the run, however often they die. `repair` is called after each death and may return a
+    process to run to its end before the next start.
     """
 
     name: str
@@ -47,6 +49,8 @@ class ChildSpec:
     keeps_stdout: bool = False
     attached: bool = False
     prepare: Callable[[], bool] = lambda: True
+    optional: bool = False
+    repair: Callable[["Child"], "ChildSpec | None"] = lambda _child: None
 
 
 class Child:
@@ -59,6 +63,7 @@ class Child:
         self.exit_code: int | None = None
         self.started_at = 0.0
         self.start_at: float | None = None
+        self.repairing: Child | None = None
         self.tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
         self.stdout = b""
         self.streams: dict[int, Callable[[bytes], None]] = {}
@@ -73,6 +78,7 @@ class Child:
     def start(self, now: float) -> None:
         """Raises `CannotRun` when there is nothing to execute."""
         self.start_at, self.exit_code, self.started_at = None, None, now
+        self.tail.clear()
         try:
             self._process = self._spawn()
         except (OSError, subprocess.SubprocessError) as error:

@@ -15,6 +15,7 @@ from controlplane.supervisor.tree import Tree
 
 VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
 _START_SECONDS = 60  # crash recovery of a busy cluster takes its time
+_REDIS_SECONDS = 10  # longer than a large file takes to load; everything but speed works without
 _STOP_SECONDS = 3
 
 
@@ -59,15 +60,29 @@ def start(
         addresses["REDIS_URL"] = given["REDIS_URL"]
     else:
         broker = redis.prepare(place, durable=durable)
+        if broker.program is None:
+            if not durable:
+                raise CannotRun(redis.MISSING)
+            tree.terminal.say(f"{redis.MISSING}. Until then changes reach services by polling.")
         waiting.append((tree.supervise(broker.spec()), broker.is_ready))
         services.children.append(waiting[-1][0])
         addresses["REDIS_URL"] = broker.url
     for child, is_ready in waiting:
-        if not tree.wait_until(partial(is_ready, child), _START_SECONDS, ask=0.02):
-            raise CannotRun(
-                f"{child.spec.name} did not get ready within {_START_SECONDS} s. Its last lines:"
-                f"{child.last_words()}"
-            )
+        _wait_for(tree, child, partial(is_ready, child), durable=durable)
+
+
+def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
+    """Wait for one service; a lasting run goes on without Redis, and retries PostgreSQL as long as
+    there is something to serve."""
+    goes_on = child.spec.optional and durable
+    seconds = _REDIS_SECONDS if goes_on else _START_SECONDS
+    while not tree.wait_until(is_ready, seconds, ask=0.02):
+        late = f"{child.spec.name} did not get ready within {seconds} s."
+        if not goes_on and tree.may_give_up():
+            raise CannotRun(f"{late} Its last lines:{child.last_words()}")
+        tree.terminal.say(f"{late} The run goes on, and it is started again and again.")
+        if goes_on:
+            return
 
 
 def publish(place: Layout, services: Services) -> Path:

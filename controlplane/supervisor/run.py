@@ -33,7 +33,9 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
             kept.enter_context(port_keeper)
         kept.callback(Lock(place.run / "lock").release)
         (place.run / "services.json").unlink(missing_ok=True)
-        tree = kept.enter_context(Tree(terminal))
+        copy = place.data / "snapshot" / "current"
+        # While there is something to serve, the data plane goes on whatever else can't.
+        tree = kept.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
         given = {name: os.environ.get(name, "") for name in embedded.VARIABLES}
         home = place.data
         if not given["DATABASE_URL"]:
