@@ -4,13 +4,11 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, cast
 
 from controlplane.supervisor import lifeline
 from controlplane.supervisor.failure import CannotRun
@@ -154,7 +152,7 @@ class Child:
                 take_line = self._line_reader()
                 err = self._pipe(ends, take_line)
                 out = self._pipe(ends, self._keep_stdout) if spec.keeps_stdout else err
-            given = None if spec.attached else ends.enter_context(_input(spec.stdin))
+            given = None if spec.attached else _input(ends, spec.stdin)
             process: subprocess.Popen[bytes] = subprocess.Popen(
                 spec.command,
                 cwd=spec.directory,
@@ -191,11 +189,16 @@ class Child:
             self._write_line(line)
 
 
-def _input(content: bytes | None) -> IO[bytes]:
-    """An open file without a name, so that a password in it lies nowhere."""
+def _input(ends: contextlib.ExitStack, content: bytes | None) -> int:
+    """Return a descriptor to read `content` from, closed by `ends`.
+
+    A pipe: a password in it lies nowhere, and no disk has to take it. `content` is far shorter than
+    what a pipe holds.
+    """
     if content is None:
-        return Path(os.devnull).open("rb")
-    file = cast(IO[bytes], tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
-    file.write(content)
-    file.seek(0)
-    return file
+        return subprocess.DEVNULL
+    read_end, write_end = os.pipe()
+    ends.callback(os.close, read_end)
+    os.write(write_end, content)
+    os.close(write_end)
+    return read_end

@@ -85,7 +85,7 @@ def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable
             return
 
 
-def publish(place: Layout, services: Services) -> Path:
+def publish(tree: Tree, place: Layout, services: Services) -> None:
     """Tell `manage.py` in other shells where the embedded services are."""
     ours = {child.spec.name for child in services.children}
     content: dict[str, str | int | None] = {
@@ -96,6 +96,7 @@ def publish(place: Layout, services: Services) -> Path:
         "redis_url": services.addresses["REDIS_URL"] if "redis" in ours else None,
         "supervisor_pid": os.getpid(),
     }
-    path = place.run / "services.json"
-    layout.write_private(path, json.dumps(content, indent=2) + "\n")
-    return path
+    try:
+        layout.write_private(place.run / "services.json", json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        tree.terminal.say(f"`manage.py` in other shells won't find the services: {error}")

@@ -32,7 +32,7 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
         if port_keeper is not None:
             kept.enter_context(port_keeper)
         kept.callback(Lock(place.run / "lock").release)
-        (place.run / "services.json").unlink(missing_ok=True)
+        _forget_services(place)
         copy = place.data / "snapshot" / "current"
         # While there is something to serve, the data plane goes on whatever else can't.
         tree = kept.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
@@ -46,11 +46,17 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
         kept.callback(lambda: tree.stop(processes, _APPLICATION_STOP_SECONDS))
         try:
             embedded.start(tree, services, place, home, given, durable=True)
-            kept.callback(embedded.publish(place, services).unlink, missing_ok=True)
+            kept.callback(_forget_services, place)
+            embedded.publish(tree, place, services)
             _serve(tree, settings, build(settings, place, services.addresses), processes)
         except StopRequested:
             terminal.say("stopping")
     return 0
+
+
+def _forget_services(place: Layout) -> None:
+    with contextlib.suppress(OSError):  # Its process id tells that it is out of date.
+        (place.run / "services.json").unlink(missing_ok=True)
 
 
 def _serve(tree: Tree, settings: Environment, app: Application, processes: list[Child]) -> None:

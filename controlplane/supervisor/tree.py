@@ -172,6 +172,7 @@ class Tree:
         try:
             return child.spec.prepare()
         except OSError as error:
+            child.started_at = time.monotonic()
             self._plan_restart(child, f"can't be started: {error}")
             return False
 
@@ -234,7 +235,7 @@ class Tree:
     def _line_writer(self, spec: ChildSpec) -> Callable[[bytes], None]:
         if spec.log is not None:
             if spec.log not in self._logs:
-                self._logs[spec.log] = RotatingFile(spec.log)
+                self._logs[spec.log] = RotatingFile(spec.log, say=self.terminal.say)
             return self._logs[spec.log].write_line
         if not spec.shown:
             return lambda _line: None
