@@ -64,6 +64,8 @@ def start(
             if not durable:
                 raise CannotRun(redis.MISSING)
             tree.terminal.say(f"{redis.MISSING}. Until then changes reach services by polling.")
+        elif durable and redis.is_old(broker.program):
+            tree.terminal.say(redis.OLD)
         waiting.append((tree.supervise(broker.spec()), broker.is_ready))
         services.children.append(waiting[-1][0])
         addresses["REDIS_URL"] = broker.url

