@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from controlplane.supervisor import layout, postgres, redis
-from controlplane.supervisor.child import Child
+from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.tree import Tree
@@ -38,13 +38,15 @@ def start(
     given: Mapping[str, str],
     *,
     durable: bool,
+    addressed: Callable[[], None] = lambda: None,
 ) -> None:
     """Start what `given` (the values of `VARIABLES`) doesn't name, the cluster under `home`.
 
+    `addressed` is called once all addresses are known, before anything is started.
     `services` is filled as they come up, so that whoever made it can stop a half-made start.
     Raises `CannotRun`.
     """
-    waiting: list[tuple[Child, Callable[[Child], bool]]] = []
+    planned: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses
     if given.get("DATABASE_URL"):
         named = ("DATABASE_URL", "DATABASE_OWNER_URL")
@@ -53,8 +55,7 @@ def start(
         if home != place.data:
             tree.terminal.say(f"PostgreSQL's own user can't enter {place.data}: it lies in {home}")
         server = postgres.prepare(place, home, durable=durable)
-        waiting.append((tree.supervise(server.spec()), server.is_ready))
-        services.children.append(waiting[-1][0])
+        planned.append((server.spec(), server.is_ready))
         addresses.update(DATABASE_URL=server.url, DATABASE_OWNER_URL=server.owner_url)
     if given.get("REDIS_URL"):
         addresses["REDIS_URL"] = given["REDIS_URL"]
@@ -66,9 +67,13 @@ def start(
             tree.terminal.say(f"{redis.MISSING}. Until then changes reach services by polling.")
         elif durable and redis.is_old(broker.program):
             tree.terminal.say(redis.OLD)
-        waiting.append((tree.supervise(broker.spec()), broker.is_ready))
-        services.children.append(waiting[-1][0])
+        planned.append((broker.spec(), broker.is_ready))
         addresses["REDIS_URL"] = broker.url
+    addressed()
+    waiting = []
+    for spec, is_ready in planned:
+        waiting.append((tree.supervise(spec), is_ready))
+        services.children.append(waiting[-1][0])
     for child, is_ready in waiting:
         _wait_for(tree, child, partial(is_ready, child), durable=durable)
 

@@ -76,6 +76,13 @@ class Tree:
         self._start_due()
         return child
 
+    def retire(self, child: Child, grace_seconds: float) -> None:
+        """End one supervised child for good while the others go on."""
+        self._supervised.remove(child)
+        child.send(child.spec.stop_signal)
+        if not self.wait_until(lambda: not child.is_alive, grace_seconds, ask=_ASK_AGAIN_SECONDS):
+            child.kill_group()
+
     def launch(self, spec: ChildSpec) -> Child:
         """Start a child that runs once."""
         child = self._new(spec)
