@@ -67,7 +67,7 @@ async def _refuse(call: Call, error: DomainError) -> None:
         await call.answer(found)
     elif isinstance(error, Unavailable) and (wants_page or path == "/"):
         status = 200 if path == "/" else 503
-        page = render_to_string("503.html")
+        page = render_to_string("503.html", {"disk": _state.disk})
         await call.answer(answers.page(status, page, retry_after=error.retry_after))
     else:
         await call.answer(answers.refusal(error))

@@ -42,7 +42,9 @@ class Beside:
 
     def degradation(self, *, hears: bool) -> Mapping[str, Any]:
         state = self._state
-        return picture(state.database_reachable, state.redis_reachable and hears, state.causes)
+        return picture(
+            state.database_reachable, state.redis_reachable and hears, state.known_causes()
+        )
 
     def holder(self, headers: Headers) -> Visitor:
         """Raises what is wrong with the token, also that it may listen to nothing at all."""

@@ -14,6 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.core import broker, heartbeats
 from controlplane.core.backup.database import MARK
+from controlplane.core.degradation.levels import Cause
 from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 1.5
@@ -31,6 +32,8 @@ class SnapshotStatus(Protocol):
     def version(self) -> int | None: ...
     @property
     def age_seconds(self) -> float | None: ...
+    @property
+    def disk(self) -> Cause | None: ...
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,9 @@ def ready() -> Report:
     present = snapshot()
     age = present.age_seconds if present else None
     checks["snapshot_age_seconds"] = None if age is None else round(age, 3)
+    checks["disk"] = HEALTHY
+    if present is not None and present.disk is not None:
+        checks |= {"disk": UNHEALTHY, "disk_trouble": present.disk.text}
     return _judge(checks)
 
 
@@ -135,7 +141,7 @@ def _judge(checks: Mapping[str, Any]) -> Report:
     if checks["database"] != HEALTHY:
         log.warning("probe_readiness_failed", checks=dict(checks))
         return Report(503, {"status": "not_ready", "checks": checks})
-    healthy = all(checks[name] == HEALTHY for name in ("redis", *PROCESSES))
+    healthy = all(checks[name] == HEALTHY for name in ("redis", "disk", *PROCESSES))
     return Report(200, {"status": "ready" if healthy else "degraded", "checks": checks})
 
 

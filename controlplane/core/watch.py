@@ -1,5 +1,6 @@
 """The watchdog: runs any tick that is late, so that a dead broker, beat or worker stops nothing."""
 
+import math
 import threading
 import time
 
@@ -22,7 +23,8 @@ class Watchdog:
     """Looks at every tick each second and runs the late ones, each in a thread of its own.
 
     A tick whose last turn was the watchdog's own is late as soon as it is due: until a worker
-    takes it back, it keeps its normal pace.
+    takes it back, it keeps its normal pace. A tick that nobody has ever run, as at the first start
+    of an installation, is run once without a warning and then expected from a worker.
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
@@ -32,6 +34,7 @@ class Watchdog:
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._taken_over: set[str] = set()
+        self._first_runs: set[str] = set()
         self._reachable = True
 
     def run(self) -> None:
@@ -60,8 +63,14 @@ class Watchdog:
         heartbeats.beat(NAME)
         taken_over, handed_back = [], []
         for turn in ticks.turns():
-            name, own = turn.tick.name, turn.ran_by == NAME
+            name = turn.tick.name
+            if math.isinf(turn.late_seconds):
+                self._begin(name)
+                self._first_runs.add(name)
+                continue
+            own = turn.ran_by == NAME and name not in self._first_runs
             if turn.late_seconds > (0 if own else PATIENCE_SECONDS):
+                self._first_runs.discard(name)
                 if self._begin(name) and name not in self._taken_over:
                     taken_over.append(name)
             elif not own and name in self._taken_over:

@@ -119,13 +119,14 @@ def ready(state: State) -> Answer:
         "version": copy.publication.version,
         "snapshot_age_seconds": round(state.age_seconds(), 1),
         "source": "database" if state.heard_database else "disk",
+        "disk": "healthy" if state.disk is None else "unhealthy",
     }
     return json(200, content, NO_STORE)
 
 
 def present_picture(state: State) -> dict[str, Any]:
     """What is away: as the database told it last, and as this process sees its own stores."""
-    return picture(state.database_reachable, state.redis_reachable, state.causes)
+    return picture(state.database_reachable, state.redis_reachable, state.known_causes())
 
 
 def degradation(state: State) -> Answer:

@@ -99,7 +99,9 @@ class Keeper:
         except Exception as error:  # Whatever it is: the next save may fare better.
             if not failing:
                 log.warning("dataplane.not_kept", kind=type(error).__name__, error=str(error))
+            self._state.save_errno = error.errno if isinstance(error, OSError) else None
             return False
+        self._state.save_errno = None
         return True
 
     def _present(self) -> Saved | None:

@@ -69,7 +69,9 @@ def page(state: State) -> Answer:
 
 def _causes(state: State) -> str:
     """What is away of our own stores, what fails meanwhile and what works; of others how many."""
-    own, others = picture(state.database_reachable, state.redis_reachable), len(state.causes)
+    disk = () if state.disk is None else (state.disk,)
+    own = picture(state.database_reachable, state.redis_reachable, disk)
+    others = len(state.causes)
     parts = []
     for text, effect in zip(own["causes"], own["effects"], strict=True):
         parts.append(f"<p><strong>{escape(text)}</strong></p>")

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from controlplane import serving
-from controlplane.dataplane import wakeups
+from controlplane.dataplane import disk_watch, wakeups
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.follower import Follower
 from controlplane.dataplane.keeper import Keeper
@@ -49,6 +49,7 @@ class Plane:
             note_uses(config, state),
             state.ledger.run(config),
             keeper.run(),
+            disk_watch.watch(config.folder, state),
         ]
         self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):

@@ -35,6 +35,7 @@ class Status:
     epoch: UUID | None
     age_seconds: float | None
     database_reachable: bool
+    disk: Cause | None = None
 
 
 class State:
@@ -48,6 +49,10 @@ class State:
         self.registrations = -1
         self.policies: Policies | None = None
         self.causes: tuple[Cause, ...] = ()
+        self.disk: Cause | None = None
+        """What is wrong with the disk of this process, as it was seen last."""
+        self.save_errno: int | None = None
+        """The error of the last attempt to save the signed copy, None if it was saved."""
         self.degradation = -1
         """The revision of `causes`: what else is known to be away, as the database told it."""
         self.left_epochs: frozenset[UUID] = frozenset()
@@ -128,11 +133,19 @@ class State:
     def status(self) -> Status:
         copy = self.copy
         if copy is None:
-            return Status(None, None, None, self.database_reachable)
+            return Status(None, None, None, self.database_reachable, self.disk)
         publication = copy.publication
         return Status(
-            publication.version, publication.epoch, self.age_seconds(), self.database_reachable
+            publication.version,
+            publication.epoch,
+            self.age_seconds(),
+            self.database_reachable,
+            self.disk,
         )
+
+    def known_causes(self) -> tuple[Cause, ...]:
+        """Return what is away as the database told it last, and the disk of this process."""
+        return self.causes if self.disk is None else (*self.causes, self.disk)
 
     def is_lagging(self, head: Head) -> bool:
         """True for an answer from the past, such as a replica's or a restored backup's.

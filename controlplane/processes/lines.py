@@ -18,6 +18,11 @@ def dataplane(*, host: str, port: int, workers: int) -> list[str]:
     return serving.arguments("controlplane.dataplane:app", host=host, port=port, workers=workers)
 
 
+def stand_in(*, host: str, port: int) -> list[str]:
+    """The data plane that answers while the web process is starting."""
+    return serving.arguments("controlplane.dataplane.stand_in:app", host=host, port=port, workers=1)
+
+
 def worker(queues: str = "") -> list[str]:
     """Of every queue, or of those given, with commas between."""
     chosen = ("--queues", queues) if queues else ()

@@ -36,6 +36,9 @@ def explained(action: Callable[[], int]) -> int:
     except WrongVariable as problem:
         sys.stderr.write(f"{problem}\n")
         return 2
+    except OSError as error:
+        sys.stderr.write(f"switchgear: {error}\n")
+        return 1
     except KeyboardInterrupt:  # before the loop took the signals over
         return 130
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controlplane.environment import ROOT, Environment
 from controlplane.processes import lines
@@ -25,7 +25,8 @@ class Application:
     """The children of a run, in the order they are started.
 
     `beside` is a slow step that the others need not wait for. A step that keeps its standard output
-    prints one JSON object there: who may sign in. Once all of it is ready, `says` is told below
+    prints one JSON object there: who may sign in. `stand_in` serves a signed copy, if there is one,
+    from the first moment until the probe is answered. Once all of it is ready, `says` is told below
     that, and `later` is started.
     """
 
@@ -35,6 +36,7 @@ class Application:
     probe: ChildSpec
     says: str = ""
     later: tuple[ChildSpec, ...] = ()
+    stand_in: ChildSpec | None = None
 
 
 def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, str]:
@@ -72,6 +74,10 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
             python("watchdog", *lines.watchdog()),
         ),
         probe=python("ready", *_probe(settings), shown=False),
+        stand_in=replace(
+            python("data plane", *lines.stand_in(host=ports.HOST, port=settings.port)),
+            optional=True,
+        ),
     )
 
 

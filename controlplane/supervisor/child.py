@@ -4,13 +4,11 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, cast
 
 from controlplane.supervisor import lifeline
 from controlplane.supervisor.failure import CannotRun
@@ -31,7 +29,9 @@ class ChildSpec:
     `orphan_signal` is what the kernel sends when the supervisor was killed. `stdin` is given to the
     process as its standard input. `log` names a file for its lines instead of the terminal, `shown`
     False keeps them for the reason of a death only, `keeps_stdout` collects its standard output.
-    `attached` leaves it the terminal and the supervisor's process group.
+    `attached` leaves it the terminal and the supervisor's process group. `optional` children never
+    end the run, however often they die. `repair` is called after each death and may return a
+    process to run to its end before the next start.
     """
 
     name: str
@@ -47,6 +47,8 @@ class ChildSpec:
     keeps_stdout: bool = False
     attached: bool = False
     prepare: Callable[[], bool] = lambda: True
+    optional: bool = False
+    repair: Callable[["Child"], "ChildSpec | None"] = lambda _child: None
 
 
 class Child:
@@ -59,6 +61,7 @@ class Child:
         self.exit_code: int | None = None
         self.started_at = 0.0
         self.start_at: float | None = None
+        self.repairing: Child | None = None
         self.tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
         self.stdout = b""
         self.streams: dict[int, Callable[[bytes], None]] = {}
@@ -73,6 +76,7 @@ class Child:
     def start(self, now: float) -> None:
         """Raises `CannotRun` when there is nothing to execute."""
         self.start_at, self.exit_code, self.started_at = None, None, now
+        self.tail.clear()
         try:
             self._process = self._spawn()
         except (OSError, subprocess.SubprocessError) as error:
@@ -148,7 +152,7 @@ class Child:
                 take_line = self._line_reader()
                 err = self._pipe(ends, take_line)
                 out = self._pipe(ends, self._keep_stdout) if spec.keeps_stdout else err
-            given = None if spec.attached else ends.enter_context(_input(spec.stdin))
+            given = None if spec.attached else _input(ends, spec.stdin)
             process: subprocess.Popen[bytes] = subprocess.Popen(
                 spec.command,
                 cwd=spec.directory,
@@ -185,11 +189,16 @@ class Child:
             self._write_line(line)
 
 
-def _input(content: bytes | None) -> IO[bytes]:
-    """An open file without a name, so that a password in it lies nowhere."""
+def _input(ends: contextlib.ExitStack, content: bytes | None) -> int:
+    """Return a descriptor to read `content` from, closed by `ends`.
+
+    A pipe: a password in it lies nowhere, and no disk has to take it. `content` is far shorter than
+    what a pipe holds.
+    """
     if content is None:
-        return Path(os.devnull).open("rb")
-    file = cast(IO[bytes], tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
-    file.write(content)
-    file.seek(0)
-    return file
+        return subprocess.DEVNULL
+    read_end, write_end = os.pipe()
+    ends.callback(os.close, read_end)
+    os.write(write_end, content)
+    os.close(write_end)
+    return read_end

@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from controlplane.supervisor import layout, postgres, redis
-from controlplane.supervisor.child import Child
+from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.tree import Tree
 
 VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL")
 _START_SECONDS = 60  # crash recovery of a busy cluster takes its time
+_REDIS_SECONDS = 10  # longer than a large file takes to load; everything but speed works without
 _STOP_SECONDS = 3
 
 
@@ -37,13 +38,15 @@ def start(
     given: Mapping[str, str],
     *,
     durable: bool,
+    addressed: Callable[[], None] = lambda: None,
 ) -> None:
     """Start what `given` (the values of `VARIABLES`) doesn't name, the cluster under `home`.
 
+    `addressed` is called once all addresses are known, before anything is started.
     `services` is filled as they come up, so that whoever made it can stop a half-made start.
     Raises `CannotRun`.
     """
-    waiting: list[tuple[Child, Callable[[Child], bool]]] = []
+    planned: list[tuple[ChildSpec, Callable[[Child], bool]]] = []
     addresses = services.addresses
     if given.get("DATABASE_URL"):
         named = ("DATABASE_URL", "DATABASE_OWNER_URL")
@@ -52,25 +55,44 @@ def start(
         if home != place.data:
             tree.terminal.say(f"PostgreSQL's own user can't enter {place.data}: it lies in {home}")
         server = postgres.prepare(place, home, durable=durable)
-        waiting.append((tree.supervise(server.spec()), server.is_ready))
-        services.children.append(waiting[-1][0])
+        planned.append((server.spec(), server.is_ready))
         addresses.update(DATABASE_URL=server.url, DATABASE_OWNER_URL=server.owner_url)
     if given.get("REDIS_URL"):
         addresses["REDIS_URL"] = given["REDIS_URL"]
     else:
         broker = redis.prepare(place, durable=durable)
-        waiting.append((tree.supervise(broker.spec()), broker.is_ready))
-        services.children.append(waiting[-1][0])
+        if broker.program is None:
+            if not durable:
+                raise CannotRun(redis.MISSING)
+            tree.terminal.say(f"{redis.MISSING}. Until then changes reach services by polling.")
+        elif durable and redis.is_old(broker.program):
+            tree.terminal.say(redis.OLD)
+        planned.append((broker.spec(), broker.is_ready))
         addresses["REDIS_URL"] = broker.url
+    addressed()
+    waiting = []
+    for spec, is_ready in planned:
+        waiting.append((tree.supervise(spec), is_ready))
+        services.children.append(waiting[-1][0])
     for child, is_ready in waiting:
-        if not tree.wait_until(partial(is_ready, child), _START_SECONDS, ask=0.02):
-            raise CannotRun(
-                f"{child.spec.name} did not get ready within {_START_SECONDS} s. Its last lines:"
-                f"{child.last_words()}"
-            )
+        _wait_for(tree, child, partial(is_ready, child), durable=durable)
 
 
-def publish(place: Layout, services: Services) -> Path:
+def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
+    """Wait for one service; a lasting run goes on without Redis, and retries PostgreSQL as long as
+    there is something to serve."""
+    goes_on = child.spec.optional and durable
+    seconds = _REDIS_SECONDS if goes_on else _START_SECONDS
+    while not tree.wait_until(is_ready, seconds, ask=0.02):
+        late = f"{child.spec.name} did not get ready within {seconds} s."
+        if not goes_on and tree.may_give_up():
+            raise CannotRun(f"{late} Its last lines:{child.last_words()}")
+        tree.terminal.say(f"{late} The run goes on, and it is started again and again.")
+        if goes_on:
+            return
+
+
+def publish(tree: Tree, place: Layout, services: Services) -> None:
     """Tell `manage.py` in other shells where the embedded services are."""
     ours = {child.spec.name for child in services.children}
     content: dict[str, str | int | None] = {
@@ -81,6 +103,7 @@ def publish(place: Layout, services: Services) -> Path:
         "redis_url": services.addresses["REDIS_URL"] if "redis" in ours else None,
         "supervisor_pid": os.getpid(),
     }
-    path = place.run / "services.json"
-    layout.write_private(path, json.dumps(content, indent=2) + "\n")
-    return path
+    try:
+        layout.write_private(place.run / "services.json", json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        tree.terminal.say(f"`manage.py` in other shells won't find the services: {error}")

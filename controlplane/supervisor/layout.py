@@ -40,6 +40,8 @@ class Layout:
             return None
 
     def keep_secret(self, name: str, value: str) -> None:
+        if self.secret(name) == value:
+            return
         write_private(self.secrets / name, value)
 
     def secret_or_new(self, name: str) -> str:
@@ -60,22 +62,35 @@ def prepare(data: Path) -> Layout:
             data.chmod(0o711 if os.geteuid() == 0 else 0o700)
         for folder in (layout.run, layout.secrets, layout.log, layout.redis):
             folder.mkdir(mode=0o700, exist_ok=True)
-            if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            needed = os.R_OK | os.X_OK | (0 if is_read_only(folder) else os.W_OK)
+            if not os.access(folder, needed):
                 raise PermissionError(f"{folder} belongs to {_owner(folder)}")
     except OSError as error:
         raise CannotRun(f"SWITCHGEAR_DATA_DIR: {data} can't be used: {error}", 2) from error
     return layout
 
 
+def is_read_only(folder: Path) -> bool:
+    """Return True if the file system of `folder` is mounted read-only.
+
+    A run on it can still serve the signed copy.
+    """
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
 def write_private(path: Path, content: str) -> None:
     """Replace `path` in one step by a file nobody else can read."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def new_password() -> str:

@@ -4,10 +4,12 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import time
 from pathlib import Path
 
 from controlplane.supervisor.failure import CannotRun
+from controlplane.supervisor.output import DISK_ERRORS
 
 # Younger than this, a folder may just not have got its lock yet.
 _SURELY_LOCKED_SECONDS = 600
@@ -25,8 +27,10 @@ class Lock:
         self._descriptor = _acquire(path)
 
     def release(self) -> None:
-        # Unlinked while still held: whoever waits notices that the path leads elsewhere.
-        self.path.unlink(missing_ok=True)
+        # Unlinked while still held: whoever waits notices that the path leads elsewhere. Left on a
+        # disk that can't be written it does no harm: nobody holds it.
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
@@ -44,22 +48,37 @@ def remove_abandoned(parent: Path, prefix: str) -> None:
 
 def _acquire(path: Path) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = _open(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(descriptor, 32).decode(errors="replace").strip()
+            holder = ""
+            with contextlib.suppress(IsADirectoryError):
+                holder = os.read(descriptor, 32).decode(errors="replace").strip()
             os.close(descriptor)
             who = f"process {holder}" if holder else "another process"
             raise Busy(f"already running here: {who} holds {path}", exit_code=2) from None
         if _is_still(path, descriptor):
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"{os.getpid()}\n".encode())
+            with contextlib.suppress(OSError):  # The number is for people; the lock holds without.
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"{os.getpid()}\n".encode())
             return descriptor
         os.close(descriptor)
 
 
+def _open(path: Path) -> int:
+    """Open the lock file, or its folder where no file can be made or written."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        return os.open(path if path.exists() else path.parent, os.O_RDONLY)
+
+
 def _is_still(path: Path, descriptor: int) -> bool:
+    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        return True
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

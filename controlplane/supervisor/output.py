@@ -4,16 +4,21 @@ A terminal that doesn't read (Ctrl-S, a stuck pipe) must not stop anybody: lines
 queue, and past its end the children's lines are dropped and counted.
 """
 
+import contextlib
+import errno
 import os
 import select
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, cast
 
 _LINES_WAITING = 5_000
 _LINE_BYTES = 8_192
 # A pipe that poll() calls writable takes this much without blocking.
 _CHUNK_BYTES = select.PIPE_BUF
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class Lines:
@@ -62,7 +67,7 @@ class Terminal:
             self._dropped += 1
             return
         if self._dropped:
-            self.say(f"{self._dropped} lines were dropped, nobody read them")
+            self.say(f"{self._dropped} lines were dropped: nobody read them, or the disk is full")
             self._dropped = 0
         self._queue.append(f"{name:<10} | ".encode() + line + b"\n")
 
@@ -79,9 +84,12 @@ class Terminal:
                     self._unwritten += self._queue.popleft()
                 written = os.write(self.descriptor, self._unwritten[:_CHUNK_BYTES])
                 self._unwritten = self._unwritten[written:]
-        except OSError:  # the reader is gone; the run goes on without one
-            self.descriptor = None
+        except OSError as error:
+            self._dropped += self._unwritten.count(b"\n") + len(self._queue)
             self._queue.clear()
+            self._unwritten = b""
+            if error.errno not in DISK_ERRORS:  # the reader is gone; the run goes on without one
+                self.descriptor = None
 
     def drain(self, seconds: float) -> None:
         """Write what is left, giving a slow reader that long."""
@@ -92,28 +100,63 @@ class Terminal:
 
 
 class RotatingFile:
-    """A log that keeps its last few files: `postgres.log`, `postgres.log.1`, …"""
+    """A log that keeps its last few files: `postgres.log`, `postgres.log.1`, …
 
-    def __init__(self, path: Path, *, file_bytes: int = 5_000_000, kept: int = 3) -> None:
+    A disk that is full or read-only costs lines, and nothing else: `say` is told once per outage,
+    and each later line is tried again.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        file_bytes: int = 5_000_000,
+        kept: int = 3,
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> None:
         self._path = path
         self._file_bytes = file_bytes
         self._kept = kept
-        self._file = path.open("ab")
+        self._say = say
+        self._file: BinaryIO | None = None
+        self._lost = 0
 
     def write_line(self, line: bytes) -> None:
-        if self._file.tell() + len(line) > self._file_bytes:
-            self._rotate()
-        self._file.write(line + b"\n")
-        self._file.flush()
+        try:
+            self._write(line + b"\n")
+        except OSError as error:
+            self.close()
+            if not self._lost:
+                self._say(f"{self._path.name} can't be written: {error.strerror}")
+            self._lost += 1
 
     def close(self) -> None:
-        self._file.close()
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+
+    def _write(self, line: bytes) -> None:
+        file = self._open()
+        if file.tell() + len(line) > self._file_bytes:
+            self.close()
+            self._rotate()
+            file = self._open()
+        if self._lost:
+            file.write(b"%d lines could not be written\n" % self._lost)
+        if file.write(line) < len(line):  # The next write says why.
+            file.write(line)
+        self._lost = 0
+
+    def _open(self) -> BinaryIO:
+        if self._file is None:
+            # Unbuffered: what is buffered would be written, and fail, at any later moment.
+            self._file = cast("BinaryIO", self._path.open("ab", buffering=0))
+        return self._file
 
     def _rotate(self) -> None:
-        self._file.close()
         for number in range(self._kept - 1, 0, -1):
             older = self._path.with_name(f"{self._path.name}.{number}")
             if older.exists():
                 older.replace(self._path.with_name(f"{self._path.name}.{number + 1}"))
         self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-        self._file = self._path.open("ab")

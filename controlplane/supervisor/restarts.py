@@ -16,15 +16,18 @@ class Restarts:
     in_a_row: int = 0
     quick_in_a_row: int = 0
 
-    def delay_seconds(self, lived_seconds: float) -> float | None:
-        """How long to wait after a life of `lived_seconds`; None when there is no point.
+    @property
+    def is_failing(self) -> bool:
+        """True once the child has died `QUICK_DEATHS_ALLOWED` times in a row soon after a start."""
+        return self.quick_in_a_row >= QUICK_DEATHS_ALLOWED
+
+    def delay_seconds(self, lived_seconds: float) -> float:
+        """Record a death after `lived_seconds`; return the seconds to wait before the next start.
 
         The delay doubles from death to death and starts over once the child has lived steadily.
         """
         quick = lived_seconds < QUICK_DEATH_SECONDS
         self.quick_in_a_row = self.quick_in_a_row + 1 if quick else 0
         self.in_a_row = 1 if lived_seconds >= STEADY_SECONDS else self.in_a_row + 1
-        if self.quick_in_a_row >= QUICK_DEATHS_ALLOWED:
-            return None
         doublings = min(self.in_a_row - 1, 16)
         return float(min(FIRST_DELAY_SECONDS * 2**doublings, LONGEST_DELAY_SECONDS))

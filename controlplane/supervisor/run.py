@@ -9,7 +9,7 @@ from controlplane import environment
 from controlplane.environment import Environment
 from controlplane.supervisor import application, embedded, identity, layout, ports
 from controlplane.supervisor.application import Application
-from controlplane.supervisor.child import Child
+from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.embedded import Services
 from controlplane.supervisor.failure import CannotRun, StopRequested
 from controlplane.supervisor.layout import Layout
@@ -20,6 +20,9 @@ from controlplane.supervisor.tree import Tree
 Build = Callable[[Environment, Layout, Mapping[str, str]], Application]
 
 _APPLICATION_STOP_SECONDS = 5
+_STAND_IN_STOP_SECONDS = 6
+_STEP_AGAIN_SECONDS = 5
+_WRONG_SETTING = 2  # The exit code of a process that names a wrong variable: trying is no use.
 
 
 def run(terminal: Terminal, build: Build = application.build) -> int:
@@ -32,8 +35,10 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
         if port_keeper is not None:
             kept.enter_context(port_keeper)
         kept.callback(Lock(place.run / "lock").release)
-        (place.run / "services.json").unlink(missing_ok=True)
-        tree = kept.enter_context(Tree(terminal))
+        _forget_services(place)
+        copy = place.data / "snapshot" / "current"
+        # While there is something to serve, the data plane goes on whatever else can't.
+        tree = kept.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
         given = {name: os.environ.get(name, "") for name in embedded.VARIABLES}
         home = place.data
         if not given["DATABASE_URL"]:
@@ -43,35 +48,74 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
         processes: list[Child] = []
         kept.callback(lambda: tree.stop(processes, _APPLICATION_STOP_SECONDS))
         try:
-            embedded.start(tree, services, place, home, given, durable=True)
-            kept.callback(embedded.publish(place, services).unlink, missing_ok=True)
-            _serve(tree, settings, build(settings, place, services.addresses), processes)
+            apps: list[Application] = []
+            stand_ins: list[Child] = []
+
+            def addressed() -> None:
+                app = build(settings, place, services.addresses)
+                apps.append(app)
+                if app.stand_in is not None and copy.exists():
+                    stand_ins.append(tree.supervise(app.stand_in))
+
+            embedded.start(tree, services, place, home, given, durable=True, addressed=addressed)
+            kept.callback(_forget_services, place)
+            embedded.publish(tree, place, services)
+            _serve(tree, settings, apps[0], processes, stand_ins)
         except StopRequested:
             terminal.say("stopping")
     return 0
 
 
-def _serve(tree: Tree, settings: Environment, app: Application, processes: list[Child]) -> None:
+def _forget_services(place: Layout) -> None:
+    with contextlib.suppress(OSError):  # Its process id tells that it is out of date.
+        (place.run / "services.json").unlink(missing_ok=True)
+
+
+def _serve(
+    tree: Tree,
+    settings: Environment,
+    app: Application,
+    processes: list[Child],
+    stand_ins: list[Child],
+) -> None:
     account = {}
     beside = tree.launch(app.beside)
     for step in app.steps:
-        done = tree.run_once(step)
-        _check(done)
+        done = _complete(tree, step)
         if step.keeps_stdout:
             account = _account(step.name, done.stdout)
     tree.wait_until(lambda: not beside.is_alive, None)
     _check(beside)
     processes.extend(tree.supervise(spec) for spec in app.processes)
-    asked = tree.run_once(app.probe, application.READY_SECONDS + 10)
-    if asked.exit_code != 0:
+    while (asked := tree.run_once(app.probe, application.READY_SECONDS + 10)).exit_code != 0:
         wrote = "".join(f"\n{c.spec.name}:{c.last_words()}" for c in processes if c.tail)
-        raise CannotRun(
+        late = (
             f"the web process did not get ready within {application.READY_SECONDS} s;"
             f" its last answer:{asked.last_words()}{wrote}"
         )
+        if tree.may_give_up():
+            raise CannotRun(late)
+        tree.terminal.say(late)
+    for stand_in in stand_ins:
+        tree.retire(stand_in, _STAND_IN_STOP_SECONDS)
     tree.terminal.show(_welcome(settings, account) + app.says)
     processes.extend(tree.supervise(spec) for spec in app.later)
     tree.wait_until(lambda: False, None)
+
+
+def _complete(tree: Tree, step: ChildSpec) -> Child:
+    """Run a step to its success: again and again while there is something to serve."""
+    delay = _STEP_AGAIN_SECONDS
+    while True:
+        done = tree.run_once(step)
+        if done.exit_code in {0, _WRONG_SETTING} or tree.may_give_up():
+            _check(done)
+            return done
+        tree.terminal.say(
+            f"{step.name} failed ({done.describe_end()}), and is tried again in {delay} s:"
+            f"{done.last_words()}"
+        )
+        tree.wait_until(lambda: False, delay)
 
 
 def _check(step: Child) -> None:

@@ -19,18 +19,23 @@ from controlplane.supervisor import lifeline
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.failure import CannotRun, StopRequested
 from controlplane.supervisor.output import RotatingFile, Terminal
-from controlplane.supervisor.restarts import QUICK_DEATH_SECONDS
+from controlplane.supervisor.restarts import QUICK_DEATH_SECONDS, QUICK_DEATHS_ALLOWED
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _IDLE_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = 0.05
+_DEATHS_BETWEEN_REASONS = 60  # A child that keeps dying is reported about every five minutes.
 
 
 class Tree:
-    """Every process of the run. Use it as a context: on leaving nothing of it is left."""
+    """Every process of the run. Use it as a context: on leaving nothing of it is left.
 
-    def __init__(self, terminal: Terminal) -> None:
+    A child that keeps dying ends the run only while `may_give_up` holds.
+    """
+
+    def __init__(self, terminal: Terminal, may_give_up: Callable[[], bool] = lambda: True) -> None:
         self.terminal = terminal
+        self.may_give_up = may_give_up
         self.stop_signal: int | None = None
         self._supervised: list[Child] = []
         self._running: dict[int, Child] = {}
@@ -71,6 +76,13 @@ class Tree:
         self._start_due()
         return child
 
+    def retire(self, child: Child, grace_seconds: float) -> None:
+        """End one supervised child for good while the others go on."""
+        self._supervised.remove(child)
+        child.send(child.spec.stop_signal)
+        if not self.wait_until(lambda: not child.is_alive, grace_seconds, ask=_ASK_AGAIN_SECONDS):
+            child.kill_group()
+
     def launch(self, spec: ChildSpec) -> Child:
         """Start a child that runs once."""
         child = self._new(spec)
@@ -92,7 +104,8 @@ class Tree:
     ) -> bool:
         """Turn until `condition` holds, asked every `ask` seconds; False on a timeout.
 
-        Raises `StopRequested` on a signal, `CannotRun` when a supervised child died too often.
+        Raises `StopRequested` on a signal, and `CannotRun` when a supervised child died too often
+        and the run may give up.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         while not condition():
@@ -155,13 +168,29 @@ class Tree:
         for child in self._supervised:
             if child.start_at is None or child.start_at > now:
                 continue
-            if child.spec.prepare():
+            if self._is_prepared(child):
                 self._start(child)
             else:
-                child.start_at = now + _ASK_AGAIN_SECONDS
+                child.start_at = max(child.start_at, now + _ASK_AGAIN_SECONDS)
+
+    def _is_prepared(self, child: Child) -> bool:
+        if child.repairing is not None and child.repairing.is_alive:
+            return False
+        try:
+            return child.spec.prepare()
+        except OSError as error:
+            child.started_at = time.monotonic()
+            self._plan_restart(child, f"can't be started: {error}")
+            return False
 
     def _start(self, child: Child) -> None:
-        child.start(time.monotonic())
+        try:
+            child.start(time.monotonic())
+        except CannotRun as failure:
+            if child not in self._supervised:
+                raise
+            self._plan_restart(child, str(failure))
+            return
         if child.pid is not None:
             self._running[child.pid] = child
         for descriptor in child.streams:
@@ -185,20 +214,27 @@ class Tree:
             self._selector.unregister(descriptor)
         child.close_streams()
         if child in self._supervised and not self._stopping and self.stop_signal is None:
-            self._plan_restart(child)
+            self._plan_restart(child, child.describe_end())
 
-    def _plan_restart(self, child: Child) -> None:
+    def _plan_restart(self, child: Child, end: str) -> None:
         now = time.monotonic()
         delay = child.restarts.delay_seconds(now - child.started_at)
-        name, end = child.spec.name, child.describe_end()
-        if delay is None:
-            raise CannotRun(
-                f"{name} died {child.restarts.quick_in_a_row} times in a row within"
-                f" {QUICK_DEATH_SECONDS:g} s of its start ({end}). Its last lines:"
-                f"{child.last_words()}"
+        name, deaths = child.spec.name, child.restarts.quick_in_a_row
+        if child.restarts.is_failing:
+            why = (
+                f"{name} died {deaths} times in a row within {QUICK_DEATH_SECONDS:g} s of its start"
+                f" ({end}). Its last lines:{child.last_words()}"
             )
-        self.terminal.say(f"{name} ended ({end}); starting it again in {delay:g} s")
+            if self.may_give_up() and not child.spec.optional:
+                raise CannotRun(why)
+            if deaths % _DEATHS_BETWEEN_REASONS == QUICK_DEATHS_ALLOWED:
+                self.terminal.say(f"{why}\nThe run goes on; {name} is started again and again.")
+        else:
+            self.terminal.say(f"{name} ended ({end}); starting it again in {delay:g} s")
         child.start_at = now + delay
+        repair = child.spec.repair(child)
+        if repair is not None:
+            child.repairing = self.launch(repair)
 
     def _new(self, spec: ChildSpec) -> Child:
         return Child(spec, self._line_writer(spec))
@@ -206,7 +242,7 @@ class Tree:
     def _line_writer(self, spec: ChildSpec) -> Callable[[bytes], None]:
         if spec.log is not None:
             if spec.log not in self._logs:
-                self._logs[spec.log] = RotatingFile(spec.log)
+                self._logs[spec.log] = RotatingFile(spec.log, say=self.terminal.say)
             return self._logs[spec.log].write_line
         if not spec.shown:
             return lambda _line: None

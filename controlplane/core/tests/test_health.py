@@ -11,6 +11,7 @@ import pytest
 from django.db import connection, connections
 
 from controlplane.core import health, heartbeats
+from controlplane.core.degradation.levels import CRITICAL, Cause
 from controlplane.core.models import Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 class Status:
     version: int | None = 17
     age_seconds: float | None = 0.4123
+    disk: Cause | None = None
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +94,7 @@ def test_ready_when_all_is_well(client, everybody_lives):
             "worker": "healthy",
             "beat": "healthy",
             "watchdog": "healthy",
+            "disk": "healthy",
             "snapshot_age_seconds": 0.412,
         },
     }
@@ -191,3 +194,15 @@ def test_live_asks_nobody(client, frozen_database, settings):
 def test_probes_only_answer_reading(client):
     assert client.post("/health/ready").status_code == 405
     assert client.head("/health/live").status_code == 200
+
+
+@pytest.mark.usefixtures("everybody_lives")
+def test_a_full_disk_is_degraded_and_named(client, snapshot):
+    snapshot.disk = Cause(CRITICAL, "disk", "The disk is full.")
+
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "degraded"
+    assert answer.json()["checks"]["disk"] == "unhealthy"
+    assert answer.json()["checks"]["disk_trouble"] == "The disk is full."

@@ -93,6 +93,27 @@ def test_what_it_took_over_keeps_its_pace_until_a_worker_is_back(probes, watchdo
     assert probes["two"].calls == 0
 
 
+def test_ticks_that_never_ran_are_run_once_without_a_warning(probes, watchdog, caplog):
+    watchdog.look()
+    until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
+    watchdog.look()
+
+    assert (probes["one"].calls, probes["two"].calls) == (1, 1)
+    assert "took_over" not in caplog.text
+
+
+def test_a_tick_no_worker_runs_after_its_first_run_is_taken_over(probes, watchdog, caplog):
+    watchdog.look()
+    until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
+    ran("one", 15.5, by="watchdog")
+
+    watchdog.look()
+
+    until(lambda: probes["one"].calls == 2)
+    assert probes["two"].calls == 1
+    assert "watchdog.took_over" in caplog.text
+
+
 def test_it_gives_a_sign_of_life(probes, watchdog):
     watchdog.look()
 

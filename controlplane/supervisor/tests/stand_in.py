@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from controlplane.environment import Environment
+from controlplane.processes import lines
 from controlplane.supervisor.__main__ import explained
 from controlplane.supervisor.application import Application, child_environment
 from controlplane.supervisor.child import ChildSpec
@@ -63,6 +64,15 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
         steps=tuple(steps),
         processes=tuple(one for one in lasting if not one.name.startswith(LATER)),
         probe=python("ready", "-m", "controlplane.supervisor.probe", url, "localhost", patience),
+        stand_in=ChildSpec(
+            "data plane",
+            (sys.executable, *lines.stand_in(host="127.0.0.1", port=settings.port)),
+            environment,
+            Path.cwd(),
+            optional=True,
+        )
+        if "SECRET_KEY" in os.environ
+        else None,
         later=tuple(one for one in lasting if one.name.startswith(LATER)),
     )
 

@@ -82,3 +82,47 @@ def test_a_log_file_rotates_and_keeps_a_few(tmp_path: Path) -> None:
     assert names == ["postgres.log", "postgres.log.1", "postgres.log.2"]
     assert all(path.stat().st_size <= 100 for path in tmp_path.iterdir())
     assert (tmp_path / "postgres.log").read_text().endswith("line 39\n")
+
+
+def test_a_full_disk_costs_lines_of_a_log_and_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "postgres.log"
+    path.symlink_to("/dev/full")
+    said: list[str] = []
+    log = RotatingFile(path, say=said.append)
+
+    log.write_line(b"one")
+    log.write_line(b"two")
+    path.unlink()
+    log.write_line(b"three")
+    log.close()
+
+    assert said == ["postgres.log can't be written: No space left on device"]
+    assert path.read_text() == "2 lines could not be written\nthree\n"
+
+
+def test_a_log_whose_folder_is_gone_is_closed_without_an_error(tmp_path: Path) -> None:
+    log = RotatingFile(tmp_path / "away" / "postgres.log")
+
+    log.write_line(b"one")
+    log.close()
+
+    assert not (tmp_path / "away").exists()
+
+
+def test_a_terminal_on_a_full_disk_goes_on_once_there_is_room(tmp_path: Path) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    terminal = Terminal(full)
+    terminal.pass_on("web", b"lost")
+    terminal.write_waiting()
+
+    with (tmp_path / "out").open("wb") as file:
+        os.dup2(file.fileno(), full)
+        terminal.pass_on("web", b"kept")
+        terminal.write_waiting()
+    os.close(full)
+
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines == [
+        "switchgear | 1 lines were dropped: nobody read them, or the disk is full",
+        "web        | kept",
+    ]

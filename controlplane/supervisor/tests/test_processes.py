@@ -138,6 +138,22 @@ def test_five_quick_deaths_end_the_run_with_the_last_words(tmp_path: Path) -> No
         assert_nothing_left(run)
 
 
+def test_five_quick_deaths_end_nothing_once_there_is_something_to_serve(tmp_path: Path) -> None:
+    dying = "import sys; sys.exit('no disk left in the drawer')"
+    copy = tmp_path / "data" / "snapshot" / "current"
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+
+    with start(tmp_path / "data", stand_ins={"beat": dying}, environment=OUTSIDE_SERVICES) as run:
+        run.wait_for("beat died 5 times in a row within 2 s of its start (exit code 1)")
+        run.wait_for("The run goes on; beat is started again and again.")
+
+        assert "no disk left in the drawer" in run.output
+        assert _answers(run.port)
+        assert run.end()[0] == 0
+        assert_nothing_left(run)
+
+
 @pytest.mark.parametrize("step", ["migrate", "static"])
 def test_a_failed_step_ends_the_run_with_its_reason(tmp_path: Path, step: str) -> None:
     failing = "import sys; sys.exit('ALLOWED_HOSTS: must be host names')"

@@ -11,12 +11,15 @@ def test_delays_double_up_to_five_seconds() -> None:
     assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
-def test_the_fifth_quick_death_in_a_row_is_the_last() -> None:
+def test_the_fifth_quick_death_in_a_row_counts_as_failing() -> None:
     restarts = Restarts()
 
-    delays = [restarts.delay_seconds(lived_seconds=1.99) for _ in range(5)]
+    failing = []
+    for _ in range(6):
+        restarts.delay_seconds(lived_seconds=1.99)
+        failing.append(restarts.is_failing)
 
-    assert delays == [0.1, 0.2, 0.4, 0.8, None]
+    assert failing == [False, False, False, False, True, True]
 
 
 def test_a_life_of_two_seconds_forgives_the_quick_deaths_before() -> None:
@@ -24,8 +27,11 @@ def test_a_life_of_two_seconds_forgives_the_quick_deaths_before() -> None:
     for _ in range(4):
         restarts.delay_seconds(lived_seconds=0.1)
 
-    assert restarts.delay_seconds(lived_seconds=2) is not None
-    assert [restarts.delay_seconds(0.1) for _ in range(5)][-2:] == [5.0, None]
+    restarts.delay_seconds(lived_seconds=2)
+
+    assert not restarts.is_failing
+    assert [restarts.delay_seconds(0.1) for _ in range(5)][-2:] == [5.0, 5.0]
+    assert restarts.is_failing
 
 
 def test_a_steady_life_starts_the_delays_over() -> None:

@@ -1,0 +1,69 @@
+"""Watches the disk of the data directory, so that a full or read-only one is reported.
+
+The data plane itself needs no disk; PostgreSQL and Redis do, and a restart needs the signed copy.
+"""
+
+import asyncio
+import errno
+import os
+from pathlib import Path
+
+from controlplane.core.degradation.levels import CRITICAL, Cause
+from controlplane.dataplane.state import State
+
+LOOK_SECONDS = 3.0
+MIN_FREE_BYTES = 16 * 1024 * 1024  # PostgreSQL writes its log in segments of this size.
+MIN_FREE_RATIO = 0.05
+"""The lesser of the two counts, so that the small volume of a data plane alone is not full."""
+
+_WORKS = ("Snapshots, streams and checks from memory",)
+FULL = Cause(
+    CRITICAL,
+    "disk",
+    "The disk of the data directory is full: make room; all else recovers by itself.",
+    fails=("Embedded PostgreSQL and Redis, sooner or later", "Saving the copy for a restart"),
+    works=_WORKS,
+)
+READ_ONLY = Cause(
+    CRITICAL,
+    "disk",
+    "The disk of the data directory is read-only: make it writable; all else recovers by itself.",
+    fails=FULL.fails,
+    works=_WORKS,
+)
+FAILING = Cause(
+    CRITICAL,
+    "disk",
+    "The disk of the data directory reports errors: replace it.",
+    fails=FULL.fails,
+    works=_WORKS,
+)
+_CAUSES = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+    errno.EROFS: READ_ONLY,
+    errno.EIO: FAILING,
+}
+
+
+def trouble(folder: Path, save_errno: int | None) -> Cause | None:
+    """Return what is wrong with the disk of `folder`; `save_errno` is the last save's error."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        return _CAUSES.get(error.errno or 0)
+    if found.f_flag & os.ST_RDONLY:
+        return READ_ONLY
+    needed = min(MIN_FREE_BYTES, found.f_blocks * found.f_frsize * MIN_FREE_RATIO)
+    if found.f_bavail * found.f_frsize < needed or (found.f_files and not found.f_favail):
+        return FULL
+    return _CAUSES.get(save_errno or 0)
+
+
+async def watch(folder: Path | None, state: State) -> None:
+    """Keep `state.disk` true until cancelled. A disk that hangs delays nobody else."""
+    while folder is not None:
+        state.disk = await asyncio.to_thread(trouble, folder, state.save_errno)
+        await asyncio.sleep(LOOK_SECONDS)

@@ -1,0 +1,87 @@
+"""A start with something to serve: services are answered before PostgreSQL or the console is."""
+
+import hashlib
+import http.client
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from controlplane.dataplane.disk import Disk, signing_key
+from controlplane.dataplane.tests.copies import CREDENTIAL, SAVED
+from controlplane.supervisor.tests import harness
+from controlplane.supervisor.tests.harness import OUTSIDE_SERVICES, assert_nothing_left, start
+
+pytestmark = pytest.mark.faults
+
+SECRET_KEY = "a-secret-of-these-tests-that-is-long-enough-0123456789"
+SECRET = "s" * 43
+TOKEN = f"sg_reader0001_{SECRET}"
+ENVIRONMENT = {**OUTSIDE_SERVICES, "SECRET_KEY": SECRET_KEY}  # Neither of them answers.
+MIGRATING = "print('migrating', flush=True); import time; time.sleep({seconds})"
+
+
+@pytest.fixture
+def kept(data: Path) -> Path:
+    """A data directory with a signed copy, as a run before has left it."""
+    now = datetime.now(UTC)
+    credential = replace(
+        CREDENTIAL,
+        digest=hashlib.sha256(SECRET.encode()).digest(),
+        expires_at=(now + timedelta(days=1)).timestamp(),
+    )
+    saved = replace(SAVED, tokens={b"reader0001": credential}, confirmed_at=now)
+    Disk(data / "snapshot", signing_key(SECRET_KEY)).save(saved)
+    return data
+
+
+def status(port: int, method: str, path: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request(method, path, headers={"X-API-Key": TOKEN})
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def test_services_are_answered_from_the_copy_while_migrations_run(kept: Path) -> None:
+    stand_ins = {"migrate": MIGRATING.format(seconds=600)}
+    began = time.monotonic()
+
+    with start(kept, stand_ins=stand_ins, environment=ENVIRONMENT) as run:
+        harness.wait_until(lambda: status(run.port, "GET", "/api/v1/snapshot") == 200, 20, run)
+        print(f"first answer after {time.monotonic() - began:.2f} s")
+
+        run.wait_for("migrating")
+        assert status(run.port, "GET", "/api/v1/snapshot") == 200
+        assert status(run.port, "GET", "/") == 200
+        assert status(run.port, "GET", "/health/ready") == 503
+        assert status(run.port, "POST", "/api/v1/switches/segment/finance/engage") == 503
+        assert run.end()[0] == 0
+        assert_nothing_left(run)
+
+
+def test_the_console_takes_over_once_it_is_ready(kept: Path) -> None:
+    with start(kept, environment=ENVIRONMENT) as run:
+        run.wait_until_ready()
+
+        # The web process of these tests answers 200 to everything.
+        assert {status(run.port, "GET", "/health/ready") for _ in range(20)} == {200}
+        assert "stand_in" not in "\n".join(
+            line for line in harness.command_lines(harness.processes_of(kept)) if "granian" in line
+        )
+
+
+def test_a_step_that_fails_is_tried_again_while_there_is_something_to_serve(kept: Path) -> None:
+    failing = (
+        "import os, pathlib, sys; mark = pathlib.Path(os.environ['SWITCHGEAR_DATA_DIR'], 'mark');"
+        "again = mark.exists(); mark.touch(); sys.exit(None if again else 'not yet')"
+    )
+
+    with start(kept, stand_ins={"migrate": failing}, environment=ENVIRONMENT) as run:
+        run.wait_for("migrate failed (exit code 1), and is tried again in 5 s:")
+        run.wait_until_ready()
