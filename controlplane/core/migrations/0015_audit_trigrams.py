@@ -25,4 +25,5 @@ DROP = "DROP FUNCTION core_audit_trigrams(bigint, text)"
 
 class Migration(migrations.Migration):
     dependencies = [("core", "0014_audit_rounds")]
+    expands = "a function that nothing of the release before calls"
     operations = [migrations.RunSQL([CREATE], [DROP])]

@@ -22,6 +22,7 @@ STOP_WAITING = "RESET lock_timeout"
 class Migration(migrations.Migration):
     atomic = False
     dependencies = [("core", "0015_audit_trigrams")]
+    expands = "an index, built concurrently, of a function of the row alone"
     operations = [
         migrations.RunSQL([WAIT, DROP, INDEX, STOP_WAITING], [WAIT, DROP, STOP_WAITING]),
     ]
