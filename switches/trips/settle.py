@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
@@ -110,8 +110,12 @@ def settle_engaged(now: datetime) -> int:
 
 def _questions() -> list[Escalation]:
     """All that are open: there are no more of them than programs may ask within an hour."""
-    found = Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
-    return list(found.order_by("id"))
+    return list(questions().order_by("id"))
+
+
+def questions() -> QuerySet[Escalation]:
+    """What trips have asked people and is open."""
+    return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
 
 
 def _trips(questions: Iterable[Escalation]) -> set[int]:
