@@ -16,6 +16,7 @@ from bench import (
     ingest,
     large,
     letters,
+    lists,
     load,
     propagation,
     ramps,
@@ -56,6 +57,7 @@ class Setting:
     reporters: int
     reporting: int
     letters: int
+    audited: int
 
 
 def rows(setting: Setting, table: Table) -> None:
@@ -194,6 +196,19 @@ def dead_letters(setting: Setting, table: Table) -> None:
         letters.clear()
 
 
+def pages(setting: Setting, table: Table) -> None:
+    """Lists of a hundred rows, what needs attention, and the search in a long audit trail."""
+    ground.lay(ENGAGED, ENGAGED)
+    token = ground.make_token(*lists.SCOPES)
+    lists.lay(setting.audited)
+    try:
+        with running(WEB, core=setting.core, loop=setting.loop) as web:
+            seconds = setting.rounds * setting.seconds / 2
+            table.lists(lists.measure(web, token, setting.audited, seconds))
+    finally:
+        lists.clear()
+
+
 def client(setting: Setting, table: Table) -> None:
     """What a question costs a service, beside other libraries."""
     asking.lay()
@@ -221,6 +236,7 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "points": points,
     "judging": judging,
     "letters": dead_letters,
+    "lists": pages,
     "client": client,
     "patterns": patterns,
 }

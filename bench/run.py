@@ -48,6 +48,7 @@ def main() -> int:
             reporters=options.reporters,
             reporting=options.reporting,
             letters=options.letters,
+            audited=options.audited,
         )
         print(
             f"Python {platform.python_version()}, granian {version('granian')}, loop"
@@ -80,6 +81,7 @@ def _options() -> argparse.Namespace:
         ("reporters", 1000, 10, 2000),
         ("reporting", 60, 5, 300),
         ("letters", 100_000, 1000, 1_000_000),
+        ("audited", 50_000, 1000, 5_000_000),
     ):
         within = range(low, high + 1)
         parser.add_argument(

@@ -10,6 +10,7 @@ from bench.guarding import ALONE, OTHERS, OURS, PEER, STACK, Guarding
 from bench.ingest import Ingest
 from bench.large import Sizes
 from bench.letters import COLD_SECONDS, GROUPS_MS, MOST_GROWTH_MIB, Letters
+from bench.lists import ROWS, Lists
 from bench.load import Figures, Target
 from bench.ramps import Cost, Ramping
 from bench.slo_ingest import WANTED_POINTS, Pushed
@@ -36,6 +37,9 @@ STACK_SHARE, COROUTINE_STACK_SHARE = 5 / 12, 8 / 22
 """Of what retries alone add by another library: 5 of its 12 µs, and 8 of its 22, where a processor
 is as quick as that. A share is the same on every one."""
 TOGETHER_SECONDS = 0.15
+LISTED_PER_CORE = 400
+"""Pages a second that one core of the web process serves."""
+SEARCH_P99_MS = 100.0
 NEAR = 0.9
 """A load process that keeps its core this busy may be the one that is measured."""
 
@@ -171,6 +175,26 @@ class Table:
         self._line("all read into the index", *cells, target=in_time)
         bounded = (f"< {MOST_GROWTH_MIB:.0f} MiB", seen.growth_mib < MOST_GROWTH_MIB)
         self._line("the server grew by", "", "", f"{seen.growth_mib:.0f}", target=bounded)
+
+    def lists(self, seen: Lists) -> None:
+        """Pages a second, and by the CPU time of one how many a core of its own would serve."""
+        _head(f"API, pages of {ROWS} rows", "requests/s", "p50 ms", "p99 ms", "CPU ms", "per core")
+        for page in (*seen.pages, seen.attention):
+            took = page.delays
+            per_core = 1e3 / page.cpu_ms
+            cells = (f"{page.requests_per_second:,.0f}", f"{took.p50_ms:.1f}", f"{took.p99_ms:.1f}")
+            is_list = page is not seen.attention
+            target = (f"≥ {LISTED_PER_CORE} per core", per_core >= LISTED_PER_CORE)
+            self._line(
+                page.name,
+                *cells,
+                f"{page.cpu_ms:.2f}",
+                f"{per_core:,.0f}",
+                target=target if is_list else None,
+            )
+        _head(f"search in {seen.audited:,} audit rows", "p50 ms", "p99 ms", "worst ms")
+        for name, took in seen.searches:
+            self._line(name, *_three(took), target=_under("p99", took.p99_ms, SEARCH_P99_MS))
 
     def asking(self, seen: Asking) -> None:
         """A question of a service; ratios are to ours. A dict in a function is no library."""

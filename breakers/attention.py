@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from breakers import names, telling
-from breakers.models import Alarm, Override, Probe
+from breakers.models import Alarm, BreakerState, Override, Probe
 from breakers.models.registry import Criticality
 from breakers.probes.services import GRAVE_LEVEL
 from breakers.services import endings, overrides
@@ -22,6 +22,23 @@ SOON = timedelta(minutes=10)
 HEARD_BY_THEN = timedelta(seconds=60)
 """So long after an override began, whoever still does not go by it is told of."""
 NAMED = 3
+
+
+def open_states(_now: datetime) -> QuerySet[BreakerState]:
+    return BreakerState.objects.filter(state="open")
+
+
+def silent_probes(_now: datetime) -> QuerySet[Probe]:
+    refused = Q(since__isnull=True, failures=0) & ~Q(error="")
+    return Probe.objects.filter(Q(is_away=True) | refused).exclude(service__probe_url="")
+
+
+def live_overrides(_now: datetime) -> QuerySet[Override]:
+    return Override.objects.filter(ended_at__isnull=True)
+
+
+def open_alarms(_now: datetime) -> QuerySet[Alarm]:
+    return Alarm.objects.filter(closed_at__isnull=True)
 
 
 def open_breakers(now: datetime) -> Sequence[Waiting]:
@@ -43,7 +60,7 @@ def open_breakers(now: datetime) -> Sequence[Waiting]:
 def forced(now: datetime) -> Sequence[Waiting]:
     """Overrides that last long, end soon, or are not gone by everywhere. One that ends soon may
     be there for a good reason still: whoever set it should say so in time."""
-    live = Override.objects.filter(ended_at__isnull=True).select_related("dependency")
+    live = live_overrides(now).select_related("dependency")
     found = list(live.order_by("set_at", "pk")[:MOST])
     heard = overrides.acknowledgements([(one.dependency.caller, one.version) for one in found], now)
     return [
@@ -60,7 +77,7 @@ def weighty(now: datetime) -> Collection[str]:
 
 def outages(now: datetime) -> Sequence[Waiting]:
     """Outages that last, of dependencies with a policy for them."""
-    rows = Alarm.objects.filter(closed_at__isnull=True).order_by("since", "pk")
+    rows = open_alarms(now).order_by("since", "pk")
     return [
         Waiting(
             kind="breaker_alarm",
@@ -76,8 +93,7 @@ def outages(now: datetime) -> Sequence[Waiting]:
 
 def away(now: datetime) -> Sequence[Waiting]:
     """Services and stores that do not answer their probes, and those that may not be asked."""
-    refused = Q(since__isnull=True, failures=0) & ~Q(error="")
-    rows = Probe.objects.filter(Q(is_away=True) | refused).exclude(service__probe_url="")
+    rows = silent_probes(now)
     return [
         Waiting(
             kind="probe_away",

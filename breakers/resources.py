@@ -1,9 +1,15 @@
 """What is registered and how it stands, as the API, live messages and messages show it."""
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import orjson
+from django.db.models import FilteredRelation, Q, TextField
+from django.db.models.functions import Cast
+
+from breakers import names
 from breakers.counts import COUNTERS
 from breakers.models import Channel, Dependency, Minute, Override, Service, Transition
 from breakers.policies.policy import checked
@@ -12,6 +18,11 @@ from breakers.services.overrides import Acknowledged, acknowledgements
 from breakers.states.history import WORST
 from breakers.states.standing import Standing
 from controlplane.core.canonical import timestamp
+from controlplane.core.clock import db_now
+from controlplane.core.http.rendering import moment
+
+if TYPE_CHECKING:
+    from breakers.models.registry import DependencyQuerySet
 
 UNREGISTERED = {**checked({}), "managed_by": ""}
 """What is shown of a dependency that nobody has registered."""
@@ -23,6 +34,57 @@ def dependencies(rows: Sequence[Dependency], now: datetime) -> list[dict[str, An
     by_dependency = {one.dependency_id: one for one in live}
     forced = _forced([(row, by_dependency.get(row.pk)) for row in rows], now)
     return [dependency(row, said) for row, said in zip(rows, forced, strict=True)]
+
+
+COLUMNS = (
+    "id", "caller", "callee", Cast("document", TextField()), Cast("on_outage", TextField()),
+    "version", "registered_at", "changed_at", "removed_at", "forced__id",
+)  # fmt: skip
+"""What :func:`listed` reads of rows of :func:`with_override`."""
+
+
+def with_override() -> "DependencyQuerySet":
+    """All dependencies, each joined with the id of what is forced upon it, as `forced`."""
+    return Dependency.objects.annotate(
+        forced=FilteredRelation("overrides", condition=Q(overrides__ended_at__isnull=True))
+    )
+
+
+def listed(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """As :func:`dependencies`, of rows of `COLUMNS`; asks nothing more unless one is forced."""
+    ids = [row[-1] for row in rows if row[-1] is not None]
+    live = list(Override.objects.filter(pk__in=ids).select_related("dependency")) if ids else []
+    pairs = [(one.dependency, one) for one in live]
+    said = _forced(pairs, db_now()) if pairs else []
+    forced = {one.pk: shown for one, shown in zip(live, said, strict=True)}
+    return [_listed(row, forced.get(row[-1])) for row in rows]
+
+
+def _listed(row: tuple[Any, ...], forced: dict[str, Any] | None) -> dict[str, Any]:
+    (
+        _id, caller, callee, document, on_outage, version, registered_at, changed_at, removed_at,
+        _forced_id,
+    ) = row  # fmt: skip
+    return {
+        "name": names.dependency(caller, callee),
+        "caller": caller,
+        "callee": callee,
+        **_policy(document),
+        "on_outage": None if on_outage == "{}" else orjson.Fragment(on_outage),
+        "version": version,
+        "registered": removed_at is None and document != "{}",
+        "registered_at": moment(registered_at),
+        "changed_at": moment(changed_at),
+        "removed_at": moment(removed_at),
+        "override": forced,
+    }
+
+
+@functools.lru_cache(maxsize=1024)
+def _policy(document: str) -> dict[str, Any]:
+    """The fields of a policy, each as it is sent: most dependencies share a few policies."""
+    fields = {**UNREGISTERED, **orjson.loads(document)}
+    return {name: orjson.Fragment(orjson.dumps(value)) for name, value in fields.items()}
 
 
 def dependency(row: Dependency, forced: dict[str, Any] | None) -> dict[str, Any]:

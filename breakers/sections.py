@@ -8,15 +8,15 @@ from breakers.map import dependents
 from controlplane.core import sections
 from controlplane.core.runbooks import standing
 
-sections.attention(8)(attention.open_breakers)
-sections.attention(9)(attention.away)
-sections.attention(36)(attention.forced)
-sections.attention(50)(attention.outages)
+sections.attention(8, only_if=attention.open_states)(attention.open_breakers)
+sections.attention(9, only_if=attention.silent_probes)(attention.away)
+sections.attention(36, only_if=attention.live_overrides)(attention.forced)
+sections.attention(50, only_if=attention.open_alarms)(attention.outages)
 
-sections.attention(38)(waiting_letters.backlogs)
-sections.attention(39)(waiting_letters.stalled)
-sections.attention(40)(waiting_letters.away)
-sections.attention(62)(waiting_letters.overfull)
+sections.attention(38, only_if=waiting_letters.alarmed)(waiting_letters.backlogs)
+sections.attention(39, only_if=waiting_letters.unfinished)(waiting_letters.stalled)
+sections.attention(40, only_if=waiting_letters.silent_servers)(waiting_letters.away)
+sections.attention(62, only_if=waiting_letters.deep)(waiting_letters.overfull)
 
 sections.report(66)(report.breakers)
 sections.report(67)(report.overrides)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Case, IntegerField, QuerySet, Subquery, Value, When
 from django.urls import reverse
 
 from controlplane.core.durations import readable
@@ -24,11 +24,32 @@ WORST_FIRST = Case(
 )
 
 
+def present(_now: datetime) -> QuerySet[Slo]:
+    return Slo.objects.present()
+
+
+def open_alerts(_now: datetime) -> QuerySet[Alert]:
+    return Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
+
+
+def unread(_now: datetime) -> QuerySet[Sli]:
+    return Sli.objects.filter(slo__removed_at__isnull=True).exclude(source_error="")
+
+
+def unknown(now: datetime) -> QuerySet[Standing]:
+    return Standing.objects.filter(
+        slo__removed_at__isnull=True, state="unknown", since__lte=now - LONG_UNKNOWN
+    )
+
+
+def spent(_now: datetime) -> QuerySet[Standing]:
+    return Standing.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
+
+
 def alerts(now: datetime) -> Sequence[Waiting]:
     """Alerts that are open and that nobody has acknowledged, the worst first; but for those of what
     waits by itself, as an open breaker does."""
-    rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
-    shown = waiting.only_here(rows, now).order_by(WORST_FIRST, "opened_at", "pk")
+    shown = waiting.only_here(open_alerts(now), now).order_by(WORST_FIRST, "opened_at", "pk")
     return [
         Waiting(
             kind="slo_alert",
@@ -44,8 +65,7 @@ def alerts(now: datetime) -> Sequence[Waiting]:
 
 def unread_sources(now: datetime) -> Sequence[Waiting]:
     """SLOs whose source could not be read when it was asked last."""
-    rows = Sli.objects.filter(slo__removed_at__isnull=True).exclude(source_error="")
-    rows = rows.exclude(slo__isnull=True).select_related("slo")
+    rows = unread(now).exclude(slo__isnull=True).select_related("slo")
     return [
         Waiting(
             kind="slo_source",
@@ -62,9 +82,7 @@ def unread_sources(now: datetime) -> Sequence[Waiting]:
 
 def long_unknown(now: datetime) -> Sequence[Waiting]:
     """SLOs of which nothing was known for an hour: they can't fire, and pass no gate."""
-    rows = Standing.objects.filter(
-        slo__removed_at__isnull=True, state="unknown", since__lte=now - LONG_UNKNOWN
-    ).select_related("slo")
+    rows = unknown(now).select_related("slo")
     return [
         Waiting(
             kind="slo_unknown",
@@ -81,7 +99,7 @@ def long_unknown(now: datetime) -> Sequence[Waiting]:
 
 def exhausted(now: datetime) -> Sequence[Waiting]:
     """SLOs that have no budget left."""
-    rows = Standing.objects.filter(slo__removed_at__isnull=True, remaining_ratio__lte=0)
+    rows = spent(now)
     return [
         Waiting(
             kind="slo_budget",
@@ -98,11 +116,19 @@ def exhausted(now: datetime) -> Sequence[Waiting]:
 
 def unjudged(now: datetime) -> Sequence[Waiting]:
     """That nobody judges: then no rule fires, whatever happens."""
-    oldest = Slo.objects.present().order_by("created_at").first()
+    last = Subquery(Turn.objects.order_by("-minute").values("minute")[:1])
+    oldest = (
+        Slo.objects.present()
+        .annotate(last=last)
+        .order_by("created_at")
+        .values_list("created_at", "last")
+        .first()
+    )
     if oldest is None:
         return []
-    last = Turn.objects.order_by("-minute").first()
-    since = max(oldest.created_at, end_of(last.minute)) if last else oldest.created_at
+    since, minute = oldest
+    if minute is not None:
+        since = max(since, end_of(minute))
     if now - since < UNJUDGED:
         return []
     return [

@@ -3,7 +3,12 @@
 from datetime import datetime
 from typing import Any
 
+import orjson
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
 from controlplane.core.canonical import timestamp
+from controlplane.core.http.rendering import moment
 from slo.arithmetic.clock import end_of
 from slo.models import Alert, Exclusion, Sli, Slo, Standing
 from slo.objectives import documents
@@ -25,6 +30,51 @@ def slo(row: Slo) -> dict[str, Any]:
         "changed_at": timestamp(row.changed_at),
         **_standing(standing if isinstance(standing, Standing) else None),
         **_counted(sli if isinstance(sli, Sli) else None),
+    }
+
+
+COLUMNS = (
+    "name", "service", "kind", "target", "window_days", "threshold_ms",
+    *(Cast(column, TextField()) for column in ("source", "rules", "actions")),
+    "min_events", "description", "owner", "runbook_url", "version", "created_at", "changed_at",
+    "standing__state", "standing__since", "standing__minute", "standing__remaining_ratio",
+    "standing__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
+)  # fmt: skip
+"""What :func:`listed` reads."""
+
+
+def listed(row: tuple[Any, ...]) -> dict[str, Any]:
+    """As :func:`slo`, of a row of `COLUMNS`."""
+    (
+        name, service, kind, target, window_days, threshold_ms, source, rules, actions,
+        min_events, description, owner, runbook_url, version, created_at, changed_at,
+        state, since, minute, remaining_ratio, exhausts_at, last, source_error, source_error_since,
+    ) = row  # fmt: skip
+    return {
+        "name": name,
+        "service": service,
+        "kind": kind,
+        "target": float(target),
+        "window_days": window_days,
+        "threshold_ms": documents.plain_threshold(threshold_ms),
+        "source": orjson.Fragment(source),
+        "rules": orjson.Fragment(rules),
+        "min_events": min_events,
+        "actions": orjson.Fragment(actions),
+        "description": description,
+        "owner": owner,
+        "runbook_url": runbook_url,
+        "version": version,
+        "created_at": moment(created_at),
+        "changed_at": moment(changed_at),
+        "state": state or "unknown",
+        "since": moment(since),
+        "judged_at": None if minute is None else timestamp(end_of(minute)),
+        "remaining_ratio": remaining_ratio,
+        "exhausts_at": moment(exhausts_at),
+        "counted_to": None if last is None else timestamp(end_of(last)),
+        "source_error": source_error or None,
+        "source_error_since": moment(source_error_since),
     }
 
 

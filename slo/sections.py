@@ -3,10 +3,10 @@
 from controlplane.core import sections
 from slo import attention, report
 
-sections.attention(6)(attention.unjudged)
-sections.attention(7)(attention.alerts)
-sections.attention(34)(attention.exhausted)
-sections.attention(42)(attention.unread_sources)
-sections.attention(44)(attention.long_unknown)
+sections.attention(6, only_if=attention.present)(attention.unjudged)
+sections.attention(7, only_if=attention.open_alerts)(attention.alerts)
+sections.attention(34, only_if=attention.spent)(attention.exhausted)
+sections.attention(42, only_if=attention.unread)(attention.unread_sources)
+sections.attention(44, only_if=attention.unknown)(attention.long_unknown)
 
 sections.report(64)(report.budgets)

@@ -3,12 +3,13 @@
 What counts is what an instance says it applies, never what was served to it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Protocol
 
 from controlplane.core.instances import queries
-from controlplane.core.instances.queries import Change, Delays, Head, Heard
+from controlplane.core.instances.queries import Applied, Change, Delays, Head, Heard
 from switches.evaluate import lapses_at
 from switches.models import Publication, Switch
 
@@ -77,19 +78,14 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
         return {}
     row = Publication.objects.get(pk=1)
     head = Head(row.epoch, row.version)
-    there, silent = queries.tally(head, now)
-    newest = max(switch.version for switch in published)
-    # Whoever is behind one change is, in this order, among the first of those behind a later one.
-    lagging = queries.behind(newest, head, now, most=STRAGGLERS_NAMED)
-    changes = measurable(published, there.total, row.began_version)
-    delays = queries.delays(head.epoch, changes)
+    fleet = measure(published, Fleet(head, now, row.began_version, *queries.tally(head, now)))
     return {
         switch.pk: Effect(
             version=switch.version,
-            applied=there.total - there.below(switch.version),
-            instances=there.total,
-            stragglers=_stragglers(lagging[: there.below(switch.version)], head),
-            silent_total=silent.below(switch.version),
+            applied=fleet.there.total - behind,
+            instances=fleet.there.total,
+            stragglers=_stragglers(fleet.lagging[:behind], fleet.head),
+            silent_total=fleet.silent.below(switch.version),
             p50_ms=told.p50_ms,
             p99_ms=told.p99_ms,
             measured=told.measured,
@@ -98,11 +94,55 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
             past_expiry=_is_past_expiry(switch, now),
         )
         for switch in published
-        for told in (delays.get(switch.pk, NOT_MEASURED),)
+        for behind in (fleet.there.below(switch.version),)
+        for told in (fleet.delays.get(switch.pk, NOT_MEASURED),)
     }
 
 
-def measurable(switches: Sequence[Switch], instances: int, began_version: int) -> list[Change]:
+class Published(Protocol):
+    """What is measured of a switch: its last published change."""
+
+    @property
+    def pk(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def committed_at(self) -> datetime | None: ...
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What instances say at `now`: how many apply which version, `there` and fallen `silent`. Once
+    measured for some changes, also the first that lag behind the newest, and delays by switch."""
+
+    head: Head
+    now: datetime
+    began_version: int
+    there: Applied
+    silent: Applied
+    lagging: Sequence[Heard] = ()
+    delays: Mapping[str, Delays] = field(default_factory=dict)
+
+
+def present_fleet() -> Fleet:
+    """What instances say now of what is published now."""
+    now, head, began_version, there, silent = queries.tally_at_head()
+    return Fleet(head, now, began_version, there, silent)
+
+
+def measure(published: Sequence[Published], fleet: Fleet) -> Fleet:
+    """Ask besides who lags behind the last changes of these switches, and for their delays."""
+    head, there = fleet.head, fleet.there
+    newest = max(switch.version for switch in published)
+    lagging: Sequence[Heard] = ()
+    if there.below(newest):
+        # Whoever is behind one change is, in this order, among the first of those behind a later.
+        lagging = queries.behind(newest, head, fleet.now, most=STRAGGLERS_NAMED)
+    changes = measurable(published, there.total, fleet.began_version)
+    return replace(fleet, lagging=lagging, delays=queries.delays(head.epoch, changes))
+
+
+def measurable(switches: Sequence[Published], instances: int, began_version: int) -> list[Change]:
     """The changes to measure the delays of, the newest first: none from before the present epoch,
     whose first version is `began_version`. What instances say of that is no answer to those."""
     changes = [

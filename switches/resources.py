@@ -91,7 +91,7 @@ def blast_resource(blast: Blast) -> dict[str, Any]:
                 "id": other.id,
                 "state": other.state,
                 "reason": other.reason,
-                "allow_percent": _plain(other.allow_percent),
+                "allow_percent": plain(other.allow_percent),
             }
             for other in blast.overlapping
         ],
@@ -128,10 +128,11 @@ def episode_resource(episode: Episode) -> dict[str, Any]:
 def _percent(episode: Episode | None) -> float | int:
     if episode is None:
         return FULLY_ALLOWED
-    return _plain(episode.allow_percent)
+    return plain(episode.allow_percent)
 
 
-def _plain(share: Decimal) -> float | int:
+def plain(share: Decimal) -> float | int:
+    """12.5, or 25 instead of 25.0."""
     percent = float(share)
     return int(percent) if percent.is_integer() else percent
 

@@ -24,13 +24,13 @@ WEEKLY = (
 for position, source in enumerate(WEEKLY, 1):
     sections.report(position * 10)(source)
 
-sections.attention(15)(trips.trips_for_a_person)
-sections.attention(80)(waiting.unsigned_reports)
+sections.attention(15, only_if=trips.questions)(trips.trips_for_a_person)
+sections.attention(80, only_if=waiting.unsigned)(waiting.unsigned_reports)
 
-sections.attention(12)(ramps.holding)
-sections.attention(35)(ramps.paused)
+sections.attention(12, only_if=ramps.without_data)(ramps.holding)
+sections.attention(35, only_if=ramps.long_paused)(ramps.paused)
 
 sections.report(45)(ramped.ramps)
 sections.report(65)(drills.not_rehearsed)
-sections.attention(45)(drills.failed_drills)
-sections.attention(90)(drills.never_rehearsed)
+sections.attention(45, only_if=drills.failures)(drills.failed_drills)
+sections.attention(90, only_if=drills.never_proven)(drills.never_rehearsed)

@@ -45,7 +45,7 @@ def weekly_report(now: datetime) -> int:
     return report.run_due(now)
 
 
-@ticks.tick("trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.pending()])
+@ticks.tick("trips.settle", seconds=5, queue="switches", pending=lambda _now: [trips.questions()])
 def settle_trips(now: datetime) -> int:
     """What a person has engaged since in a machine's stead waits for nobody any more."""
     return trips.settle_engaged(now)

@@ -14,10 +14,26 @@ from switches.reminders import AT_EXPIRY, DAY, HOUR
 MOST = 300
 
 
-@attention(10)
+def _overdue(_now: datetime) -> QuerySet[Episode]:
+    return _open().filter(overdue_at__isnull=False)
+
+
+def _unconfirmed(now: datetime) -> QuerySet[Episode]:
+    return _open().filter(permanent=True, reconfirm_due_at__lte=now + DAY, allow_percent=0)
+
+
+def _expiring(now: datetime) -> QuerySet[Episode]:
+    return _open().filter(expires_at__gt=now, expires_at__lte=now + DAY, allow_percent=0)
+
+
+def _long_engaged(now: datetime) -> QuerySet[Episode]:
+    return _open().filter(engaged_at__lte=now - neglect.UNTOUCHED, permanent=False)
+
+
+@attention(10, only_if=_overdue)
 def overdue(now: datetime) -> list[Waiting]:
     """Past their expiry and still engaged."""
-    found = _open().filter(overdue_at__isnull=False).order_by("expires_at", "pk")
+    found = _overdue(now).order_by("expires_at", "pk")
     return [
         _waiting(
             "overdue",
@@ -31,10 +47,10 @@ def overdue(now: datetime) -> list[Waiting]:
     ]
 
 
-@attention(20)
+@attention(20, only_if=_unconfirmed)
 def unconfirmed(now: datetime) -> list[Waiting]:
     """Permanent, and nobody said within a week that they have to stay; or the week ends soon."""
-    found = _open().filter(permanent=True, reconfirm_due_at__lte=now + DAY, allow_percent=0)
+    found = _unconfirmed(now)
     shown = []
     for episode in found.order_by("reconfirm_due_at", "pk")[:MOST]:
         due_at = episode.reconfirm_due_at or now
@@ -59,7 +75,7 @@ def unconfirmed(now: datetime) -> list[Waiting]:
     return shown
 
 
-@attention(40)
+@attention(40, only_if=_expiring)
 def expiring(now: datetime) -> list[Waiting]:
     """In time, but not for long: an hour, or a day of an episode that was to last longer.
 
@@ -88,7 +104,7 @@ def expiring(now: datetime) -> list[Waiting]:
     ]
 
 
-@attention(30)
+@attention(30, only_if=_long_engaged)
 def forgotten(now: datetime) -> list[Waiting]:
     """Engaged, with an expiry far away, and for a week nobody has touched or acknowledged them.
 

@@ -1,11 +1,11 @@
 """Registering dependencies, and forcing their breakers."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -29,30 +29,22 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 READ, WRITE = "breakers:read", "breakers:write"
 
 
-class DependencyListShape(serializers.ListSerializer[Any]):
-    """Many are looked at together."""
-
-    def to_representation(self, data: Any) -> Any:
-        return resources.dependencies(list(data), db_now())
-
-
-class ListedDependencyShape(DependencyShape):
-    class Meta:
-        list_serializer_class = DependencyListShape
-
-
 class DependencyList(ListView[Dependency]):
     """Every dependency that is registered, or known by reports."""
 
-    queryset = Dependency.objects.registered()
-    serializer_class = ListedDependencyShape
+    queryset = resources.with_override().registered()
+    serializer_class = DependencyShape
     filters = DependencyFilters
     ordering = "id"
+    columns = resources.COLUMNS
     read_scope = READ
     write_scope = WRITE
 
     def chosen(self, rows: QuerySet[Dependency], filters: dict[str, Any]) -> QuerySet[Dependency]:
         return narrowed(rows, filters)
+
+    def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        return resources.listed(rows)
 
     @extend_schema(request=NewDependencyBody, responses={201: PutShape})
     @mutation(NewDependencyBody)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Min, Q
+from django.db.models import Min, Q, QuerySet
 
 from breakers.dead_letters import configured
 from breakers.dead_letters.bulk import replays
@@ -17,6 +17,22 @@ MOST = 100
 HELD_LONG = timedelta(minutes=10)
 OPEN_LONG = timedelta(minutes=5)
 State = Departure.State
+
+
+def alarmed(_now: datetime) -> QuerySet[LetterStream]:
+    return LetterStream.objects.filter(alarmed_at__isnull=False)
+
+
+def deep(_now: datetime) -> QuerySet[LetterStream]:
+    return LetterStream.objects.filter(depth__gt=configured.sources().most_kept)
+
+
+def silent_servers(_now: datetime) -> QuerySet[LetterServer]:
+    return LetterServer.objects.filter(is_away=True, name__in=configured.sources().servers)
+
+
+def unfinished(now: datetime) -> tuple[QuerySet[Departure], QuerySet[Job]]:
+    return _late(now), _held_jobs(now)
 
 
 def backlogs(now: datetime) -> Sequence[Waiting]:
@@ -37,8 +53,7 @@ def backlogs(now: datetime) -> Sequence[Waiting]:
 
 def away(now: datetime) -> Sequence[Waiting]:
     """Servers that don't answer: nobody knows what lies there, and nothing leaves."""
-    names = configured.sources().servers
-    rows = LetterServer.objects.filter(is_away=True, name__in=names).order_by("since", "name")
+    rows = silent_servers(now).order_by("since", "name")
     return [
         Waiting(
             kind="dlq_server_away",
@@ -76,12 +91,21 @@ def overfull(now: datetime) -> Sequence[Waiting]:
     ][:MOST]
 
 
-def _open_intents(now: datetime) -> list[Waiting]:
+def _late(now: datetime) -> QuerySet[Departure]:
     late = Q(state=State.INTENDED, intended_at__lte=now - OPEN_LONG)
     late |= Q(state=State.RESTORING, restored_at__lte=now - OPEN_LONG)
     # Those of a job that goes on are its own to settle.
     own = Q(job=None) | ~Q(job__state__in=Job.LIVE)
-    counted = Departure.objects.filter(late, own).values("stream")
+    return Departure.objects.filter(late, own)
+
+
+def _held_jobs(now: datetime) -> QuerySet[Job]:
+    rows = Job.objects.filter(kind=replays.KIND, state=Job.State.HOLDING)
+    return rows.filter(created_at__lte=now - HELD_LONG)
+
+
+def _open_intents(now: datetime) -> list[Waiting]:
+    counted = _late(now).values("stream")
     found = {row["stream"]: row["since"] for row in counted.annotate(since=Min("intended_at"))}
     rows = LetterStream.objects.filter(pk__in=found).order_by("pk")[:MOST]
     return [
@@ -100,8 +124,7 @@ def _open_intents(now: datetime) -> list[Waiting]:
 
 def _held(now: datetime) -> list[Waiting]:
     """How long one is held is not on record; since its last letter moved, or it began, is."""
-    rows = Job.objects.filter(kind=replays.KIND, state=Job.State.HOLDING)
-    held = rows.filter(created_at__lte=now - HELD_LONG).order_by("created_at")
+    held = _held_jobs(now).order_by("created_at")
     long = [one for one in held[:MOST] if (one.checkpoint_at or one.created_at) <= now - HELD_LONG]
     return [
         Waiting(

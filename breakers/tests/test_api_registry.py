@@ -341,3 +341,18 @@ def test_body_that_names_another_pair_than_the_address_is_refused(admin):
     assert said.status_code == 400
     assert said.json()["errors"] == {"callee": ["The address says oracle."]}
     assert same.status_code == 201
+
+
+def test_listed_row_equals_the_dependency_by_itself(admin):
+    admin.send("put", ONE, POLICY)
+    admin.send("put", "/dependencies/core/weaver/", {})
+    admin.send("put", f"{ONE}override", FORCE)
+    discovered(db_now(), "core->canvas")
+
+    listed = admin.get("/dependencies/").json()["results"]
+
+    assert [row["callee"] for row in listed] == ["oracle", "weaver", "canvas"]
+    for row in listed:
+        assert row == admin.get(f"/dependencies/core/{row['callee']}/").json()
+    assert listed[0]["override"]["mode"] == "forced_open"
+    assert listed[2]["registered"] is False

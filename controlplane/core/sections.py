@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -72,16 +73,25 @@ ReportSource = Callable[[datetime, datetime, datetime], ReportSection]
 PreviewSource = Callable[[str, datetime], Mapping[str, Any]]
 """Fields to add to the preview of a switch (its id) before it is engaged."""
 
+Rows = Callable[[datetime], QuerySet[Any] | Sequence[QuerySet[Any]]]
+"""The rows, of one table or of several, at least one of which there has to be."""
+
+_only_if: dict[AttentionSource, Rows] = {}
 _attention: list[tuple[int, AttentionSource]] = []
 _report: list[tuple[int, ReportSource]] = []
 _preview: list[tuple[int, PreviewSource]] = []
 
 
-def attention(position: int) -> Callable[[AttentionSource], AttentionSource]:
-    """Register a source of what waits for a person."""
+def attention(
+    position: int, *, only_if: Rows | None = None
+) -> Callable[[AttentionSource], AttentionSource]:
+    """Register a source of what waits for a person; it has nothing to say unless there are rows of
+    `only_if`, which are looked for together with those of all others."""
 
     def register(source: AttentionSource) -> AttentionSource:
         _attention.append((position, source))
+        if only_if is not None:
+            _only_if[source] = only_if
         return source
 
     return register
@@ -110,6 +120,11 @@ def preview(position: int) -> Callable[[PreviewSource], PreviewSource]:
 def attention_sources() -> list[AttentionSource]:
     _discover()
     return [source for _, source in sorted(_attention, key=_position)]
+
+
+def rows_of(source: AttentionSource) -> Rows | None:
+    """The rows without which an attention source has nothing to say, if it names any."""
+    return _only_if.get(source)
 
 
 def report_sources() -> list[ReportSource]:

@@ -2,6 +2,7 @@
 
 from controlplane.core import sections
 from controlplane.core.approvals import attention as approvals
+from controlplane.core.attention import rows
 from controlplane.core.audit import rounds
 from controlplane.core.escalation import attention as escalation
 from controlplane.core.jobs import attention as jobs
@@ -9,15 +10,15 @@ from controlplane.core.outbox import attention as outbox
 from controlplane.core.outbox import report as outbox_report
 from controlplane.core.targets import attention as targets
 
-sections.attention(4)(rounds.broken)
-sections.attention(5)(jobs.not_compensated)
-sections.attention(6)(jobs.stuck)
-sections.attention(15)(approvals.unsigned_reviews)
-sections.attention(20)(escalation.unacknowledged)
-sections.attention(25)(approvals.pending_requests)
-sections.attention(40)(jobs.forgotten)
+sections.attention(4, only_if=rows.broken_rounds)(rounds.broken)
+sections.attention(5, only_if=rows.failed_compensations)(jobs.not_compensated)
+sections.attention(6, only_if=rows.stuck_jobs)(jobs.stuck)
+sections.attention(15, only_if=rows.reviews)(approvals.unsigned_reviews)
+sections.attention(20, only_if=rows.escalations)(escalation.unacknowledged)
+sections.attention(25, only_if=rows.requests)(approvals.pending_requests)
+sections.attention(40, only_if=rows.paused_jobs)(jobs.forgotten)
 sections.attention(80)(targets.unreachable)
-sections.attention(60)(outbox.failed)
-sections.attention(61)(outbox.backlogged)
-sections.attention(62)(outbox.held_up)
+sections.attention(60, only_if=rows.failed_messages)(outbox.failed)
+sections.attention(61, only_if=rows.backlog_alarms)(outbox.backlogged)
+sections.attention(62, only_if=rows.pending_messages)(outbox.held_up)
 sections.report(200)(outbox_report.deliveries)

@@ -15,13 +15,18 @@ NOBODY = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A usable token: SHA-256 of its secret, what it may do, and when it ends (UNIX seconds)."""
+    """A usable token: SHA-256 of its secret, what it may do, and when it ends (UNIX seconds).
+
+    A table that was kept on disk does not say whose it is.
+    """
 
     token_id: int
     name: str
     digest: bytes
     scopes: frozenset[str]
     expires_at: float | None
+    owner_id: int | None = None
+    role: str = ""
 
 
 TokenTable = Mapping[bytes, Credential]
@@ -44,18 +49,18 @@ def authenticate(
 ) -> Credential:
     """The credential behind a request's token, if it has one of `scopes` at `clock()` (UNIX time).
 
-    Raises :class:`Unauthenticated`, :class:`Forbidden`, or :class:`Unavailable` without a table.
+    Raises :class:`Forbidden` if it has none of them, and what :func:`identify` does.
     """
-    found = identify(table, headers, clock)
+    found = identify(table, headers, clock=clock)
     if found.scopes.isdisjoint(scopes):
         raise Forbidden(f"This needs the scope {' or '.join(scopes)}.", scope=scopes[0])
     return found
 
 
 def identify(
-    table: TokenTable | None, headers: Headers, clock: Callable[[], float] = time.time
+    table: TokenTable | None, headers: Headers, *, clock: Callable[[], float] = time.time
 ) -> Credential:
-    """The credential behind a request's token, whatever it may do.
+    """The credential behind a request's token, whatever it may do, at `clock()` (UNIX time).
 
     Takes the same time for an unknown prefix as for a wrong secret. Raises
     :class:`Unauthenticated`, or :class:`Unavailable` without a table.

@@ -44,7 +44,7 @@ DRILLED = """
       AND d.ends_by > clock_timestamp()
 """
 TOKENS = """
-    SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, u.role
+    SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, t.owner_id, u.role
     FROM core_token t JOIN core_user u ON u.id = t.owner_id
     WHERE t.revoked_at IS NULL AND u.is_active
 """
@@ -169,6 +169,7 @@ def _credential(
     digest: str,
     scopes: list[str],
     expires_at: datetime | None,
+    owner_id: int,
     role: str,
 ) -> Credential:
     return Credential(
@@ -177,4 +178,6 @@ def _credential(
         digest=bytes.fromhex(digest),
         scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
         expires_at=None if expires_at is None else expires_at.timestamp(),
+        owner_id=owner_id,
+        role=role,
     )

@@ -169,7 +169,9 @@ class State:
         return copy is None or copy.is_kept or copy.publication != head.publication
 
     def lacks_tokens(self, head: Head) -> bool:
-        return self.tokens is None or self.revision != head.revision
+        """Also those that were kept on disk: they don't say who owns them."""
+        is_kept = self.copy is not None and self.copy.is_kept
+        return self.tokens is None or is_kept or self.revision != head.revision
 
     def lacks_known(self, head: Head) -> bool:
         return self.registrations != head.registrations

@@ -1,5 +1,6 @@
 """SLOs over HTTP: what is wanted, how it stands and stood, and what other rules would have said."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -45,10 +46,11 @@ EARLIEST = end_of(0)
 class SloList(ListView[Slo]):
     """Every SLO, by name."""
 
-    queryset = Slo.objects.present().select_related(*resources.BESIDE)
+    queryset = Slo.objects.present()
     serializer_class = SloShape
     filters = SloFilters
     ordering = "name"
+    columns = resources.COLUMNS
     read_scope = READ
     write_scope = WRITE
 
@@ -64,6 +66,9 @@ class SloList(ListView[Slo]):
                 found |= Q(**{f"{column}__icontains": filters["q"]})
             rows = rows.filter(found)
         return rows
+
+    def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        return [resources.listed(row) for row in rows]
 
     @extend_schema(request=NewSloBody, responses={201: ChangedSloShape})
     @mutation(NewSloBody)

@@ -74,12 +74,16 @@ def checked(name: str, fields: Mapping[str, Any]) -> Document:
 def said(slo: Slo) -> Document:
     """The document of a row, without the name."""
     found = {field: getattr(slo, field) for field in FIELDS}
-    threshold = slo.threshold_ms
     return {
         **found,
         "target": float(slo.target),
-        "threshold_ms": None if threshold is None else presets.plain(Decimal(str(threshold))),
+        "threshold_ms": plain_threshold(slo.threshold_ms),
     }
+
+
+def plain_threshold(threshold_ms: float | None) -> int | float | None:
+    """A threshold as it was written, without decimals where it has none."""
+    return None if threshold_ms is None else presets.plain(Decimal(str(threshold_ms)))
 
 
 def say(slo: Slo, document: Mapping[str, Any]) -> None:

@@ -265,3 +265,23 @@ def test_backtest_refuses_rules_that_could_never_fire(viewer):
     answer = viewer.post(f"{ONE}backtest", {"start": timestamp(db_now()), "rules": rules})
 
     assert answer.json()["errors"].keys() == {"rules.0.burn_rate"}
+
+
+def test_listed_row_equals_the_slo_by_itself(admin):
+    plain = slo("core-availability")
+    Standing.objects.create(
+        slo=plain,
+        minute=last_ended(db_now()),
+        state="ok",
+        since=db_now().replace(microsecond=0),
+        burn_rates={},
+        coverage={},
+        rules=[],
+        remaining_ratio=0.25,
+    )
+    admin.send("put", "/slos/never-judged/", {**BODY, "kind": "latency", "threshold_ms": 250.5})
+
+    listed = admin.get("/slos/").json()["results"]
+
+    assert [row["name"] for row in listed] == ["core-availability", "never-judged"]
+    assert listed == [admin.get(f"/slos/{row['name']}/").json() for row in listed]

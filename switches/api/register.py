@@ -1,5 +1,6 @@
 """Finding switches, describing them, and looking back on their episodes."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,8 @@ from controlplane.core.http.views import ApiView, Done, ListView, mutation
 from switches import services
 from switches.api.bodies import DescribeBody, SwitchFilters
 from switches.api.shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
-from switches.effect import effect_of, effects
+from switches.effect import effect_of
+from switches.listing import COLUMNS, listed, with_beside
 from switches.models import Episode, Switch, SwitchQuerySet
 from switches.ramps.resources import live_of
 from switches.resources import effect_resource, switch_resource
@@ -38,27 +40,19 @@ def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
 class SwitchList(ListView[Switch]):
     """Every switch that was ever registered or engaged, by id."""
 
-    queryset = Switch.objects.with_open_episode()
+    queryset = with_beside()
     serializer_class = SwitchShape
     filters = SwitchFilters
     ordering = "id"
+    columns = COLUMNS
     read_scope = "switches:read"
 
     def chosen(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
         assert isinstance(rows, SwitchQuerySet)  # noqa: S101 - it is that of `queryset` above
         return _matching(rows, filters)
 
-    def paginate_queryset(self, queryset: Any) -> Any:
-        """One page, its effects measured together."""
-        rows = super().paginate_queryset(queryset)
-        published = [row for row in rows or () if row.version]
-        self._effects = effects(published, db_now()) if published else {}
-        self._ramps = live_of([row.pk for row in published])
-        return rows
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        found = {"effects": getattr(self, "_effects", {}), "ramps": getattr(self, "_ramps", {})}
-        return {**super().get_serializer_context(), **found}
+    def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        return listed(rows)
 
 
 class SwitchDetail(ApiView):

@@ -10,7 +10,7 @@ from controlplane.core.audit.api import ActorShape
 from switches.keys import PATTERN
 from switches.models import Episode, OnExpiry, Scope, State, Switch
 from switches.ramps.shapes import RampShape
-from switches.resources import episode_resource, switch_resource
+from switches.resources import episode_resource
 
 ONE_SWITCH = (
     OpenApiParameter("scope", str, OpenApiParameter.PATH, enum=Scope.values),
@@ -74,10 +74,6 @@ class SwitchShape(serializers.Serializer[Switch]):
         allow_null=True, help_text="The ramp that is under way or waits for approval."
     )
     effect = EffectShape(allow_null=True, help_text="Null if never published.")
-
-    def to_representation(self, switch: Switch) -> dict[str, Any]:
-        effect = self.context["effects"].get(switch.pk)
-        return switch_resource(switch, effect, self.context["ramps"].get(switch.pk))
 
 
 class CallerShape(serializers.Serializer[Any]):

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from django.db.models import F, Min
+from django.db.models import Count, F, Min, QuerySet
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection, Waiting
 from switches.drills import live, neglect
+from switches.models import Drill, Switch
 from switches.report.words import MOST_ROWS, counted, first, page_of
 
 MOST_WAITING = 200
@@ -47,6 +48,14 @@ def not_rehearsed(_start: datetime, _end: datetime, now: datetime) -> ReportSect
     )
 
 
+def failures(_now: datetime) -> QuerySet[Drill]:
+    return neglect.failed()
+
+
+def never_proven(_now: datetime) -> QuerySet[Switch]:
+    return neglect.never_proven()
+
+
 def failed_drills(_now: datetime) -> list[Waiting]:
     """Each switch whose last drill has failed."""
     found = neglect.failed().select_related("job").order_by("pk")[:MOST_WAITING]
@@ -65,11 +74,10 @@ def failed_drills(_now: datetime) -> list[Waiting]:
 
 def never_rehearsed(now: datetime) -> list[Waiting]:
     """One for all the switches that were never proven."""
-    never = neglect.never_proven()
-    count = never.count()
+    found = neglect.never_proven().aggregate(count=Count("pk"), since=Min("registered_at"))
+    count, since = found["count"], found["since"]
     if not count:
         return []
-    since = never.aggregate(since=Min("registered_at"))["since"]
     return [
         Waiting(
             kind="rehearsal",

@@ -20,12 +20,24 @@ PAUSED_LONG = timedelta(hours=1)
 MOST = 100
 
 
+def without_data(_now: datetime) -> QuerySet[Ramp]:
+    return _under_way().filter(job__state=Job.State.HOLDING, blind_since__isnull=False)
+
+
+def long_paused(now: datetime) -> QuerySet[Ramp]:
+    return _under_way().filter(
+        job__state=Job.State.PAUSED,
+        job__paused_at__lte=now - PAUSED_LONG,
+        job__paused_at__gte=now - jobs.FORGOTTEN,
+    )
+
+
 def holding(now: datetime) -> Sequence[Waiting]:
     """Ramps that have no data to go on by; at `due_at` they go back by themselves.
 
     One that waits for a person alone is not among them: that person finds the approval.
     """
-    rows = _under_way().filter(job__state=Job.State.HOLDING, blind_since__isnull=False)
+    rows = without_data(now)
     return [
         Waiting(
             kind="ramp_holding",
@@ -43,11 +55,7 @@ def holding(now: datetime) -> Sequence[Waiting]:
 
 def paused(now: datetime) -> Sequence[Waiting]:
     """Ramps that somebody paused more than an hour ago, until jobs tell of them as forgotten."""
-    rows = _under_way().filter(
-        job__state=Job.State.PAUSED,
-        job__paused_at__lte=now - PAUSED_LONG,
-        job__paused_at__gte=now - jobs.FORGOTTEN,
-    )
+    rows = long_paused(now)
     return [
         Waiting(
             kind="ramp_paused",

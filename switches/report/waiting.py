@@ -2,18 +2,23 @@
 
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from controlplane.core.sections import Waiting
 from switches.models import WeeklyReport
 
 MOST_SHOWN = 50
 
 
-def unsigned_reports(_now: datetime) -> list[Waiting]:
+def unsigned(_now: datetime) -> QuerySet[WeeklyReport]:
+    return WeeklyReport.objects.filter(final=True, signed_at__isnull=True)
+
+
+def unsigned_reports(now: datetime) -> list[Waiting]:
     """The final ones, the oldest first.
 
     One of a week that still runs can be signed, but nobody is asked to: the final one is another.
     """
-    unsigned = WeeklyReport.objects.filter(final=True, signed_at__isnull=True).defer("content")
     return [
         Waiting(
             kind="report",
@@ -23,5 +28,5 @@ def unsigned_reports(_now: datetime) -> list[Waiting]:
             path=f"/reports/weekly/{report.week}/",
             since=report.generated_at,
         )
-        for report in unsigned.order_by("week")[:MOST_SHOWN]
+        for report in unsigned(now).defer("content").order_by("week")[:MOST_SHOWN]
     ]

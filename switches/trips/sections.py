@@ -2,9 +2,16 @@
 
 from datetime import datetime
 
+from django.db.models import QuerySet
+
+from controlplane.core.escalation.models import Escalation
 from controlplane.core.sections import Waiting
 from switches.models import Trip
 from switches.trips import settle
+
+
+def questions(_now: datetime) -> QuerySet[Escalation]:
+    return settle.questions()
 
 
 def trips_for_a_person(_now: datetime) -> list[Waiting]:

@@ -110,10 +110,10 @@ def settle_engaged(now: datetime) -> int:
 
 def _questions() -> list[Escalation]:
     """All that are open: there are no more of them than programs may ask within an hour."""
-    return list(pending().order_by("id"))
+    return list(questions().order_by("id"))
 
 
-def pending() -> QuerySet[Escalation]:
+def questions() -> QuerySet[Escalation]:
     """Return the open questions about trips that were refused."""
     return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
 

@@ -2,11 +2,15 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
+from django.core.exceptions import EmptyResultSet
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from controlplane.core import sections
 from controlplane.core.sections import AttentionSource, Waiting
@@ -49,8 +53,9 @@ def ask(sources: Sequence[AttentionSource], now: datetime) -> Overview:
     """What these sources say, in order."""
     waiting: list[Waiting] = []
     unread: list[str] = []
+    silent = _without_rows(sources, now)
     for source in sources:
-        found = _read(source, now)
+        found = [] if source in silent else _read(source, now)
         if found is None:
             unread.append(_name(source))
         else:
@@ -84,9 +89,49 @@ def _count(now: datetime) -> Count:
     return Count(len(overview.waiting), critical, whole=not overview.unread)
 
 
+def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
+    """The sources that have nothing to say, by one statement for all that name their rows."""
+    named = [(source, rows) for source in sources if (rows := sections.rows_of(source))]
+    if not named:
+        return set()
+    try:
+        with _undone_if_it_fails(), connection.cursor() as cursor:
+            asked = [_exists(rows(now)) for _, rows in named]
+            texts, given = zip(*asked, strict=True)
+            cursor.execute(f"SELECT {', '.join(texts)}", [one for each in given for one in each])
+            found = cursor.fetchone()
+    except Exception:
+        # Each source is asked by itself then, and the one that fails is named.
+        if not connection.is_usable():
+            raise
+        log.exception("attention.rows_unread")
+        return set()
+    return {source for (source, _), exists in zip(named, found, strict=True) if not exists}
+
+
+def _exists(rows: QuerySet[Any] | Sequence[QuerySet[Any]]) -> tuple[str, Sequence[Any]]:
+    """A condition of SQL, and its parameters."""
+    texts = ["false"]
+    given: list[Any] = []
+    for each in [rows] if isinstance(rows, QuerySet) else rows:
+        try:
+            sql, params = each.order_by().values_list("pk")[:1].query.sql_with_params()
+        except EmptyResultSet:
+            continue
+        texts.append(f"EXISTS ({sql})")
+        given += params
+    return " OR ".join(texts), given
+
+
+def _undone_if_it_fails() -> AbstractContextManager[Any]:
+    """A savepoint inside a transaction, which a failing statement would end; else nothing, since
+    sources only read and a statement by itself needs no BEGIN and COMMIT."""
+    return transaction.atomic() if connection.in_atomic_block else nullcontext()
+
+
 def _read(source: AttentionSource, now: datetime) -> list[Waiting] | None:
     try:
-        with transaction.atomic():
+        with _undone_if_it_fails():
             return list(source(now))
     except Exception:
         # Without the database nothing can be said; a source's own mistake must not hide the others.

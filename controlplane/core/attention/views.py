@@ -71,7 +71,7 @@ def _context(request: PersonRequest, now: datetime) -> dict[str, Any]:
         "total": len(overview.waiting),
         "critical": critical,
         "climbing": [_climbing(one, nexts.get(one.pk)) for one in told],
-        "climbing_total": climbing.count(),
+        "climbing_total": len(told) if len(told) < TOLD_SHOWN else climbing.count(),
     }
 
 

@@ -1,8 +1,8 @@
 """The audit trail over HTTP: searched page by page, or exported as a stream."""
 
 import csv
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -13,15 +13,17 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from controlplane.core.actors import ActorType
-from controlplane.core.audit import services
+from controlplane.core.audit import search, services
 from controlplane.core.audit.export import csv_rows
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http import files
 from controlplane.core.http.fields import Filters, Moment
+from controlplane.core.http.pagination import BACKWARD, Page
+from controlplane.core.http.rendering import moment
 from controlplane.core.http.views import ApiView, ListView
 
 ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
@@ -49,25 +51,13 @@ class AuditEntryShape(serializers.Serializer[AuditEntry]):
     ip = serializers.CharField()
     hash = serializers.CharField()
 
-    def to_representation(self, entry: AuditEntry) -> dict[str, Any]:
-        return {
-            "id": entry.pk,
-            "at": timestamp(entry.at),
-            "actor": {"type": entry.actor_type, "name": entry.actor_name},
-            "action": entry.action,
-            "target": entry.target,
-            "reason": entry.reason,
-            "before": _value(entry.before),
-            "after": _value(entry.after),
-            "request_id": entry.request_id,
-            "ip": entry.ip,
-            "hash": entry.hash,
-        }
-
 
 class AuditFilters(Filters):
     q = serializers.CharField(
-        required=False, max_length=200, help_text="In the actor, action, target or reason."
+        required=False,
+        max_length=200,
+        help_text="In the actor, action, target or reason. A text of fewer than 3 bytes is looked "
+        f"for in the newest {search.MAX_SCANNED:,} entries only; `searched_newest` says so.",
     )
     actor = serializers.CharField(
         required=False, max_length=220, help_text="A name, or type and name: `user:kim`."
@@ -96,9 +86,43 @@ class AuditList(ListView[AuditEntry]):
     filters = AuditFilters
     ordering = "-id"
     read_scope = "audit:read"
+    columns = (
+        "id", "at", "actor_type", "actor_name", "action", "target", "reason", "before", "after",
+        "request_id", "ip", "hash",
+    )  # fmt: skip
 
     def chosen(self, rows: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet[AuditEntry]:
-        return matching(rows, filters)
+        text = filters.pop("q", None)
+        rows = matching(rows, filters)
+        if text is not None and search.is_short(text):
+            return rows.filter(search.containing(text), search.among_newest())
+        return rows  # A longer text is looked for by segment.
+
+    def compiled(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
+        text = self._text()
+        if text is None or search.is_short(text):
+            return super().compiled(rows, page)
+        return search.by_segment(
+            rows,
+            text,
+            ascending=page.direction == BACKWARD,
+            position=page.position,
+            limit=page.limit + 1,
+        )
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        response = super().list(request, *args, **kwargs)
+        text = self._text()
+        if text is not None and search.is_short(text):
+            response.data["searched_newest"] = search.MAX_SCANNED
+        return response
+
+    def _text(self) -> str | None:
+        text: str | None = self.filters.of(self.request.query_params).get("q")
+        return text
+
+    def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[dict[str, Any]]:
+        return [_shown(*row) for row in rows]
 
 
 class AuditExport(ApiView):
@@ -144,11 +168,7 @@ def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet
     if "actor" in filters:
         entries = entries.filter(_by(filters["actor"]))
     if "q" in filters:
-        places = ("actor_name", "action", "target", "reason")
-        found = Q()
-        for place in places:
-            found |= Q(**{f"{place}__icontains": filters["q"]})
-        entries = entries.filter(found)
+        entries = entries.filter(search.containing(filters["q"]))
     return entries
 
 
@@ -159,9 +179,34 @@ def _by(actor: str) -> Q:
     return Q(actor_name=actor)
 
 
-def _value(text: str) -> Any:
-    """Python's own reader: unlike orjson it keeps whole numbers of any size."""
-    return json.loads(text)
+def _shown(
+    entry_id: int,
+    at: datetime,
+    actor_type: str,
+    actor_name: str,
+    action: str,
+    target: str,
+    reason: str,
+    before: str,
+    after: str,
+    request_id: str,
+    ip: str,
+    digest: str,
+) -> dict[str, Any]:
+    """An entry; its values are sent as they are kept, so whole numbers may have any size."""
+    return {
+        "id": entry_id,
+        "at": moment(at),
+        "actor": {"type": actor_type, "name": actor_name},
+        "action": action,
+        "target": target,
+        "reason": reason,
+        "before": orjson.Fragment(before),
+        "after": orjson.Fragment(after),
+        "request_id": request_id,
+        "ip": ip,
+        "hash": digest,
+    }
 
 
 def _json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:

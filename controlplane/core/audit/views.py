@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from controlplane.core.audit import services
+from controlplane.core.audit import search, services
 from controlplane.core.audit.differences import changes
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.browser import PersonRequest, show, signed_in
@@ -38,12 +38,9 @@ class AuditFilters(forms.Form):
         self.is_valid()
         wanted: dict[str, Any] = {k: v for k, v in self.cleaned_data.items() if v}
         condition = Q()
-        if text := wanted.get("q"):
-            condition &= (
-                Q(reason__icontains=text)
-                | Q(target__icontains=text)
-                | Q(actor_name__icontains=text)
-            )
+        text = wanted.get("q")
+        if text and search.is_short(text):
+            condition &= search.containing(text) & search.among_newest()
         if actor := wanted.get("actor"):
             kind, _, name = actor.rpartition(":")
             condition &= Q(actor_name=name) & (Q(actor_type=kind) if kind else Q())
@@ -59,6 +56,20 @@ class AuditFilters(forms.Form):
             condition &= Q(pk__lt=before)
         return condition
 
+    def entries(self, limit: int) -> list[AuditEntry]:
+        """The newest `limit` rows that pass."""
+        rows = AuditEntry.objects.filter(self.condition()).order_by("-id")
+        text, before = self.cleaned_data.get("q"), self.cleaned_data.get("before")
+        if not text or search.is_short(text):
+            return list(rows[:limit])
+        sql, params = search.by_segment(rows, text, ascending=False, position=before, limit=limit)
+        return list(AuditEntry.objects.raw(sql, params))
+
+    def searched_newest(self) -> int | None:
+        """To how many of the newest rows a short text narrows the search."""
+        text = self.cleaned_data.get("q")
+        return search.MAX_SCANNED if text and search.is_short(text) else None
+
     def narrowed(self) -> list[tuple[str, str]]:
         """The filters that are set, as typed, for the page to say so."""
         names = [name for name in self.fields if name != "before"]
@@ -70,8 +81,7 @@ class AuditFilters(forms.Form):
 def audit_page(request: PersonRequest) -> HttpResponse:
     """The trail, newest first; older rows by `before`, so that pages hold while rows arrive."""
     filters = AuditFilters(request.GET)
-    found = AuditEntry.objects.filter(filters.condition()).order_by("-id")
-    shown = list(found[: PAGE_SIZE + 1])
+    shown = filters.entries(PAGE_SIZE + 1)
     entries = shown[:PAGE_SIZE]
     context = {
         "filters": filters,
@@ -80,6 +90,7 @@ def audit_page(request: PersonRequest) -> HttpResponse:
         "older": entries[-1].pk if len(shown) > PAGE_SIZE else None,
         "newest": not request.GET.get("before"),
         "narrowed": filters.narrowed(),
+        "searched_newest": filters.searched_newest(),
         "now": timezone.now(),
     }
     return render(request, "core/audit.html", context)

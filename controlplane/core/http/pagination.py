@@ -2,7 +2,9 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,6 +23,16 @@ LARGEST_LIMIT = 200
 FORWARD, BACKWARD = "next", "previous"
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that is asked for: its column and order, where it starts, and its rows at most."""
+
+    ordering: str
+    direction: str
+    position: Any
+    limit: int
+
+
 class CursorPages(BasePagination):
     """`{"next", "previous", "results"}`; the view's `ordering` names one unique column."""
 
@@ -31,20 +43,24 @@ class CursorPages(BasePagination):
         self, queryset: Any, request: Request, view: "APIView | None" = None
     ) -> list[Any]:
         ordering: str = getattr(view, "ordering")  # noqa: B009 - every list view has one
-        limit = _limit(request)
+        asked = page(request, ordering, queryset.model)
         column = queryset.model._meta.get_field(ordering.lstrip("-"))
-        direction, position = _cursor(request, isinstance(column, models.CharField))
-        rows = _rows(queryset, ordering, direction, position, limit)
-        more = len(rows) > limit
-        rows = rows[:limit]
-        if direction == BACKWARD:
+        return self.cut(request, asked, list(narrowed(queryset, asked)), attrgetter(column.attname))
+
+    def cut(
+        self, request: Request, asked: Page, rows: list[Any], position_of: Callable[[Any], Any]
+    ) -> list[Any]:
+        """The page's rows out of those of :func:`narrowed`; notes where the list goes on."""
+        more = len(rows) > asked.limit
+        rows = rows[: asked.limit]
+        if asked.direction == BACKWARD:
             rows.reverse()
-        before = position is not None if direction == FORWARD else more
-        after = more if direction == FORWARD else True
+        before = asked.position is not None if asked.direction == FORWARD else more
+        after = more if asked.direction == FORWARD else True
         if rows and before:
-            self.links[BACKWARD] = _link(request, BACKWARD, getattr(rows[0], column.attname))
+            self.links[BACKWARD] = _link(request, BACKWARD, position_of(rows[0]))
         if rows and after:
-            self.links[FORWARD] = _link(request, FORWARD, getattr(rows[-1], column.attname))
+            self.links[FORWARD] = _link(request, FORWARD, position_of(rows[-1]))
         return rows
 
     def get_paginated_response(self, data: Any) -> Response:
@@ -79,15 +95,20 @@ class CursorPages(BasePagination):
         ]
 
 
-def _rows(
-    queryset: models.QuerySet[Any], ordering: str, direction: str, position: Any, limit: int
-) -> list[Any]:
-    """One row more than asked, so that we know whether there are more."""
-    name = ordering.lstrip("-")
-    descending = ordering.startswith("-") != (direction == BACKWARD)
-    if position is not None:
-        queryset = queryset.filter(**{f"{name}__{'lt' if descending else 'gt'}": position})
-    return list(queryset.order_by(f"-{name}" if descending else name)[: limit + 1])
+def page(request: Request, ordering: str, model: type[models.Model]) -> Page:
+    """The page that a request names; raises :class:`InvalidInput` for a bad limit or cursor."""
+    limit = _limit(request)
+    column = model._meta.get_field(ordering.lstrip("-"))
+    return Page(ordering, *_cursor(request, isinstance(column, models.CharField)), limit)
+
+
+def narrowed(queryset: models.QuerySet[Any], asked: Page) -> models.QuerySet[Any]:
+    """The rows of the page and one more, so that we know whether there are more."""
+    name = asked.ordering.lstrip("-")
+    descending = asked.ordering.startswith("-") != (asked.direction == BACKWARD)
+    if asked.position is not None:
+        queryset = queryset.filter(**{f"{name}__{'lt' if descending else 'gt'}": asked.position})
+    return queryset.order_by(f"-{name}" if descending else name)[: asked.limit + 1]
 
 
 def _limit(request: Request) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import IO, Any
 
 import orjson
@@ -11,6 +12,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from controlplane.core.canonical import timestamp
 from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.core.wire import largest_body, too_large
 
@@ -18,11 +20,16 @@ DEEPEST = 32  # levels; far below where Python's own JSON writer gives up
 
 
 def dumps(value: Any) -> bytes:
-    """JSON in UTF-8. The audit trail may hold what orjson won't write: numbers beyond 64 bits."""
+    """JSON in UTF-8. Jobs and evidence may hold what orjson won't write: numbers beyond 64 bits."""
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, option=orjson.OPT_UTC_Z)
     except TypeError:
         return json.dumps(value, separators=(",", ":")).encode()
+
+
+def moment(at: datetime | None) -> datetime | str | None:
+    """A time in UTC that :func:`dumps` writes as `canonical.timestamp` does, but sooner."""
+    return at if at is None or at.microsecond else timestamp(at)
 
 
 class JSONRenderer(BaseRenderer):

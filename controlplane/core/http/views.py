@@ -1,9 +1,10 @@
 """What every view of the API has in common, and the one way to change something over HTTP."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, ClassVar, TypeVar
 
 from django.db import transaction
@@ -11,14 +12,16 @@ from django.db.models import Model, QuerySet
 from django.http import HttpResponse
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.core.actors import Actor
 from controlplane.core.blockers import SessionEnded, before_commit
 from controlplane.core.clock import db_now
-from controlplane.core.http import rendering
+from controlplane.core.http import columns, rendering
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Filters, MutationBody
+from controlplane.core.http.pagination import CursorPages, Page
 from controlplane.core.idempotency import services as idempotency
 
 Row = TypeVar("Row", bound=Model)
@@ -45,10 +48,32 @@ class ApiView(APIView):
 
 
 class ListView(ApiView, ListAPIView[Row]):
-    """A list in pages; `ordering` is one unique column, `filters` are its query parameters."""
+    """A list in pages; `ordering` is one unique column, `filters` are its query parameters.
+
+    One that names `columns`, with that of `ordering` first, reads tuples of them in one statement
+    and shows them by :meth:`present`; its filters may depend on nothing but the query string.
+    """
 
     ordering: ClassVar[str]
     filters: ClassVar[type[Filters]] = Filters
+    columns: ClassVar[tuple[Any, ...]] = ()
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        if not self.columns:
+            return super().list(request, *args, **kwargs)
+        sql, params, page = columns.statement(self, request)
+        pages = self.paginator
+        assert isinstance(pages, CursorPages)  # noqa: S101 - that of every list
+        rows = pages.cut(request, page, columns.fetch(sql, params) if sql else [], itemgetter(0))
+        return pages.get_paginated_response(self.present(rows))
+
+    def compiled(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
+        """The statement that reads the rows of a page, already cut to it."""
+        return rows.query.sql_with_params()
+
+    def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        """The rows of a page, by `columns`, as what orjson writes."""
+        raise NotImplementedError
 
     def filter_queryset(self, queryset: Any) -> Any:
         return self.chosen(queryset, self.filters.of(self.request.query_params))

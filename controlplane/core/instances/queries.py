@@ -30,6 +30,19 @@ APPLIES = """
     FROM core_instance WHERE heard_at >= %(gone)s
 """
 TALLY = f"SELECT there, applied, count(*) FROM ({APPLIES}) said GROUP BY there, applied"  # noqa: S608
+TALLY_AT_HEAD = """
+    SELECT head.now, head.epoch, head.version, head.began_version, said.there, said.applied,
+           count(said.there)
+    FROM (SELECT clock_timestamp() AS now, epoch, version, began_version
+          FROM switches_publication WHERE id = 1 OFFSET 0) head
+    LEFT JOIN LATERAL (
+        SELECT heard_at >= head.now - %s AS there,
+               CASE WHEN applied_epoch = head.epoch AND applied_version <= head.version
+                    THEN applied_version ELSE -1 END AS applied
+        FROM core_instance WHERE heard_at >= head.now - %s
+    ) said ON true
+    GROUP BY 1, 2, 3, 4, 5, 6
+"""
 BEHIND = f"""
     SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) said
     WHERE there AND applied < %(version)s ORDER BY applied, id LIMIT %(most)s
@@ -141,7 +154,22 @@ def tally(head: Head, now: datetime) -> tuple[Applied, Applied]:
     silent since, 5 minutes ago at most. All are counted, in one query."""
     with connection.cursor() as cursor:
         cursor.execute(TALLY, _since(head, now))
+        return _applied(cursor.fetchall())
+
+
+def tally_at_head() -> tuple[datetime, Head, int, Applied, Applied]:
+    """The database's time, what is published, the first version of its epoch, and what
+    :func:`tally` says of that: in one query."""
+    asked: list[Any] = [HEARD_WITHIN, GONE_AFTER]
+    with connection.cursor() as cursor:
+        cursor.execute(TALLY_AT_HEAD, asked)
         rows = cursor.fetchall()
+    now, epoch, version, began_version = rows[0][:4]
+    return now, Head(epoch, version), began_version, *_applied([row[4:] for row in rows])
+
+
+def _applied(rows: Sequence[tuple[Any, ...]]) -> tuple[Applied, Applied]:
+    """By (there, applied, count): what those that are there apply, and those that are silent."""
     there, silent = (
         Applied({applied: count for is_there, applied, count in rows if is_there is which})
         for which in (True, False)

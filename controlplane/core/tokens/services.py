@@ -16,6 +16,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, Unauthenticated
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.core.tokens.lookup import KnownToken
 from controlplane.core.tokens.models import Token
 from controlplane.core.values import require_readable
 
@@ -171,6 +172,17 @@ def authenticate(text: str, *, now: datetime) -> Token:
 def allowed_scopes(token: Token) -> frozenset[str]:
     """What the token may do: its own scopes, as far as its owner's role allows them."""
     return frozenset(token.scopes) & SCOPES_OF[Role(token.owner.role)]
+
+
+def known(token: Token) -> KnownToken:
+    """What a request by this token needs to know of it."""
+    return KnownToken(
+        token_id=token.pk,
+        name=token.name,
+        owner_id=token.owner_id,
+        role=Role(token.owner.role),
+        scopes=allowed_scopes(token),
+    )
 
 
 def _check(name: str, owner: User, scopes: list[str]) -> None:

@@ -30,5 +30,5 @@ DROP FUNCTION core_audit_follow();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("core", "0014_audit_rounds")]
+    dependencies = [("core", "0016_index_audit_trigrams")]
     operations = [migrations.RunSQL(REQUIRE, ALLOW)]

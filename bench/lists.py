@@ -1,0 +1,161 @@
+"""What programs read of the API in pages: requests a second of one core, and the audit search.
+
+Asked over kept connections by a few threads on the load's core. The trail is filled past its chain,
+which only this run's own database bears.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from urllib.parse import quote
+
+from django.db import connection
+
+from bench import delays, ground
+from bench.delays import Delays
+from bench.servers import HOST, Server
+
+CALLERS = 4
+ROWS = 100
+SCOPES = ("switches:read", "audit:read", "breakers:read", "slo:read")
+PAGES = {
+    "switches": f"/api/v1/switches/?limit={ROWS}",
+    "audit": f"/api/v1/audit/?limit={ROWS}",
+    "dependencies": f"/api/v1/dependencies/?limit={ROWS}",
+    "SLOs": f"/api/v1/slos/?limit={ROWS}",
+}
+ATTENTION = "/api/v1/attention/"
+NEEDLES = {
+    "in every row": "provider answers slowly",
+    "in few rows": "zebra incident",
+    "in old rows only": "legacy migration",
+    "in no row": "nowhere to be found",
+    "too short for the index": "ze",
+}
+SEARCHES = 30
+
+_AUDIT = """
+    INSERT INTO core_auditentry (id, at, actor_type, actor_name, action, target, reason, before,
+                                 after, request_id, ip, previous_hash, hash)
+    SELECT last + n, now(), 'user', 'operator-' || n %% 40, 'switch.engaged',
+           'feature:payments.switch-' || n %% 10000,
+           CASE WHEN n %% 5000 = 7 THEN 'The zebra incident: wrong totals ' || n
+                WHEN n < %(count)s / 5 THEN 'Ticket of the legacy migration ' || n
+                ELSE 'The payment provider answers slowly since ' || md5(n::text) END,
+           'null', '{"state":"engaged"}', md5(n::text), '10.0.0.1', '', ''
+    FROM generate_series(1, %(count)s) AS n,
+         (SELECT coalesce(max(id), 0) AS last FROM core_auditentry) AS newest
+"""
+_DEPENDENCIES = """
+    INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
+                                     runbook_url, notes, managed_by, document, on_outage, version,
+                                     registered_at, changed_at)
+    SELECT 'bench-' || n, callee, protocol, criticality, mode, owner, runbook_url, notes,
+           managed_by, document, on_outage, version, registered_at, changed_at
+    FROM generate_series(1, %s) AS n,
+         (SELECT * FROM breakers_dependency WHERE document <> '{}' ORDER BY id LIMIT 1) AS one
+"""
+_SLOS = """
+    INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
+                         actions, description, owner, runbook_url, version, created_at, changed_at)
+    SELECT 'bench-' || n, 'bench', 'availability', 0.999, 30, '{"type": "push"}',
+           '[{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page"}]',
+           0, '[]', '', '', '', 1, now(), now()
+    FROM generate_series(1, %s) AS n
+"""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One list under load."""
+
+    name: str
+    requests_per_second: float
+    cpu_ms: float
+    delays: Delays
+
+
+@dataclass(frozen=True)
+class Lists:
+    """All lists, and searches one after another in a trail of `audited` rows."""
+
+    pages: Sequence[Listed]
+    attention: Listed
+    audited: int
+    searches: Sequence[tuple[str, Delays]]
+
+
+def lay(audited: int) -> None:
+    """Enough rows for a full page of everything, and a trail of that length."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+        cursor.execute(_AUDIT, {"count": audited})
+        cursor.execute(_DEPENDENCIES, [ROWS])
+        cursor.execute(_SLOS, [ROWS])
+        cursor.execute("RESET statement_timeout")
+
+
+def clear() -> None:
+    """Take away what others count; rows of the trail stay for good."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
+    ground.clear_slos()
+
+
+def measure(web: Server, token: str, audited: int, seconds: float) -> Lists:
+    pages = [_loaded(web, token, name, path, seconds) for name, path in PAGES.items()]
+    attention = _loaded(web, token, "needs attention", ATTENTION, seconds)
+    searches = [(name, _searched(web, token, text)) for name, text in NEEDLES.items()]
+    return Lists(pages, attention, audited, searches)
+
+
+def _loaded(web: Server, token: str, name: str, path: str, seconds: float) -> Listed:
+    _hit(web, token, path, seconds / 4)  # Warms up.
+    used, began = web.cpu_seconds(), time.monotonic()
+    took = _hit(web, token, path, seconds)
+    used, spent = web.cpu_seconds() - used, time.monotonic() - began
+    return Listed(name, len(took) / spent, used / len(took) * 1e3, delays.summed_up(took))
+
+
+def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
+    """Milliseconds of each answer; ends the run if one is not the expected one."""
+    took: list[float] = []
+    wrong: list[int] = []
+    end = time.monotonic() + seconds
+
+    def run() -> None:
+        caller = HTTPConnection(HOST, web.port, timeout=20)
+        while time.monotonic() < end and not wrong:
+            took.append(_ask(caller, token, path, wrong))
+        caller.close()
+
+    threads = [threading.Thread(target=run) for _ in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if wrong or not took:
+        raise SystemExit(f"bench: GET {path} was answered with {wrong}")
+    return took
+
+
+def _searched(web: Server, token: str, text: str) -> Delays:
+    caller, wrong = HTTPConnection(HOST, web.port, timeout=20), list[int]()
+    path = f"/api/v1/audit/?q={quote(text)}"
+    took = [_ask(caller, token, path, wrong) for _ in range(SEARCHES + 1)][1:]
+    caller.close()
+    if wrong:
+        raise SystemExit(f"bench: GET {path} was answered with {wrong}")
+    return delays.summed_up(took)
+
+
+def _ask(caller: HTTPConnection, token: str, path: str, wrong: list[int]) -> float:
+    began = time.monotonic()
+    caller.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+    answer = caller.getresponse()
+    answer.read()
+    if answer.status != 200:
+        wrong.append(answer.status)
+    return (time.monotonic() - began) * 1e3

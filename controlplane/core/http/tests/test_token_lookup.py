@@ -1,0 +1,80 @@
+"""Tokens from memory: for reads only, and only where the holder vouches for them."""
+
+from dataclasses import replace
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.core.actors import system
+from controlplane.core.http.tests.callers import Api, person
+from controlplane.core.tokens import lookup, services
+
+pytestmark = pytest.mark.django_db
+
+
+class Holder:
+    """A process's token table; `asked` counts."""
+
+    def __init__(self):
+        self.tokens = {}
+        self.asked = 0
+
+    def find(self, text):
+        self.asked += 1
+        return self.tokens.get(text)
+
+
+@pytest.fixture
+def holder():
+    made = Holder()
+    lookup.set_lookup(made.find)
+    yield made
+    lookup.set_lookup(None)
+
+
+@pytest.fixture
+def token():
+    return services.create(
+        name="ci",
+        owner=person("operator"),
+        scopes=["switches:read", "switches:write"],
+        actor=system("test"),
+        now=timezone.now(),
+    )
+
+
+def test_read_by_a_known_token_asks_no_token_table(holder, token):
+    row, text = token
+    holder.tokens[text] = services.known(row)
+
+    with CaptureQueriesContext(connection) as asked:
+        answer = Api(x_api_key=text).get("/switches/")
+
+    assert answer.status_code == 200
+    assert not [one for one in asked if "core_token" in one["sql"]]
+
+
+def test_scopes_of_a_known_token_are_those_in_memory(holder, token):
+    row, text = token
+    holder.tokens[text] = replace(services.known(row), scopes=frozenset({"audit:read"}))
+
+    assert Api(x_api_key=text).get("/switches/").status_code == 403
+
+
+def test_unknown_token_is_checked_in_the_database(holder, token):
+    _, text = token
+
+    assert Api(x_api_key=text).get("/switches/").status_code == 200
+    assert Api(x_api_key=f"{text}x").get("/switches/").status_code == 401
+
+
+def test_write_is_checked_in_the_database_whatever_memory_says(holder, token):
+    row, text = token
+    holder.tokens[text] = services.known(row)
+    services.revoke(token=row, actor=system("test"), now=timezone.now())
+
+    answer = Api(x_api_key=text).engage("feature:beta")
+
+    assert (answer.status_code, holder.asked) == (401, 0)

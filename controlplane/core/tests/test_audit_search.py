@@ -1,0 +1,141 @@
+"""The search in the audit trail: by an index where a text is long enough, bounded where not."""
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from controlplane.core.actors import system
+from controlplane.core.audit import search
+from controlplane.core.audit import services as audit
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.http.tests.callers import browser_of, person, with_token
+
+SEGMENT = 1 << search.SEGMENT_BITS
+
+
+def entry(number, reason, action="thing.done"):
+    return AuditEntry(
+        id=number,
+        at=timezone.now(),
+        actor_type="user",
+        actor_name="kim",
+        action=action,
+        target="thing:1",
+        reason=reason,
+        previous_hash="0" * 64,
+        hash="0" * 64,
+    )
+
+
+def add(reasons):
+    """Rows past the chain, so that they can be far apart: by id, their reasons."""
+    AuditEntry.objects.bulk_create(entry(number, reason) for number, reason in reasons.items())
+
+
+def found(api, **params):
+    answer = api.get("/audit/", params)
+    assert answer.status_code == 200, answer.content
+    return [row["id"] for row in answer.json()["results"]]
+
+
+@pytest.fixture
+def auditor(db):
+    return with_token("audit:read")
+
+
+@pytest.fixture
+def spread(auditor):
+    """Rows in four segments; every one but the last in its own."""
+    base = SEGMENT * 10
+    ids = [base + 5, base + SEGMENT - 1, base + SEGMENT, base + 3 * SEGMENT]
+    add(dict.fromkeys(ids, "Zebra crossing is closed") | {base + 7: "nothing of the kind"})
+    return ids
+
+
+def test_text_is_found_in_every_segment_newest_first(auditor, spread):
+    assert found(auditor, q="zebra") == spread[::-1]
+
+
+def test_pages_meet_at_segments_in_both_directions(auditor, spread):
+    first = auditor.get("/audit/", {"q": "zebra", "limit": 3}).json()
+    second = auditor.client.get(first["next"], headers=auditor.headers).json()
+    back = auditor.client.get(second["previous"], headers=auditor.headers).json()
+
+    assert [row["id"] for row in first["results"]] == spread[:0:-1]
+    assert [row["id"] for row in second["results"]] == spread[:1]
+    assert (second["next"], back["results"]) == (None, first["results"])
+
+
+def test_other_filters_narrow_what_is_found(auditor, spread):
+    AuditEntry.objects.bulk_create([entry(spread[-1] + 1, "zebra again", action="thing.undone")])
+
+    assert found(auditor, q="zebra", action="thing.undone") == [spread[-1] + 1]
+    assert found(auditor, q="zebra", actor="user:lee") == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("결제 이중 청구", "이"),
+        ("Straße gesperrt", "STRASSE" if "ß".upper() == "ß" else "straße"),
+        ("Ärger mit Öl", "ärger"),
+        ("100% of_it \\ gone", "100% of_it \\"),
+        ("İstanbul ofisi", "İstanbul"),
+        ("emoji 🦓 here", "🦓"),
+    ],
+)
+def test_text_in_any_alphabet_is_found_as_without_the_index(auditor, reason, text):
+    add({SEGMENT * 20: reason, SEGMENT * 21: "something else"})
+    expected = AuditEntry.objects.filter(search.containing(text)).order_by("-id")
+
+    assert found(auditor, q=text) == [row.pk for row in expected] == [SEGMENT * 20]
+
+
+def test_wildcards_in_a_text_stand_for_themselves(auditor):
+    add({SEGMENT * 20: "100 percent of it"})
+
+    assert found(auditor, q="100%") == []
+
+
+def test_short_text_is_looked_for_among_the_newest_and_the_answer_says_so(auditor):
+    newest = SEGMENT * 30
+    edge = newest - search.MAX_SCANNED
+    add({edge: "zz far away", edge + 1: "zz near", newest: "zz here"})
+
+    answer = auditor.get("/audit/", {"q": "zz"}).json()
+
+    assert [row["id"] for row in answer["results"]] == [newest, edge + 1]
+    assert answer["searched_newest"] == search.MAX_SCANNED
+    assert "searched_newest" not in auditor.get("/audit/", {"q": "zz here"}).json()
+
+
+def test_search_reads_the_index(auditor, spread):
+    rows = AuditEntry.objects.order_by("-id")
+    sql, params = search.by_segment(rows, "zebra", ascending=False, position=None, limit=51)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {sql}", params)
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+
+    assert "Bitmap Index Scan on core_audit_search" in plan
+
+
+def test_page_finds_the_same_and_says_when_it_looked_at_the_newest_only(auditor, spread):
+    browser = browser_of(person())
+
+    whole = browser.get("/audit/", {"q": "zebra"}).content.decode()
+    short = browser.get("/audit/", {"q": "ze"}).content.decode()
+
+    assert whole.count("Zebra crossing is closed") >= len(spread)
+    assert "only the newest" not in whole
+    assert "only the newest 20000 rows were searched" in short
+
+
+def test_new_entry_is_found_at_once(auditor):
+    actor = system("test")
+    row = audit.record(
+        actor=actor, action="thing.done", target="thing:9", reason="Quokka", now=timezone.now()
+    )
+
+    assert found(auditor, q="quokka") == [row.pk]

@@ -1,0 +1,123 @@
+"""Reads of the API by token, served in threads of their own and past the middleware for people.
+
+A request that carries a token is never a person's: a wrong token does not fall back to a session.
+So sessions, messages, second factors and the like have nothing to do here, and starting a thread
+per request, as Django does under ASGI, would cost more than the answer.
+"""
+
+import asyncio
+import io
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.core.handlers.asgi import ASGIRequest, get_script_prefix
+from django.core.handlers.base import BaseHandler
+from django.core.handlers.exception import convert_exception_to_response
+from django.core.signals import request_finished, request_started
+from django.db import connections
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+from django.utils.module_loading import import_string
+
+from controlplane.dataplane.call import ASGIApplication, Receive, Scope, Send
+
+THREADS = 8
+"""Fewer than the database pool has connections: reads leave some to those who change something."""
+API = "/api/v1/"
+METHODS = ("GET", "HEAD")
+MIDDLEWARE = (
+    "controlplane.core.http.middleware.RequestContextMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "controlplane.core.http.middleware.NamedHostMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+)
+"""Those of `settings.MIDDLEWARE`, in its order, that bear on a program: the request's id and
+deadline, HTTPS, the host's name, and the headers of every answer."""
+
+
+class TokenReads(BaseHandler):
+    """An ASGI application: answers token reads itself and leaves the rest to `others`."""
+
+    def __init__(self, others: ASGIApplication) -> None:
+        super().__init__()
+        self._others = others
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="token-reads")
+        self._view_middleware: list[Callable[..., HttpResponseBase]] = []
+        self._template_response_middleware: list[Callable[..., HttpResponseBase]] = []
+        self._exception_middleware: list[Callable[..., HttpResponseBase]] = []
+        handler = convert_exception_to_response(self._get_response)  # type: ignore[attr-defined]
+        for name in reversed(MIDDLEWARE):
+            handler = convert_exception_to_response(import_string(name)(handler))
+        self._middleware_chain = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_token_read(scope):
+            await self._others(scope, receive, send)
+            return
+        loop = asyncio.get_running_loop()
+        response = await loop.run_in_executor(self._threads, copy_context().run, self._ask, scope)
+        await send(
+            {
+                "type": "http.response.start",
+                "status": response.status_code,
+                "headers": [*_headers(response)],
+            }
+        )
+        if response.streaming:
+            await _stream(response, send)
+            return
+        assert isinstance(response, HttpResponse)  # noqa: S101 - the other kind streams
+        await send({"type": "http.response.body", "body": response.content})
+
+    def _ask(self, scope: Scope) -> HttpResponseBase:
+        """Answer in this thread, and give its database connection back."""
+        set_script_prefix(get_script_prefix(scope))
+        request_started.send(sender=type(self), scope=scope)
+        try:
+            try:
+                request = ASGIRequest(scope, io.BytesIO())
+            except UnicodeDecodeError:
+                return HttpResponse(status=400)
+            response = self.get_response(request)
+            if response.streaming:
+                connections.close_all()  # What is still to be read is read in other threads.
+            else:
+                response.close()  # Also says that the request has ended.
+            return response
+        except BaseException:
+            request_finished.send(sender=type(self))
+            raise
+
+
+def is_token_read(scope: Scope) -> bool:
+    """Whether a program asks the API for something with a token, and sends nothing along."""
+    if scope["method"] not in METHODS or not scope["path"].startswith(API):
+        return False
+    has_token = False
+    for name, value in scope["headers"]:
+        if name == b"x-api-key" or (name == b"authorization" and value[:7].lower() == b"bearer "):
+            has_token = True
+        elif name in (b"content-length", b"transfer-encoding") and value != b"0":
+            return False
+    return has_token
+
+
+def _headers(response: HttpResponseBase) -> Iterator[tuple[bytes, bytes]]:
+    for name, value in response.items():
+        yield name.encode("ascii"), value.encode("latin-1")
+    for cookie in response.cookies.values():
+        yield b"Set-Cookie", cookie.OutputString().encode("ascii")
+
+
+async def _stream(response: HttpResponseBase, send: Send) -> None:
+    async with ThreadSensitiveContext():
+        try:
+            async for part in response:  # type: ignore[attr-defined]
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body"})
+        finally:
+            await sync_to_async(response.close)()

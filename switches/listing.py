@@ -1,0 +1,115 @@
+"""Switches as the API lists them: a page in one statement, and what instances say in two or three.
+
+The shape is that of `switches.resources.switch_resource`, made from columns instead of objects: an
+object for each row would take longer than everything else.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import FilteredRelation, Q
+
+from controlplane.core.http.rendering import moment
+from switches.effect import NOT_MEASURED, Fleet, measure, present_fleet
+from switches.models import State, Switch, SwitchQuerySet
+from switches.resources import FULLY_ALLOWED, plain
+
+
+class ListedSwitch(NamedTuple):
+    """A switch, its open episode and its live ramp; both None if there is none."""
+
+    pk: str
+    scope: str
+    key: str
+    version: int
+    owner: str
+    description: str
+    runbook_url: str
+    last_proven_at: datetime | None
+    requested_at: datetime | None
+    committed_at: datetime | None
+    allow_percent: Decimal | None
+    reason: str | None
+    engaged_by: str | None
+    engaged_at: datetime | None
+    expires_at: datetime | None
+    on_expiry: str | None
+    permanent: bool | None
+    overdue_at: datetime | None
+    ramp: int | None
+
+
+COLUMNS = (
+    "id", "scope", "key", "version", "owner", "description", "runbook_url", "last_proven_at",
+    "requested_at", "committed_at", "open__allow_percent", "open__reason",
+    "open__engaged_by_name", "open__engaged_at", "open__expires_at", "open__on_expiry",
+    "open__permanent", "open__overdue_at", "live__job_id",
+)  # fmt: skip
+"""Those of a :class:`ListedSwitch`, in its order."""
+
+
+def with_beside() -> SwitchQuerySet:
+    """All switches, each joined with what `COLUMNS` has of its open episode and live ramp."""
+    return Switch.objects.annotate(
+        open=FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True)),
+        live=FilteredRelation("ramps", condition=Q(ramps__live=True)),
+    )
+
+
+def listed(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """The switches of a page, by rows of `COLUMNS`."""
+    switches = [*map(ListedSwitch._make, rows)]
+    published = [switch for switch in switches if switch.version]
+    fleet = measure(published, present_fleet()) if published else None
+    return [_resource(switch, fleet) for switch in switches]
+
+
+def _resource(switch: ListedSwitch, fleet: Fleet | None) -> dict[str, Any]:
+    percent = switch.allow_percent
+    return {
+        "id": switch.pk,
+        "scope": switch.scope,
+        "key": switch.key,
+        "state": _state(percent),
+        "allow_percent": FULLY_ALLOWED if percent is None else plain(percent),
+        "reason": switch.reason,
+        "engaged_by": switch.engaged_by,
+        "engaged_at": moment(switch.engaged_at),
+        "expires_at": moment(switch.expires_at),
+        "on_expiry": switch.on_expiry,
+        "permanent": bool(switch.permanent),
+        "overdue": switch.overdue_at is not None,
+        "version": switch.version,
+        "owner": switch.owner,
+        "description": switch.description,
+        "runbook_url": switch.runbook_url,
+        "last_proven_at": moment(switch.last_proven_at),
+        "ramp": switch.ramp,
+        "effect": _effect(switch, fleet) if fleet and switch.version else None,
+    }
+
+
+def _effect(switch: ListedSwitch, fleet: Fleet) -> dict[str, Any]:
+    behind = fleet.there.below(switch.version)
+    delays = fleet.delays.get(switch.pk, NOT_MEASURED)
+    return {
+        "version": switch.version,
+        "applied": fleet.there.total - behind,
+        "instances": fleet.there.total,
+        "stragglers": [one.id for one in fleet.lagging[:behind]],
+        "stragglers_total": behind,
+        "silent_total": fleet.silent.below(switch.version),
+        "measured": delays.measured,
+        "p50_ms": delays.p50_ms,
+        "p99_ms": delays.p99_ms,
+        "requested_at": moment(switch.requested_at),
+        "committed_at": moment(switch.committed_at),
+    }
+
+
+def _state(percent: Decimal | None) -> str:
+    if percent is None:
+        return State.RELEASED.value
+    return State.RAMPING.value if percent else State.ENGAGED.value
