@@ -22,7 +22,7 @@ from controlplane.beside import Web  # noqa: E402 - Django has to be set up firs
 from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import DomainError, Unavailable  # noqa: E402
 from controlplane.core.live import consumer  # noqa: E402
-from controlplane.dataplane import answers  # noqa: E402
+from controlplane.dataplane import answers, figures  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
 from controlplane.dataplane.call import ASGIApplication, Call  # noqa: E402
 from controlplane.dataplane.credentials import authenticate  # noqa: E402
@@ -58,4 +58,6 @@ async def _refuse(call: Call, error: DomainError) -> None:
 
 
 _gate = Gate(_django, _state, _refuse, sockets=consumer.application(_hub))
+metrics.from_process(_gate.latencies)
+metrics.from_process(lambda: figures.latencies(_state))
 application = Application(_plane, behind=_gate)

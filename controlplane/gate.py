@@ -7,12 +7,17 @@ size to disk before it asks who sends it.
 """
 
 import asyncio
+import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+from prometheus_client.core import Metric
+
+from controlplane.core import histograms
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import DomainError, TooLarge, Unavailable
+from controlplane.core.histograms import Histogram
 from controlplane.core.wire import largest_body, too_large
 from controlplane.dataplane.call import (
     ASGIApplication,
@@ -27,6 +32,8 @@ from controlplane.dataplane.state import State
 
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
+REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""Bounds of the latency histogram."""
 PASSES = ("/static/", "/health/", "/metrics")
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
@@ -51,15 +58,28 @@ class Gate:
         self._refuse = refuse
         self._deadline_seconds = deadline_seconds
         self._sockets = sockets
+        self._seconds: dict[tuple[str, str, str], Histogram] = {}
+
+    def latencies(self) -> Iterator[Metric]:
+        """The histogram of requests by kind (`page` or `api`) and class of status."""
+        yield histograms.family(
+            "switchgear_web_request_seconds",
+            "Seconds to answer a request of a person or a program, by kind and class of status.",
+            ("kind", "code", "worker"),
+            list(self._seconds.items()),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             # They know themselves what they can do without a database, and have no end in time.
             await (self._sockets or _no_sockets)(scope, receive, send)
             return
+        began = time.perf_counter()
         needs_database = not scope["path"].startswith(PASSES)
         if needs_database and not self._state.database_reachable:
-            await self._refuse(Call(scope, receive, send), _no_answer())
+            call = Call(scope, receive, send)
+            await self._refuse(call, _no_answer())
+            self._observe(call.scope, call.status, began)
             return
         metered = _Metered(receive, send, largest_body(scope["path"]))
         try:
@@ -67,7 +87,20 @@ class Gate:
         except TooLarge as error:
             if metered.more_body:
                 await drain(receive)
-            await self._refuse(Call(scope, receive, send), error)
+            await self._refuse(Call(scope, receive, metered.send), error)
+        finally:
+            if needs_database:
+                self._observe(scope, metered.status, began)
+
+    def _observe(self, scope: Scope, status: int, began: float) -> None:
+        if not status:  # The caller went away before there was an answer.
+            return
+        kind = "api" if scope["path"].startswith("/api/") else "page"
+        labels = kind, f"{status // 100}xx", str(os.getpid())
+        found = self._seconds.get(labels)
+        if found is None:
+            found = self._seconds[labels] = Histogram(REQUEST_SECONDS)
+        found.observe(time.perf_counter() - began)
 
     async def _pass(self, scope: Scope, metered: "_Metered", deadline: float | None) -> None:
         """Give up on an answer that does not begin in time; one that has begun may take longer."""
@@ -86,6 +119,7 @@ class Gate:
         # takes back what it wrote, because it sees the deadline before it commits.
         metered.muted = True
         task.add_done_callback(_forget)
+        metered.status = 503
         await self._refuse(Call(scope, metered.receive, metered.out), _no_answer())
 
 
@@ -96,6 +130,7 @@ class _Metered:
         self.out = send
         self._limit = limit
         self.started = False
+        self.status = 0
         self.muted = False
         self.more_body = False
         self._in = receive
@@ -113,6 +148,7 @@ class _Metered:
         if self.muted:
             return
         self.started = True
+        self.status = message.get("status", self.status)
         await self.out(message)
 
 
