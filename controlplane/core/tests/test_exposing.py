@@ -56,8 +56,8 @@ def samples(text, parse):
             family.documentation,
             sample.name,
             *sorted(sample.labels.items()),
+            sample.value,
         )
-        + (sample.value,)
         for family in parse(text.decode())
         for sample in family.samples
     }
