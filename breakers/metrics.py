@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from breakers.dead_letters import sources
 from breakers.dead_letters.finding import streams
-from breakers.models import Alarm, Override, Probe
+from breakers.models import Alarm, Dependency, Override, Probe
 from breakers.models.dead_letters import LetterServer, LetterStream
 from breakers.outages import services as outages
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
@@ -21,10 +21,12 @@ from controlplane.core.instances.queries import HEARD_WITHIN
 PAIR = ("caller", "callee")
 CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}
 
+# Registered dependencies that nobody has ever reported are the many: they are only counted.
 _STANDING = """
     SELECT d.caller, d.callee, d.trips_total, d.fallback_total,
            CASE WHEN seen.open THEN 'open' WHEN seen.half_open THEN 'half_open'
-                WHEN seen.dependency_id IS NOT NULL THEN 'closed' ELSE 'unknown' END
+                WHEN seen.dependency_id IS NOT NULL THEN 'closed' ELSE 'unknown' END,
+           d.removed_at IS NULL AND seen.dependency_id IS NOT NULL
     FROM breakers_dependency d LEFT JOIN (
         SELECT s.dependency_id, bool_or(s.state = 'open') AS open,
                bool_or(s.state = 'half_open') AS half_open
@@ -33,14 +35,18 @@ _STANDING = """
         WHERE i.reported_at >= %(fresh)s
         GROUP BY s.dependency_id
     ) seen ON seen.dependency_id = d.id
-    WHERE d.removed_at IS NULL OR seen.dependency_id IS NOT NULL
+    WHERE seen.dependency_id IS NOT NULL
+       OR (d.removed_at IS NULL AND (d.trips_total > 0 OR d.fallback_total > 0))
     ORDER BY d.caller, d.callee
 """
 
 
 @metrics.from_database
 def breakers(now: datetime) -> Iterator[Metric]:
-    """A state only where an instance has reported lately: what nobody tells of is not closed."""
+    """A state only where an instance has reported lately: what nobody tells of is not closed.
+
+    A dependency that nobody reports and that never tripped or fell back has no series at all.
+    """
     state = GaugeMetricFamily(
         "switchgear_circuit_breaker_state",
         "0 closed, 1 open, 2 half-open: the worst of the instances that report.",
@@ -53,12 +59,15 @@ def breakers(now: datetime) -> Iterator[Metric]:
         "switchgear_circuit_breaker_fallback", "How often calls fell back.", labels=PAIR
     )
     counts = dict.fromkeys((*CODES, UNKNOWN), 0)
-    for caller, callee, opened, fell_back, worst in _rows(now):
+    reported = 0
+    for caller, callee, opened, fell_back, worst, is_reported in _rows(now):
+        reported += is_reported
         counts[worst] += 1
         trips.add_metric([caller, callee], opened)
         fallbacks.add_metric([caller, callee], fell_back)
         if worst in CODES:
             state.add_metric([caller, callee], CODES[worst])
+    counts[UNKNOWN] = Dependency.objects.registered().count() - reported
     yield from (state, trips, fallbacks)
     yield _by(
         "switchgear_dependencies",

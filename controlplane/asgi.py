@@ -30,7 +30,7 @@ from controlplane.core.live import consumer  # noqa: E402
 from controlplane.core.people.roles import Role  # noqa: E402
 from controlplane.core.tokens import lookup  # noqa: E402
 from controlplane.core.tokens.lookup import KnownToken  # noqa: E402
-from controlplane.dataplane import answers  # noqa: E402
+from controlplane.dataplane import answers, figures  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
 from controlplane.dataplane.call import ASGIApplication, Call  # noqa: E402
 from controlplane.dataplane.credentials import authenticate, identify  # noqa: E402
@@ -99,4 +99,6 @@ async def _refuse(call: Call, error: DomainError) -> None:
 
 
 _gate = Gate(TokenReads(_django), _state, _refuse, sockets=consumer.application(_hub))
+metrics.from_process(_gate.latencies)
+metrics.from_process(lambda: figures.latencies(_state))
 application = Application(_plane, behind=_gate)

@@ -43,7 +43,7 @@ class Callers:
         """The one that a request counts for."""
         if presented(headers) is not None:
             try:
-                found = identify(self._state.tokens, headers, self._state.unix)
+                found = identify(self._state.tokens, headers, clock=self._state.unix)
             except DomainError:
                 return self._stranger(scope, "token")
             return Caller(("token", found.token_id), known=True)

@@ -8,17 +8,21 @@ size to disk before it asks who sends it, and start a thread for every request.
 """
 
 import asyncio
+import os
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext
+from prometheus_client.core import Metric
 
 from controlplane.bulkhead import Bulkhead, Caller, Limits, Permit
 from controlplane.callers import Callers
+from controlplane.core import histograms
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import Busy, DomainError, TooManyRequests, Unavailable
+from controlplane.core.histograms import Histogram
 from controlplane.core.http.requests import SIGNED_IN
 from controlplane.core.wire import largest_body
 from controlplane.dataplane.call import ASGIApplication, Call, Message, Receive, Scope, Send
@@ -28,6 +32,8 @@ from controlplane.request_body import Bodies
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
 REFUSAL_SECONDS = 0.5
+REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""Bounds of the latency histogram."""
 PASSES = ("/static/", "/health/", "/metrics")
 KILL = re.compile(
     r"/api/v1/(switches/[^/]+/[^/]+/(engage|extend|reconfirm)|switches/trip|hooks/[^/]+)/?"
@@ -69,6 +75,16 @@ class Gate:
         self._open = Bulkhead("open", OPEN)
         self._kills = Bulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
         self._ordinary = Bulkhead("ordinary", ORDINARY, self._may_start)
+        self._seconds: dict[tuple[str, str, str], Histogram] = {}
+
+    def latencies(self) -> Iterator[Metric]:
+        """The histogram of requests by kind (`page` or `api`) and class of status."""
+        yield histograms.family(
+            "switchgear_web_request_seconds",
+            "Seconds to answer a request of a person or a program, by kind and class of status.",
+            ("kind", "code", "worker"),
+            list(self._seconds.items()),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -76,17 +92,27 @@ class Gate:
             await (self._sockets or _no_sockets)(scope, receive, send)
             return
         call = Call(scope, receive, send)
+        began = time.perf_counter()
         needs_database = not scope["path"].startswith(PASSES)
-        if needs_database and not self._state.database_reachable:
-            await self._refuse(call, _no_answer())
-            return
         try:
+            if needs_database and not self._state.database_reachable:
+                raise _no_answer()
             with self._bodies.budget() as budget:
                 body = await budget.read(receive, largest_body(scope["path"]))
                 caller = self._callers.caller_of(scope, call.headers, body)
                 await self._admit(call, caller, body)
         except DomainError as error:
             await self._refuse(call, error)
+        finally:
+            if needs_database:
+                self._observe(call, time.perf_counter() - began)
+
+    def _observe(self, call: Call, seconds: float) -> None:
+        if not call.status:  # The caller went away before there was an answer.
+            return
+        kind = "api" if call.scope["path"].startswith("/api/") else "page"
+        labels = kind, f"{call.status // 100}xx", str(os.getpid())
+        self._seconds.setdefault(labels, Histogram(REQUEST_SECONDS)).observe(seconds)
 
     async def _admit(self, call: Call, caller: Caller, body: bytes) -> None:
         path = call.scope["path"]
@@ -130,6 +156,7 @@ class Gate:
             raise
         if task.done() or answer.started:
             await task
+            call.status = answer.status
             return
         # Its thread is stuck in the database and can't be stopped: it ends when it can, mute, and
         # takes back what it wrote, because it sees the deadline before it commits.
@@ -149,6 +176,7 @@ class _Answer:
         self._in = receive
         self._out = send
         self.started = False
+        self.status = 0
         self.muted = False
 
     async def receive(self) -> Message:
@@ -161,6 +189,7 @@ class _Answer:
         if self.muted:
             return
         self.started = True
+        self.status = message.get("status", self.status)
         await self._out(message)
 
 

@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "controlplane.core.http.middleware.RequestContextMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "controlplane.core.http.compression.CompressionMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "controlplane.core.http.middleware.PresenceMiddleware",

@@ -1,24 +1,59 @@
-"""What Prometheus is told of switches."""
+"""Prometheus metrics of switches and ramps: what is engaged, ramping or just released, and counts.
+
+A console may know tens of thousands of switches; the series grow with those that are in force.
+"""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.db import connection
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from controlplane.core import metrics
-from switches.models import Ramp, State, Switch
+from switches.models import Ramp, Scope, Switch
+
+RELEASED_WITHIN = timedelta(minutes=15)
+"""A switch that was released keeps its series at 0 for so long, so that the fall is seen."""
+STATES = ("released", "engaged", "ramping")
+
+_KNOWN = "SELECT scope, count(*) FROM switches_switch GROUP BY scope"
+# Without the model: thousands of rows may come of it.
+_IN_FORCE = """
+    SELECT s.scope, s.key, CASE WHEN e.id IS NULL THEN 'released'
+           WHEN e.allow_percent = 0 THEN 'engaged' ELSE 'ramping' END
+    FROM switches_switch s
+    LEFT JOIN switches_episode e ON e.switch_id = s.id AND e.ended_at IS NULL
+    WHERE e.id IS NOT NULL OR s.committed_at >= %(since)s
+    ORDER BY s.id
+"""
 
 
 @metrics.from_database
 def engaged(now: datetime) -> Iterator[Metric]:
-    """Every switch ever registered, so that a series goes back to 0 and does not just end."""
+    """Series of switches in force or just released, and how many there are in each state."""
     family = GaugeMetricFamily(
-        "switchgear_switch_engaged", "1 while the switch is engaged.", labels=["scope", "key"]
+        "switchgear_switch_engaged",
+        "1 while the switch is engaged, 0 while it ramps and for 15 minutes after its release.",
+        labels=["scope", "key"],
     )
-    stopped = set(Switch.objects.in_state(State.ENGAGED).values_list("pk", flat=True))
-    for pk, scope, key in Switch.objects.order_by("pk").values_list("pk", "scope", "key"):
-        family.add_metric([scope, key], int(pk in stopped))
+    counts = {(str(scope), state): 0 for scope in Scope.values for state in STATES}
+    with connection.cursor() as cursor:
+        cursor.execute(_IN_FORCE, {"since": now - RELEASED_WITHIN})
+        for scope, key, state in cursor.fetchall():
+            family.add_metric([scope, key], int(state == "engaged"))
+            if state != "released":
+                counts[scope, state] += 1
+        cursor.execute(_KNOWN)
+        for scope, known in cursor.fetchall():
+            in_force = sum(counts[scope, state] for state in STATES)
+            counts[scope, "released"] = known - in_force
     yield family
+    totals = GaugeMetricFamily(
+        "switchgear_switches", "Known switches by scope and state.", labels=["scope", "state"]
+    )
+    for (scope, state), number in counts.items():
+        totals.add_metric([scope, state], number)
+    yield totals
 
 
 @metrics.from_database
@@ -37,22 +72,24 @@ def last_proven(now: datetime) -> Iterator[Metric]:
 
 @metrics.from_database
 def ramping(now: datetime) -> Iterator[Metric]:
-    """Only ramps that are under way: nobody has to be told for ever what once ramped."""
+    """Only ramps that are under way. `switch` is `<scope>:<key>`, as it is elsewhere in the API."""
+    labels = ["switch", "scope", "key"]
     step = GaugeMetricFamily(
         "switchgear_ramp_step",
         "The step that the ramp of the switch is at, the first is 1.",
-        labels=["switch"],
+        labels=labels,
     )
     percent = GaugeMetricFamily(
         "switchgear_ramp_percent",
         "The share of its traffic that the ramping switch lets flow, in percent.",
-        labels=["switch"],
+        labels=labels,
     )
     live = Ramp.objects.filter(live=True, job__started_at__isnull=False).order_by("switch_id")
     for pk, index, share in live.values_list(
         "switch_id", "job__step_index", "episode__allow_percent"
     ):
-        step.add_metric([pk], index + 1)
-        percent.add_metric([pk], float(share))
+        scope, _, key = pk.partition(":")
+        step.add_metric([pk, scope, key], index + 1)
+        percent.add_metric([pk, scope, key], float(share))
     yield step
     yield percent

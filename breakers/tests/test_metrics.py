@@ -44,6 +44,25 @@ def test_the_state_is_that_of_the_worst_instance_that_reports():
     assert by_state == {"closed": 1, "open": 1, "half_open": 1, "unknown": 1}
 
 
+def test_a_dependency_that_nobody_ever_reported_is_only_counted():
+    dependency("core->oracle")
+
+    found = said(metrics.breakers)
+
+    assert [name for name, *_ in found if name != "switchgear_dependencies"] == []
+    assert found["switchgear_dependencies", "unknown"] == 1
+
+
+def test_a_dependency_that_reports_has_its_counters_from_zero():
+    dependency("core->oracle")
+    reports("core/a1", "closed")
+
+    found = said(metrics.breakers)
+
+    assert found["switchgear_circuit_breaker_trips_total", "core", "oracle"] == 0
+    assert found["switchgear_circuit_breaker_fallback_total", "core", "oracle"] == 0
+
+
 def test_totals_only_grow_and_outlive_what_they_count():
     dependency()
     Dependency.objects.update(trips_total=7, fallback_total=90)

@@ -1,5 +1,8 @@
 """What a console may say that is not so: whatever a network, a proxy or a bug makes of it."""
 
+import functools
+import gzip
+
 from tests.consoles import Exchange, Gone, chunk, document
 
 JSON = {"content_type": "application/json"}
@@ -132,8 +135,32 @@ def redirects(exchange: Exchange) -> None:
     exchange.reply(302, location=f"{exchange.console.url}/elsewhere")
 
 
-def compresses(exchange: Exchange) -> None:
+def compresses_unasked(exchange: Exchange) -> None:
+    exchange.reply(200, b"\x1b" * 1000, content_encoding="br", **JSON)
+
+
+def damaged_gzip(exchange: Exchange) -> None:
     exchange.reply(200, b"\x1f\x8b" + b"\x00" * 1000, content_encoding="gzip", **JSON)
+
+
+def cut_off_gzip(exchange: Exchange) -> None:
+    exchange.reply(200, gzip.compress(b"[]" * 1000)[:-9], content_encoding="gzip", **JSON)
+
+
+def appended_gzip(exchange: Exchange) -> None:
+    exchange.reply(
+        200, gzip.compress(b"[]") + gzip.compress(b"[]"), content_encoding="gzip", **JSON
+    )
+
+
+@functools.cache
+def _bomb() -> bytes:
+    return gzip.compress(bytes(64 * 2**20), 9)
+
+
+def gzip_bomb(exchange: Exchange) -> None:
+    """64 MiB of zeros in 64 KiB."""
+    exchange.reply(200, _bomb(), content_encoding="gzip", **JSON)
 
 
 def unasked_304(exchange: Exchange) -> None:
@@ -214,7 +241,8 @@ EVERYWHERE = [
     errors, come_back_later, refuses, forbids, garbage, another_page, deep_json, many_objects,
     many_numbers, crumbs, no_snapshot, cut_off, older, huge_version, endless_body,
     endless_until_closed, negative_chunk, endless_headers, endless_interim, says_to_be_huge,
-    dripping_headers, dripping_body, hangs, hangs_up, redirects, compresses, no_http,
+    dripping_headers, dripping_body, hangs, hangs_up, redirects, no_http,
+    compresses_unasked, damaged_gzip, cut_off_gzip, appended_gzip, gzip_bomb,
 ]  # fmt: skip
 ON_STREAMS = [
     comments_without_end, event_without_end, event_of_many_lines, dripping_event, storm,

@@ -1,4 +1,4 @@
-"""Prometheus metrics, read from PostgreSQL at each scrape, so that any process tells the same.
+"""Prometheus metrics, read from PostgreSQL at a scrape, so that any process tells the same.
 
 Apps add theirs in a module named `metrics`. Without the database the scrape still tells what this
 process knows by itself.
@@ -31,6 +31,7 @@ TokenCheck = Callable[[str, str], None]
 
 log = structlog.get_logger(__name__)
 _sources: list[Source] = []
+_process_sources: list[Callable[[], Iterable[Metric]]] = []
 _token_check: TokenCheck | None = None
 
 
@@ -55,6 +56,17 @@ def exposition(accept: str) -> tuple[bytes, str]:
     return exposing.text(_registry(), accept)
 
 
+def scrape(accept: str) -> exposing.Exposition:
+    """As :func:`exposition`, at most :data:`exposing.CACHE_SECONDS` old, and never older than the
+    snapshot that this process serves."""
+    return scrapes.get(accept)
+
+
+def from_process(source: Callable[[], Iterable[Metric]]) -> None:
+    """Register a function that yields what this process itself has measured."""
+    _process_sources.append(source)
+
+
 def of_process(accept: str, loop: Loop) -> tuple[bytes, str]:
     """As :func:`exposition`, of what a process beside the web knows without asking PostgreSQL."""
     return exposing.text(_process_registry(loop), accept)
@@ -64,6 +76,7 @@ class _House:
     """Everything of ours, collected anew at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
+        yield exposing.build_info()
         yield from _in_memory()
         yield from _broker()
         try:
@@ -86,6 +99,7 @@ class _Process:
         self._loop = loop
 
     def collect(self) -> Iterator[Metric]:
+        yield exposing.build_info()
         yield from _broker()
         yield gauge(
             "switchgear_loop_rested_seconds",
@@ -109,6 +123,8 @@ def _in_memory() -> Iterator[Metric]:
     present = health.snapshot()
     if present is not None:
         yield from exposing.snapshot(present.version, present.age_seconds)
+    for source in _process_sources:
+        yield from source()
 
 
 def _broker() -> Iterator[Metric]:
@@ -125,6 +141,14 @@ def _broker() -> Iterator[Metric]:
     for queue, depth in depths.items():
         family.add_metric([queue], depth)
     yield family
+
+
+def _served_version() -> int | None:
+    present = health.snapshot()
+    return None if present is None else present.version
+
+
+scrapes = exposing.Cache(exposition, _served_version, time.monotonic)
 
 
 def _from_database() -> list[Metric]:

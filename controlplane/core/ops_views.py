@@ -44,5 +44,6 @@ class MetricsView(ApiView):
         super().initial(request, *args, **kwargs)
 
     def get(self, request: Request) -> HttpResponse:
-        content, content_type = metrics.exposition(request.headers.get("Accept", ""))
-        return HttpResponse(content, content_type=content_type, headers=UNCACHED)
+        found = metrics.scrape(request.headers.get("Accept", ""))
+        content, headers = found.headers(request.headers.get("Accept-Encoding", ""))
+        return HttpResponse(content, headers=headers)

@@ -41,5 +41,11 @@ def too_large(limit: int = LARGEST_BODY) -> TooLarge:
 
 
 def names(if_none_match: str, etag: str) -> bool:
-    """RFC 9110, 13.1.2: weak comparison with each of a list, or `*` for any."""
-    return if_none_match.strip() == "*" or etag in _ENTITY_TAG.findall(if_none_match)
+    """Return True if `If-None-Match` names `etag`, in either encoding, or is `*`.
+
+    RFC 9110, 13.1.2: weak comparison with each of a list.
+    """
+    if if_none_match.strip() == "*":
+        return True
+    tags = _ENTITY_TAG.findall(if_none_match)
+    return etag in tags or f'{etag[:-1]}-gzip"' in tags

@@ -9,9 +9,10 @@ from controlplane.core import problem, wire
 from controlplane.core.degradation.levels import picture
 from controlplane.core.errors import DomainError, Unavailable
 from controlplane.dataplane import marks
+from controlplane.dataplane.compression import Header
 from controlplane.dataplane.credentials import Headers
 from controlplane.dataplane.policies import Told
-from controlplane.dataplane.served_copy import JSON, Copy, Header
+from controlplane.dataplane.served_copy import JSON, Copy
 from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
 from switches.evaluate import Decision, Question, evaluate
@@ -42,16 +43,20 @@ def served_to(state: State, headers: Headers) -> Copy:
     return copy.rehearsal.copy_for(name, state.wall(), copy)
 
 
-def snapshot(state: State, headers: Headers) -> Answer:
-    """200 with the document, or 304 if the caller has it; raises :class:`Unavailable`.
+def snapshot(state: State, headers: Headers, copy: Copy) -> Answer:
+    """Return 200 with the document `copy`, or 304 if the caller has it in either encoding.
 
     A caller that has a newer version of the same epoch keeps it: this replica is behind.
     """
-    copy = served_to(state, headers)
     age = (b"switchgear-age", b"%.1f" % state.age_seconds())
     known = headers.get(b"if-none-match")
-    if known is not None and (known == copy.etag or _has(known, copy)):
-        return 304, [*copy.validators, age], b""
+    if known is not None:
+        if known == copy.etag:
+            return 304, [*copy.validators, age], b""
+        if known == copy.gzip_etag:
+            return 304, [*copy.gzip_validators, age], b""
+        if _has(known, copy):
+            return 304, [*copy.validators, age], b""
     return 200, [*copy.validators, *copy.description, age], copy.body
 
 
@@ -80,9 +85,8 @@ def policies(state: State, service: str) -> Told:
     return state.policies.told(service)
 
 
-def config(state: State, headers: Headers, service: str) -> Answer:
-    """200 with the policies and overrides, or 304 if the caller has them."""
-    told = policies(state, service)
+def config(state: State, headers: Headers, told: Told) -> Answer:
+    """Return 200 with the policies and overrides `told`, or 304 if the caller has them."""
     age = (b"switchgear-age", b"%.1f" % state.policies_age_seconds())
     known = headers.get(b"if-none-match")
     if known is not None and told.is_known(known):

@@ -6,6 +6,8 @@ goes to the application behind; so do some of the data plane's own paths when a 
 asks, because only Django knows sessions.
 """
 
+from time import perf_counter
+
 from controlplane import logs
 from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, NotFound
 from controlplane.dataplane import answers, config, landing
@@ -33,6 +35,7 @@ class Application:
             await self._serve(route, Call(scope, receive, send, self._state.time_headers))
 
     async def _serve(self, route: Route, call: Call) -> None:
+        began = perf_counter()
         may_be_signed_in = route.for_browsers and b"cookie" in call.headers
         if may_be_signed_in and self._behind and presented(call.headers) is None:
             # Only Django can tell.
@@ -42,6 +45,7 @@ class Application:
             await self._admit(route, call)
             if route.reads_body:
                 await call.read()
+                began = perf_counter()  # How fast a caller sends is no matter of ours.
             answer = await route.handler(self._state, call)
             if answer is not None:
                 await call.answer(answer)
@@ -56,6 +60,9 @@ class Application:
         finally:
             if route.scopes and route.handler is not metrics:
                 self._state.answered[call.status] += 1
+                if not call.held:
+                    seconds = perf_counter() - began
+                    self._state.answer_seconds[route.handler.__name__].observe(seconds)
 
     async def _admit(self, route: Route, call: Call) -> None:
         try:

@@ -11,8 +11,8 @@ from typing import Any
 from controlplane.core.errors import DomainError, TooSlow
 from controlplane.core.wire import REQUEST_ID, largest_body, too_large
 from controlplane.dataplane.answers import Answer
+from controlplane.dataplane.compression import Header
 from controlplane.dataplane.credentials import Credential, Headers
-from controlplane.dataplane.served_copy import Header
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -35,6 +35,7 @@ class Call:
         "body",
         "credential",
         "headers",
+        "held",
         "method",
         "receive",
         "scope",
@@ -56,6 +57,8 @@ class Call:
         self.receive = receive
         self.body = b""
         self.credential: Credential | None = None
+        self.held = False
+        """Whether it waited for news: then it says nothing of our speed."""
         self.status = 0
         """That of the answer which has begun, so that no other can; 0 before."""
         self.send = send

@@ -8,20 +8,38 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from controlplane.core import exposing
+from controlplane.core import exposing, histograms
 from controlplane.core.exposing import gauge
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.state import State
 
 
-def page(state: State, accept: str) -> Answer:
-    content, kind = exposing.text(exposing.registry(_Figures(state)), accept)
-    headers = [
-        (b"content-type", kind.encode()),
-        (b"content-length", str(len(content)).encode()),
-        (b"cache-control", b"no-store"),
-    ]
+def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
+    """The figures as text. They are few: made at each scrape."""
+    found = exposing.Exposition(*exposing.text(exposing.registry(_Figures(state)), accept))
+    content, said = found.headers(accept_encoding)
+    headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
     return 200, headers, content
+
+
+def latencies(state: State) -> Iterator[Metric]:
+    """Histograms of what this process serves, alone or beside a console."""
+    worker = str(os.getpid())  # Of several, each scrape meets one: a series for each.
+    yield histograms.family(
+        "switchgear_dataplane_answer_seconds",
+        "Seconds to answer a service, without what was held for news; streams are left out.",
+        ("kind", "worker"),
+        [((kind, worker), each) for kind, each in list(state.answer_seconds.items())],
+    )
+    yield histograms.family(
+        "switchgear_propagation_seconds",
+        "Seconds from a change until this process served it, and until instances acknowledged it.",
+        ("stage", "worker"),
+        [
+            (("served", worker), state.served_seconds),
+            (("acknowledged", worker), state.ledger.acknowledged_seconds),
+        ],
+    )
 
 
 class _Figures:
@@ -30,6 +48,7 @@ class _Figures:
 
     def collect(self) -> Iterator[Metric]:
         state, status = self._state, self._state.status()
+        yield exposing.build_info()
         yield from exposing.snapshot(status.version, status.age_seconds)
         for name, says, value in (
             ("database_up", "1 while PostgreSQL answers this process.", state.database_reachable),
@@ -48,3 +67,4 @@ class _Figures:
             if code:  # Without one the caller hung up before there was anything to say.
                 answered.add_metric([str(code), str(os.getpid())], times)
         yield answered
+        yield from latencies(state)

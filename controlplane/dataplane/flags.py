@@ -6,12 +6,13 @@ them all is written once per copy, with gaps for those that depend on who asks.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import orjson
 
+from controlplane.dataplane.compression import GzipForm
 from controlplane.dataplane.served_copy import Copy
 from switches.bucketing import BUCKETS, admits
 from switches.evaluate import GLOBAL_ID, KEY_FIELDS, Question, evaluate, lapses_at
@@ -101,6 +102,8 @@ class Sheet:
     gaps: tuple[Gap, ...]
     ramping: Entry | None = None
     stopped: bytes = b""
+    gzip_forms: dict[tuple[bool, ...], GzipForm] = field(default_factory=dict, compare=False)
+    """Of whole answers, by :meth:`outcomes`."""
 
     @classmethod
     def of(cls, cells: Iterable[Cell]) -> "Sheet":
@@ -124,13 +127,21 @@ class Sheet:
         """Whether it depends on who asks; a `ramping` global switch is one of the gaps too."""
         return bool(self.gaps)
 
+    def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
+        """Return the decision of each gap for one caller; empty if the global switch stops it, or
+        if there are no gaps."""
+        if self.ramping is not None and not _admits(self.ramping, targeting_key):
+            return ()
+        return tuple(_admits(gap.entry, targeting_key) for gap in self.gaps)
+
     def filled(self, targeting_key: str | None) -> bytes:
         """The flags as one caller gets them, separated by commas."""
-        if self.ramping is not None and not _admits(self.ramping, targeting_key):
+        outcomes = self.outcomes(targeting_key)
+        if self.ramping is not None and not outcomes:
             return self.stopped
         parts = [self.texts[0]]
-        for gap, text in zip(self.gaps, self.texts[1:], strict=True):
-            parts.append(gap.on if _admits(gap.entry, targeting_key) else gap.off)
+        for gap, text, is_on in zip(self.gaps, self.texts[1:], outcomes, strict=True):
+            parts.append(gap.on if is_on else gap.off)
             parts.append(text)
         return b"".join(parts)
 

@@ -7,6 +7,7 @@ from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.dataplane import answers, figures, held, marks, ofrep
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
+from controlplane.dataplane.compression import encoded, wants_gzip
 from controlplane.dataplane.listeners import CONFIG
 from controlplane.dataplane.names import is_part, service_of
 from controlplane.dataplane.state import State
@@ -29,7 +30,9 @@ async def snapshot(state: State, call: Call) -> Answer | None:
         visitor.note()
         if (seconds := _wait(query)) and not await _news(state, call, visitor, seconds):
             return None
-    return answers.snapshot(state, call.headers)
+    copy = answers.served_to(state, call.headers)
+    answer = answers.snapshot(state, call.headers, copy)
+    return await encoded(answer, copy.gzip) if wants_gzip(answer, call.headers) else answer
 
 
 async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> bool:
@@ -92,7 +95,9 @@ async def config(state: State, call: Call) -> Answer | None:
     waits = seconds and is_current()
     if waits and not await held.until_news(state, call, visitor, seconds, is_current, CONFIG):
         return None
-    return answers.config(state, call.headers, service)
+    told = answers.policies(state, service)
+    answer = answers.config(state, call.headers, told)
+    return await encoded(answer, told.gzip) if wants_gzip(answer, call.headers) else answer
 
 
 async def check(state: State, call: Call) -> Answer:
@@ -124,7 +129,11 @@ async def flags(state: State, call: Call) -> Answer | None:
         visitor = Visitor(state, call)
         if not await held.until_news(state, call, visitor, CATCH_UP_SECONDS, is_behind):
             return None
-    return ofrep.bulk(state, call.headers, call.body, query)
+    answer = ofrep.bulk(state, call.headers, call.body, query)
+    if not wants_gzip(answer, call.headers):
+        return answer
+    form = ofrep.gzip_form(state, call.body, answer[2])
+    return answer if form is None else await encoded(answer, form)
 
 
 async def flag_events(state: State, call: Call) -> None:
@@ -157,7 +166,10 @@ async def ready(state: State, _call: Call) -> Answer:
 
 
 async def metrics(state: State, call: Call) -> Answer:
-    return figures.page(state, call.headers.get(b"accept", b"").decode("latin-1"))
+    accept, accept_encoding = (
+        call.headers.get(name, b"").decode("latin-1") for name in (b"accept", b"accept-encoding")
+    )
+    return figures.page(state, accept, accept_encoding)
 
 
 async def degradation(state: State, _call: Call) -> Answer:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from controlplane.core.errors import DomainError
 from controlplane.dataplane.call import Call
+from controlplane.dataplane.compression import Header
 from controlplane.dataplane.listeners import SNAPSHOT, Listener
-from controlplane.dataplane.served_copy import Header
 from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
 
@@ -42,6 +42,7 @@ async def until_news(
 
     Raises :class:`Unavailable` if too many are held, and what is wrong with the credential by then.
     """
+    call.held = True
     listener = state.listeners.enter(hears, _holder(call))
     try:
         began = state.now()
@@ -69,6 +70,7 @@ async def stream(state: State, call: Call, visitor: Visitor, next_event: NextEve
     back after times that differ, so that a restart is not followed by all of them at once. Raises
     :class:`Unavailable` if too many are held.
     """
+    call.held = True
     listener = state.listeners.enter(holder=_holder(call))
     try:
         listener.watch(call.receive)

@@ -15,6 +15,7 @@ from typing import Any
 
 import structlog
 
+from controlplane.core.histograms import Histogram
 from controlplane.core.patience import within
 from controlplane.dataplane import database, ledger_sql, refusals, told
 from controlplane.dataplane.book import Book
@@ -67,6 +68,11 @@ class Ledger:
         self._tallied_at = 0.0
         self._noted_at = float("-inf")
         self._away = False
+
+    @property
+    def acknowledged_seconds(self) -> Histogram:
+        """From a change to its acknowledgement by an instance."""
+        return self._roll.acknowledged_seconds
 
     def heard(
         self, name: bytes, applied: bytes | None, copy: Copy | None, *, forgets: bool = False

@@ -1,6 +1,7 @@
 """Reading `<epoch>.<version>` as clients send it back, in If-None-Match and Last-Event-ID. Pure.
 
 In a tag it may have a suffix: that of what marked instances are served while a drill is in force.
+The ETag of a gzip form names the same document.
 """
 
 import re
@@ -12,7 +13,7 @@ Mark = tuple[bytes, bytes, bytes | None]
 """An epoch as it is written, a version in decimal digits, and the suffix; None if it may be any."""
 
 _MARK = rb"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9]{1,18})"
-_ENTITY_TAG = re.compile(rb'"' + _MARK + rb'(-[0-9a-f]{8}|)"')
+_ENTITY_TAG = re.compile(rb'"' + _MARK + rb'(-[0-9a-f]{8}|)(?:-gzip)?"')
 _EVENT_ID = re.compile(_MARK)
 
 

@@ -20,12 +20,15 @@ from controlplane.core import problem, wire
 from controlplane.core.errors import DomainError
 from controlplane.dataplane import flags
 from controlplane.dataplane.answers import NO_STORE, Answer, json, served
+from controlplane.dataplane.compression import VARY, GzipForm, Header
 from controlplane.dataplane.credentials import Headers
 from controlplane.dataplane.flags import Flags
-from controlplane.dataplane.served_copy import JSON, NO_CACHE, Copy, Header
+from controlplane.dataplane.served_copy import JSON, NO_CACHE, Copy
 from controlplane.dataplane.state import State
 
 INACTIVITY_SECONDS = 120
+MAX_GZIP_FORMS = 16
+"""Forms kept per version, each of another outcome of the ramps; the rest travel unencoded."""
 EVENTS_PATH = "/ofrep/v1/events"
 EVENT_STREAMS = [
     # Without an origin, so that it is the one the client knows us by, whatever proxies it passes.
@@ -96,7 +99,7 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
     hashed = _hash(targeting_key) if sheet.varies else None
     present = mark(state)
     etag = _etag(present, hashed)
-    validators = [(b"etag", etag.encode()), NO_CACHE, *_described(state, copy)]
+    validators = [(b"etag", etag.encode()), NO_CACHE, VARY, *_described(state, copy)]
     if _has(headers, etag, _told(query), present, targeting_key):
         return 304, validators, b""
     metadata = {"version": copy.publication.version}
@@ -107,6 +110,20 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
     )
     length = (b"content-length", str(len(content)).encode())
     return 200, [JSON, length, *validators], content
+
+
+def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
+    """Return the gzip form of `content`, which :func:`bulk` has just answered to `body`.
+
+    Callers for whom all ramps decide alike get the same content. None if there are too many such
+    groups to keep a form for each.
+    """
+    sheet = _flags(state, served(state)).sheet(state.wall())
+    outcomes = sheet.outcomes(_targeting_key(body))
+    forms = sheet.gzip_forms
+    if outcomes not in forms and len(forms) < MAX_GZIP_FORMS:
+        forms[outcomes] = GzipForm(content)
+    return forms.get(outcomes)
 
 
 def mark(state: State) -> Mark:
@@ -225,7 +242,7 @@ def _told(query: bytes) -> str | None:
     if not query:
         return None
     given = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("flagConfigEtag")
-    return None if given is None else given[-1].removeprefix("W/").strip('"')
+    return None if given is None else given[-1].removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
 def _read(said: str) -> Mark | None:

@@ -15,9 +15,10 @@ from uuid import UUID
 import orjson
 
 from controlplane.core import wire
-from controlplane.dataplane.served_copy import JSON, NO_CACHE, Header
+from controlplane.dataplane.compression import VARY, GzipForm, Header
+from controlplane.dataplane.served_copy import JSON, NO_CACHE
 
-_TAG = re.compile(rb'"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.c([0-9]{1,18})"')
+_TAG = re.compile(rb'"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.c([0-9]{1,18})(?:-gzip)?"')
 
 
 class Policy(NamedTuple):
@@ -37,7 +38,7 @@ class Policy(NamedTuple):
 class Told:
     """The document of one service, and the headers that go with it."""
 
-    __slots__ = ("_epoch", "body", "description", "etag", "validators", "version")
+    __slots__ = ("_epoch", "body", "description", "etag", "gzip", "validators", "version")
 
     def __init__(self, service: str, epoch: UUID, policies: Iterable[Policy]) -> None:
         ordered = sorted(policies)
@@ -49,7 +50,8 @@ class Told:
             b",".join(b"%b:%b" % (orjson.dumps(one.name), one.text) for one in ordered if one.text),
         )
         self.etag = b'"%b.c%d"' % (self._epoch, self.version)
-        self.validators: tuple[Header, ...] = ((b"etag", self.etag), NO_CACHE)
+        self.validators: tuple[Header, ...] = ((b"etag", self.etag), NO_CACHE, VARY)
+        self.gzip = GzipForm(self.body)
         length = (b"content-length", str(len(self.body)).encode())
         self.description: tuple[Header, ...] = (JSON, length)
 

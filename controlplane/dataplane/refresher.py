@@ -131,6 +131,7 @@ class Refresher:
             )
             took = perf_counter() - began
             self._tell_of_epoch(copy)
+            self._measure(copy)
             state.install_copy(copy, confirmed_at=asked_at)
             log.debug(
                 "dataplane.published",
@@ -144,6 +145,16 @@ class Refresher:
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
         self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
+
+    def _measure(self, copy: Copy) -> None:
+        """Only of a version that follows one which the database had confirmed to this process: the
+        first may have been published long ago."""
+        state, before = self._state, self._state.copy
+        if before is None or before.is_kept or not state.heard_database:
+            return
+        if before.epoch == copy.epoch and before.publication.version < copy.publication.version:
+            since = (state.wall() - copy.publication.published_at).total_seconds()
+            state.served_seconds.observe(max(0.0, since))
 
     def _tell_of_epoch(self, copy: Copy) -> None:
         before = self._state.copy

@@ -9,19 +9,24 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
+from controlplane.core.histograms import Histogram
 from controlplane.dataplane.ledger_sql import Ack, Said
 from controlplane.dataplane.names import service_of
 from controlplane.dataplane.served_copy import Copy
 from switches.snapshot import Publication
 
 HEARTBEAT_SECONDS = 10.0
+PROPAGATION_SECONDS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+)  # fmt: skip
+"""Bounds of the histograms from a change to its effect."""
 MOST_INSTANCES = 20_000
 MOST_ACKS = 50_000
 MOST_DIGITS = 18
 _NEVER = float("-inf")
 _MARK = re.compile(
     rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})'
-    rb'(?:-[0-9a-f]{8})?"?' % MOST_DIGITS
+    rb'(?:-[0-9a-f]{8})?(?:-gzip)?"?' % MOST_DIGITS
 )
 """A mark, or the ETag it came with."""
 
@@ -65,6 +70,8 @@ class Roll:
     ) -> None:
         self.dropped = 0
         """Notes that were never written, for want of room."""
+        self.acknowledged_seconds = Histogram(PROPAGATION_SECONDS)
+        """From a change to its acknowledgement, by instances that had an older version before."""
         self._wall = wall
         self._wake = wake
         self._most = most
@@ -188,10 +195,23 @@ class Roll:
         note.said, note.applied_at = applied, at
         note.publication = None if copy is None else copy.publication
         if mark is not None and mark != (note.epoch, note.version):
+            self._measure(note, mark, at)
             note.epoch, note.version = mark
             self._acks.setdefault((*mark, note.id), at)
             self._urgent[name] = note
             self._wake()
+
+    def _measure(self, note: Note, mark: tuple[UUID, int], at: datetime) -> None:
+        """Only of the version that is served: of others it is not known when they were published.
+
+        A newcomer takes up what may have been published long ago.
+        """
+        served, (epoch, version) = note.publication, mark
+        if served is None or (served.epoch, served.version) != mark or note.epoch != epoch:
+            return
+        if note.version is not None and note.version < version:
+            since = (at - served.published_at).total_seconds()
+            self.acknowledged_seconds.observe(max(0.0, since))
 
     def _trim(self) -> None:
         while len(self._notes) > self._most:

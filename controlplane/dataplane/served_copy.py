@@ -1,18 +1,18 @@
 """One version of the snapshot, with all that can be made once instead of at every request."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Optional, Protocol
 
+from controlplane.core.content_encoding import gzip_etag
+from controlplane.dataplane.compression import VARY, GzipForm, Header
 from switches.snapshot import Entry, Publication, assemble, element
-
-Header = tuple[bytes, bytes]
 
 JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"no-cache")
-VARY = (b"vary", b"Switchgear-Instance")
+VARY_IN_DRILLS: Header = (b"vary", b"Accept-Encoding, Switchgear-Instance")
 
 LARGEST_PIECE = 32 * 1024  # bytes
 
@@ -33,13 +33,14 @@ class ForSome(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The document's bytes, its entries by switch id, and the headers that go with it.
+    """The document's bytes and gzip form, its entries by switch id, and the headers of both.
 
     `elements` are the entries' own bytes. `validators` belong to 200 and 304 alike, `description`
-    to 200 only. `event` is the document as streams send it, in pieces: a server keeps several parts
-    of an answer that is not read, whatever their size. `rehearsal` has what marked instances get
-    instead, while a drill is in force; such a one has a `suffix` in its ETag, since all others get
-    another body of the same version. `is_kept`: it comes from the disk, where drills are not.
+    to 200 only; `gzip_validators` to a 304 for a caller that has the gzip form. `event` is the
+    document as streams send it, in pieces: a server keeps several parts of an answer that is not
+    read, whatever their size. `rehearsal` has what marked instances get instead, while a drill is
+    in force; such a one has a `suffix` in its ETag, since all others get another body of the same
+    version. `is_kept`: it comes from the disk, where drills are not.
     """
 
     publication: Publication
@@ -50,7 +51,10 @@ class Copy:
     epoch: bytes
     suffix: bytes
     etag: bytes
+    gzip_etag: bytes
+    gzip: GzipForm = field(compare=False)
     validators: tuple[Header, ...]
+    gzip_validators: tuple[Header, ...]
     description: tuple[Header, ...]
     rehearsal: ForSome | None = None
     is_kept: bool = False
@@ -82,7 +86,9 @@ class Copy:
         mark = publication.mark.encode()
         suffix = b"-" + sha256(body).hexdigest()[:8].encode() if is_rehearsed else b""
         etag = b'"%b%b"' % (mark, suffix)
-        vary = (VARY,) if is_rehearsed or rehearsal is not None else ()
+        in_drill = is_rehearsed or rehearsal is not None
+        version = (b"switchgear-version", str(publication.version).encode())
+        shared = (version, NO_CACHE, VARY_IN_DRILLS if in_drill else VARY)
         return cls(
             publication=publication,
             entries=by_id,
@@ -92,12 +98,10 @@ class Copy:
             epoch=str(publication.epoch).encode(),
             suffix=suffix,
             etag=etag,
-            validators=(
-                (b"etag", etag),
-                (b"switchgear-version", str(publication.version).encode()),
-                NO_CACHE,
-                *vary,
-            ),
+            gzip_etag=gzip_etag(etag),
+            gzip=GzipForm(body),
+            validators=((b"etag", etag), *shared),
+            gzip_validators=((b"etag", gzip_etag(etag)), *shared),
             description=(JSON, (b"content-length", str(len(body)).encode())),
             rehearsal=rehearsal,
             is_kept=is_kept,

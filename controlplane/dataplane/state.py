@@ -6,7 +6,7 @@ Written by the refresher alone, on the event loop; read by requests, and by Djan
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,17 +14,24 @@ from email.utils import formatdate
 from uuid import UUID
 
 from controlplane.core.degradation.levels import Cause
+from controlplane.core.histograms import Histogram
+from controlplane.dataplane.compression import Header
 from controlplane.dataplane.credentials import TokenTable
 from controlplane.dataplane.head import Head
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listeners
 from controlplane.dataplane.policies import Policies
-from controlplane.dataplane.served_copy import Copy, Header
+from controlplane.dataplane.roll import PROPAGATION_SECONDS
+from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.throttle import Throttle
 
 EXACT_SECONDS = 0.25
 UNKNOWN_TIME: tuple[Header, ...] = ((b"switchgear-time", b"unknown"),)
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+ANSWER_SECONDS = (
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5,
+)  # fmt: skip
+"""Bounds of the latency histograms."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,10 @@ class State:
         self.used_tokens: set[int] = set()
         self.answered = Counter[int]()
         """How many requests with a credential had which status since the process began."""
+        self.answer_seconds = defaultdict[str, Histogram](lambda: Histogram(ANSWER_SECONDS))
+        """Time taken by answers that were not held, by kind: the name of the handler."""
+        self.served_seconds = Histogram(PROPAGATION_SECONDS)
+        """From a change to its being served here."""
         self.database_reachable = False
         self.redis_reachable = True
         self.heard_database = False

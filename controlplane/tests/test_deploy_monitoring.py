@@ -14,12 +14,15 @@ from controlplane.core.clock import db_now
 from controlplane.core.loops import Loop
 from controlplane.dataplane import figures
 from controlplane.dataplane.state import State
+from controlplane.gate import Gate
 from controlplane.tests.deployment import DEPLOY, ROOT, base
 from controlplane.tests.installation import until
 
 RULES = DEPLOY / "prometheus" / "rules.yaml"
 DASHBOARD = DEPLOY / "grafana" / "switchgear.json"
 METRIC = re.compile(r"\b(?:switchgear|process)_[a-z0-9_]+")
+PARTS = ("_bucket", "_sum", "_count")
+RUNBOOK = re.compile(r"https://switchgear\.example/runbooks/([a-z-]+)/")
 
 
 class Served:
@@ -43,7 +46,9 @@ def exposed(transactional_db):
         figures.page(State(), "")[2],
     ]
     types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)
-    yield {name for name, _ in types}
+    types += [(one.name, one.type) for one in Gate(None, State(), None).latencies()]
+    parts = [name + part for name, kind in types if kind == "histogram" for part in PARTS]
+    yield {name for name, _ in types} | set(parts)
     health._snapshot_source = before
 
 
@@ -61,7 +66,9 @@ def test_each_rule_asks_for_metrics_that_exist_and_has_a_runbook(exposed):
         used = set(METRIC.findall(rule["expr"]))
         assert used, rule["alert"]
         assert used <= exposed, rule["alert"]
-        assert (ROOT / rule["annotations"]["runbook"]).is_file(), rule["alert"]
+        page = RUNBOOK.fullmatch(rule["annotations"]["runbook_url"])
+        assert page, rule["alert"]
+        assert (ROOT / "docs" / "runbooks" / f"{page[1]}.md").is_file(), rule["alert"]
         assert rule["labels"]["severity"] in {"critical", "warning"}
 
 

@@ -12,6 +12,7 @@ from controlplane.core.loops import Loop
 from controlplane.core.outbox.wordings import WORDINGS
 from controlplane.dataplane import figures
 from controlplane.dataplane.state import State
+from controlplane.gate import Gate
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -30,10 +31,15 @@ def test_metrics() -> None:
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}
     told |= {(one.name, one.type) for one in exposing.snapshot(17, 0.4)}
+    told |= {(one.name, one.type) for one in Gate(nothing, State(), nothing).latencies()}
 
     assert _rows(_METRIC, "metrics.md") == {
         (f"{name}_total" if kind == "counter" else name, kind) for name, kind in told
     }
+
+
+async def nothing(*_: object) -> None:
+    """Stands for what a gate needs to serve."""
 
 
 def test_events() -> None:

@@ -1,12 +1,21 @@
 """What Prometheus is told of switches."""
 
+from datetime import timedelta
+
 import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from switches import metrics, services
+from switches.models import Episode, Switch
 
 ACTOR = system("test")
+
+
+def series(now):
+    """{(scope, key): value}"""
+    family, _ = metrics.engaged(now)
+    return {(s.labels["scope"], s.labels["key"]): s.value for s in family.samples}
 
 
 def engage(key):
@@ -33,8 +42,56 @@ def test_a_switch_is_one_while_engaged_and_zero_afterwards():
         now=db_now(),
     )
 
-    (family,) = metrics.engaged(db_now())
+    assert series(db_now()) == {("segment", "finance"): 1, ("segment", "chat"): 0}
 
-    assert family.name == "switchgear_switch_engaged"
-    told = {(s.labels["scope"], s.labels["key"]): s.value for s in family.samples}
-    assert told == {("segment", "finance"): 1, ("segment", "chat"): 0}
+
+@pytest.mark.django_db
+def test_a_switch_that_was_only_named_or_released_long_ago_has_no_series():
+    engage("chat")
+    services.release(
+        scope="segment",
+        key="chat",
+        justification="provider confirmed the fix",
+        mode="immediate",
+        actor=ACTOR,
+        now=db_now(),
+    )
+    Switch.objects.create(
+        id="feature:search", scope="feature", key="search", registered_at=db_now()
+    )
+
+    assert series(db_now() + timedelta(minutes=16)) == {}
+
+
+@pytest.mark.django_db
+def test_all_switches_are_counted_by_scope_and_state():
+    engage("finance")
+    engage("chat")
+    engage("search")
+    services.release(
+        scope="segment",
+        key="chat",
+        justification="provider confirmed the fix",
+        mode="immediate",
+        actor=ACTOR,
+        now=db_now(),
+    )
+    Episode.objects.filter(switch_id="segment:search").update(allow_percent=25)
+
+    _, family = metrics.engaged(db_now())
+
+    counts = {(s.labels["scope"], s.labels["state"]): s.value for s in family.samples}
+    assert {state: counts["segment", state] for state in ("released", "engaged", "ramping")} == {
+        "released": 1,
+        "engaged": 1,
+        "ramping": 1,
+    }
+    assert sum(counts.values()) == Switch.objects.count()
+
+
+@pytest.mark.django_db
+def test_a_ramping_switch_is_not_engaged():
+    engage("search")
+    Episode.objects.filter(switch_id="segment:search").update(allow_percent=25)
+
+    assert series(db_now()) == {("segment", "search"): 0}

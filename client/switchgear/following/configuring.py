@@ -29,7 +29,7 @@ POLL_SECONDS = 5.0
 PAUSE_JITTER_SECONDS = 0.2
 """All who were waiting are answered at one moment."""
 WARNING_SECONDS = 30.0
-_ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})"', re.ASCII)
+_ETAG = re.compile(r'"([\w.-]{1,100})\.c([0-9]{1,18})(?:-gzip)?"', re.ASCII)
 
 log = logging.getLogger("switchgear")
 

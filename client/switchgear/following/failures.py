@@ -3,6 +3,7 @@
 import http.client
 import socket
 import ssl
+import zlib
 
 
 class Failed(Exception):
@@ -38,4 +39,6 @@ def why(error: BaseException) -> str:
         return "it ended the connection"
     if isinstance(error, OSError):
         return f"it can't be reached: {error.strerror or type(error).__name__}"
+    if isinstance(error, zlib.error):
+        return "its compressed answer is damaged"
     return f"its answer is no HTTP: {type(error).__name__}"

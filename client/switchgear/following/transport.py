@@ -1,7 +1,8 @@
 """HTTP to the console, over what Python brings with it.
 
 No answer can hold its caller longer than it is given, or fill the memory: not one that comes a byte
-at a time, and not one without an end. Redirects are not followed and nothing compressed is taken.
+at a time, not one without an end, and not one that grows without bounds when it is decompressed.
+Redirects are not followed; of the content codings only gzip is taken, and not on streams.
 Whatever goes wrong is a :class:`Failed`, whose words hold no secret.
 """
 
@@ -9,6 +10,7 @@ import contextlib
 import http.client
 import ssl
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -24,6 +26,7 @@ __all__ = ["Address", "Connection", "Failed", "Response", "Stream"]
 
 AGENT = "switchgear-python"
 PIECE_BYTES = 2**16
+GZIP_WINDOW = 31  # zlib's largest window, with gzip's header and checksum around it
 HEADER_BYTES = 2**18
 """As many more as an answer may have for what is not its body."""
 
@@ -80,6 +83,7 @@ class _Request:
     headers: Mapping[str, str] | None
     body: bytes | None = None
     most_bytes: int = PIECE_BYTES
+    accepts_gzip: bool = False
 
 
 @dataclass(eq=False)
@@ -112,7 +116,7 @@ class Connection:
         :class:`Failed`.
         """
         until = time.monotonic() + seconds
-        request = _Request(method, path, headers, body, most_bytes)
+        request = _Request(method, path, headers, body, most_bytes, accepts_gzip=True)
         kept = self._is_kept()
         try:
             return self._exchange(request, until)
@@ -172,7 +176,9 @@ class Connection:
         if wire.by_proxy:
             target = f"{self.address.scheme}://{self.address.authority}{target}"
         speaker.putrequest(request.method, target, skip_host=True, skip_accept_encoding=True)
-        for name, value in (self._own_headers(wire) | dict(request.headers or {})).items():
+        coding = {"Accept-Encoding": "gzip" if request.accepts_gzip else "identity"}
+        headers = self._own_headers(wire) | coding | dict(request.headers or {})
+        for name, value in headers.items():
             speaker.putheader(name, value.encode())
         if request.body is not None:
             speaker.putheader("Content-Length", str(len(request.body)))
@@ -183,7 +189,6 @@ class Connection:
         own = {
             "Host": self.address.authority,
             "User-Agent": self.agent,
-            "Accept-Encoding": "identity",
         }
         if self.token:
             own["Authorization"] = f"Bearer {self.token}"
@@ -270,26 +275,39 @@ class _told(contextlib.AbstractContextManager[None]):
             raise Failed("it was closed here") from None
         if isinstance(error, ConnectionError):
             raise Failed(why(error)) from error
-        if isinstance(error, OSError | http.client.HTTPException | ValueError):
+        if isinstance(error, OSError | http.client.HTTPException | ValueError | zlib.error):
             # Such an error may quote what was sent, the token too.
             raise Failed(why(error)) from None
 
 
 def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
-    """The body; raises :class:`Failed` for one that is too large, too short or compressed."""
+    """Return the body, decompressed.
+
+    Raises :class:`Failed` for one that is too large in either form, too short, damaged, or in a
+    coding that was not asked for.
+    """
     declared = response.length
     if declared is not None and declared > most_bytes:
         raise Failed(f"its answer has more than {most_bytes} bytes", status=response.status)
-    if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+    coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if coding not in ("identity", "gzip"):
         raise Failed("its answer is compressed, unasked", status=response.status)
-    pieces, length = [], 0
+    gunzip = zlib.decompressobj(GZIP_WINDOW) if coding == "gzip" else None
+    pieces, received, length = [], 0, 0
     while piece := response.read(PIECE_BYTES):
+        received += len(piece)
+        if gunzip is not None:
+            # One byte more than allowed is enough to know; a bomb is never unpacked further.
+            piece = gunzip.decompress(piece, most_bytes - length + 1)
         pieces.append(piece)
         length += len(piece)
-        if length > most_bytes:
+        if max(received, length) > most_bytes:
             raise Failed(f"its answer has more than {most_bytes} bytes", status=response.status)
-    if declared is not None and length < declared:
+    is_cut_off = gunzip is not None and received and not gunzip.eof
+    if is_cut_off or (declared is not None and received < declared):
         raise Failed("its answer is cut off", status=response.status)
+    if gunzip is not None and gunzip.unused_data:
+        raise Failed("its compressed answer is damaged", status=response.status)
     return b"".join(pieces)
 
 

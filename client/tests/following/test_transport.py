@@ -1,6 +1,7 @@
 """HTTP that keeps to its time and its amount, and tells no secrets."""
 
 import email.utils
+import gzip
 import socket
 import threading
 import time
@@ -82,7 +83,11 @@ def test_what_nobody_reads_is_not_sent_for_longer_than_it_may_take():
         (lies.negative_chunk, "too much"),
         (lies.endless_headers, "no HTTP|too much"),
         (lies.says_to_be_huge, "more than 100000 bytes"),
-        (lies.compresses, "compressed"),
+        (lies.compresses_unasked, "compressed, unasked"),
+        (lies.damaged_gzip, "damaged"),
+        (lies.cut_off_gzip, "cut off"),
+        (lies.appended_gzip, "damaged"),
+        (lies.gzip_bomb, "more than 100000 bytes"),
         (lies.cut_off, "cut off"),
         (lies.no_http, "no HTTP"),
         (lies.hangs_up, "ended the connection"),
@@ -214,3 +219,38 @@ def test_retry_after_of_an_answer_without_a_date_is_left_as_it_is(said):
         connection(there.url).request("GET", SNAPSHOT).expect(200)
 
     assert failed.value.retry_after == said
+
+
+def test_a_compressed_answer_is_asked_for_and_unpacked():
+    asked = []
+
+    def packs(exchange: Exchange) -> None:
+        asked.append(exchange.asked.headers["accept-encoding"])
+        exchange.reply(200, gzip.compress(exchange.console.document), content_encoding="gzip")
+
+    with console(lie=packs) as there:
+        response = connection(there.url).request("GET", SNAPSHOT)
+
+        assert asked == ["gzip"]
+        assert response.body == there.document
+
+
+def test_a_compressed_answer_may_be_as_large_as_one_that_is_not():
+    body = bytes(100_000)
+
+    def packs(exchange: Exchange) -> None:
+        exchange.reply(200, gzip.compress(body), content_encoding="gzip")
+
+    with console(lie=packs) as there:
+        response = connection(there.url).request("GET", SNAPSHOT, most_bytes=len(body))
+
+        assert response.body == body
+
+
+def test_a_stream_is_asked_for_as_it_is():
+    with console() as there:
+        with connection(there.url).stream(STREAM):
+            pass
+
+        (asked,) = there.of(STREAM)
+        assert asked.headers["accept-encoding"] == "identity"

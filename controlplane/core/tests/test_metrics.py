@@ -1,11 +1,14 @@
 """What Prometheus is told, who may ask, and what is left to tell without the database."""
 
+import gzip
 import math
+import tomllib
 from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.db import connection, connections
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain_text
@@ -44,6 +47,7 @@ def no_database():
 
 def scrape(api=None, parse=plain_text, **headers):
     """{(name, labels…): value}"""
+    metrics.scrapes.clear()
     api = api or with_token("metrics:read")
     answer = api.client.get("/metrics", headers={**api.headers, **headers})
     assert answer.status_code == 200, answer.content
@@ -141,3 +145,25 @@ def check(token, scope):
     assert scope == "metrics:read"
     if token != "good":
         raise Forbidden("no")
+
+
+def test_a_scrape_is_compressed_for_who_accepts_it_and_kept_for_a_moment():
+    api = with_token("metrics:read")
+    metrics.scrapes.clear()
+
+    packed = api.client.get("/metrics", headers={**api.headers, "Accept-Encoding": "gzip"})
+    message(1, "pending")
+    plain = api.client.get("/metrics", headers=api.headers)
+
+    assert packed["Content-Encoding"] == "gzip"
+    assert "Content-Encoding" not in plain
+    assert gzip.decompress(packed.content) == plain.content
+    assert b"\nswitchgear_outbox_pending 0.0\n" in plain.content
+
+
+def test_the_build_is_told():
+    said = scrape()
+
+    (labels,) = [rest for name, *rest in said if name == "switchgear_build_info"]
+    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
+    assert ("version", project["version"]) in labels

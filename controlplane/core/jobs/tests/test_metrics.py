@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.core import metrics as core_metrics
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import with_token
 from controlplane.core.jobs import figures, kept, metrics
@@ -114,6 +115,7 @@ def test_what_is_under_way_what_is_stuck_and_what_was_stopped():
 @pytest.mark.django_db(transaction=True)
 def test_they_are_in_the_scrape():
     ended(1, at=db_now())
+    core_metrics.scrapes.clear()
     api = with_token("metrics:read")
 
     text = api.client.get("/metrics", headers=api.headers).content.decode()

@@ -1,0 +1,68 @@
+"""The gzip form of prepared bodies: made once per body, for the first caller that accepts it."""
+
+import asyncio
+
+from controlplane.core.content_encoding import MIN_BYTES, accepts_gzip, compress, gzip_etag
+from controlplane.dataplane.credentials import Headers
+
+Header = tuple[bytes, bytes]
+Answer = tuple[int, list[Header], bytes]
+
+LEVEL = 6
+MAX_INLINE_BYTES = 64 * 1024
+"""Larger bodies are compressed in a thread: they would hold the event loop for over a millisecond.
+zlib releases the interpreter's lock meanwhile."""
+CONTENT_ENCODING: Header = (b"content-encoding", b"gzip")
+VARY: Header = (b"vary", b"Accept-Encoding")
+
+
+class GzipForm:
+    """The gzip form of a body, made when it is first asked for."""
+
+    __slots__ = ("_body", "_compressed", "_compressing")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        """Empty once it is compressed."""
+        self._compressed: bytes | None = None
+        self._compressing: asyncio.Future[bytes] | None = None
+
+    async def get(self) -> bytes:
+        """Return the gzip form. Callers that come while it is being made wait for the same one."""
+        if self._compressed is not None:
+            return self._compressed
+        if len(self._body) <= MAX_INLINE_BYTES:
+            return self._keep(compress(self._body, LEVEL))
+        loop = asyncio.get_running_loop()
+        if self._compressing is None or self._compressing.get_loop() is not loop:
+            self._compressing = loop.run_in_executor(None, compress, self._body, LEVEL)
+        # A caller that hangs up must not cancel it for the others.
+        return self._keep(await asyncio.shield(self._compressing))
+
+    def _keep(self, compressed: bytes) -> bytes:
+        self._compressed = compressed
+        self._compressing, self._body = None, b""
+        return compressed
+
+
+def wants_gzip(answer: Answer, headers: Headers) -> bool:
+    """Return True if the caller accepts gzip and `answer` is a document worth encoding."""
+    accepted = headers.get(b"accept-encoding")
+    if accepted is None or answer[0] != 200 or len(answer[2]) < MIN_BYTES:
+        return False
+    return accepts_gzip(accepted)
+
+
+async def encoded(answer: Answer, form: GzipForm) -> Answer:
+    """Return `answer` with `form`, the gzip form of its body.
+
+    The ETag becomes that of the gzip form, because a strong ETag names exact bytes.
+    """
+    status, described, _ = answer
+    compressed = await form.get()
+    replaced = {b"content-length": b"%d" % len(compressed)}
+    for name, value in described:
+        if name == b"etag":
+            replaced[name] = gzip_etag(value)
+    kept = [(name, replaced.get(name, value)) for name, value in described]
+    return status, [*kept, CONTENT_ENCODING], compressed

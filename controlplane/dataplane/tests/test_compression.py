@@ -1,0 +1,206 @@
+"""Gzip forms of what services poll: negotiated, tagged, and made once per version."""
+
+import asyncio
+import gzip
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import httpx
+import orjson
+import pytest
+
+from controlplane.dataplane import compression
+from controlplane.dataplane.application import Application
+from controlplane.dataplane.compression import GzipForm
+from controlplane.dataplane.policies import Policies, Policy
+from controlplane.dataplane.served_copy import Copy
+from controlplane.dataplane.tests.exchange import Exchange
+from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, copy, engaged, plane
+from switches.snapshot import Publication
+
+SNAPSHOT = "/api/v1/snapshot"
+CONFIG = "/api/v1/config?service=core"
+FLAGS = "/ofrep/v1/evaluate/flags"
+IDS = [f"segment:team-{number}" for number in range(200)]
+GZIP = {**BEARER, "Accept-Encoding": "gzip"}
+IDENTITY = {**BEARER, "Accept-Encoding": "identity"}
+GZIP_ETAG = ETAG[:-1] + '-gzip"'
+
+
+def with_policies(made):
+    text = orjson.dumps({"override": None, "breaker": {"notes": "x" * 2000}})
+    policies = Policies.of(EPOCH, 9, [Policy("core", "oracle", 7, text)])
+    made.state.install_policies(policies)
+    return made
+
+
+def ramping(version, ids, at_50_percent):
+    """A copy in which one switch lets half of the traffic through."""
+    entries = {switch_id: engaged(switch_id) for switch_id in ids}
+    entries[at_50_percent] = replace(entries[at_50_percent], allow_percent=Decimal(50))
+    publication = Publication(EPOCH, version, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    return Copy.of(publication, entries.values())
+
+
+def raw(served, method, path, headers, content=b""):
+    """The answer as it came over the wire."""
+
+    async def requested():
+        exchange = Exchange(Application(served), path, headers, method=method, body=content)
+        async with exchange:
+            await exchange.begun()
+            return exchange.status, exchange.headers, await exchange.part()
+
+    return asyncio.run(requested())
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", SNAPSHOT), ("GET", CONFIG), ("POST", FLAGS)])
+def test_what_is_polled_comes_in_both_forms_under_etags_of_their_own(method, path):
+    served = with_policies(plane(*IDS))
+
+    status, plain, body = raw(served, method, path, IDENTITY)
+    _, packed, compressed = raw(served, method, path, GZIP)
+
+    assert status == 200
+    assert "content-encoding" not in plain
+    assert packed["content-encoding"] == "gzip"
+    assert gzip.decompress(compressed) == body
+    assert packed["content-length"] == str(len(compressed))
+    assert len(compressed) < len(body) / 4
+    assert plain["vary"] == packed["vary"] == "Accept-Encoding"
+    assert packed["etag"] == plain["etag"][:-1] + '-gzip"'
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", SNAPSHOT), ("GET", CONFIG), ("POST", FLAGS)])
+@pytest.mark.parametrize("had", [IDENTITY, GZIP])
+@pytest.mark.parametrize("asked", [IDENTITY, GZIP])
+def test_whoever_has_either_form_is_told_that_nothing_changed(method, path, had, asked):
+    served = with_policies(plane(*IDS))
+    etag = ask(served, method, path, had).headers["etag"]
+
+    answer = ask(served, method, path, {**asked, "If-None-Match": etag})
+
+    assert answer.status_code == 304
+    assert "content-encoding" not in answer.headers
+
+
+def test_without_the_header_nothing_is_encoded_and_the_etag_stays():
+    _, headers, body = raw(plane(*IDS), "GET", SNAPSHOT, BEARER)
+
+    assert "content-encoding" not in headers
+    assert headers["etag"] == ETAG
+    assert len(orjson.loads(body)["switches"]) == len(IDS)
+
+
+def test_an_answer_of_few_bytes_is_left_as_it_is():
+    _, headers, _ = raw(plane(), "GET", SNAPSHOT, GZIP)
+
+    assert "content-encoding" not in headers
+    assert headers["etag"] == ETAG
+
+
+def test_head_says_what_get_would():
+    served = plane(*IDS)
+
+    _, headers, body = raw(served, "HEAD", SNAPSHOT, GZIP)
+
+    assert body == b""
+    assert headers["content-encoding"] == "gzip"
+    assert headers["etag"] == GZIP_ETAG
+
+
+def test_an_instance_may_acknowledge_by_the_etag_of_the_gzip_form():
+    served = plane(*IDS)
+    headers = {**GZIP, "Switchgear-Instance": "core/a1", "Switchgear-Applied": GZIP_ETAG}
+
+    ask(served, "GET", SNAPSHOT, headers)
+
+    said, _ = served.state.ledger._roll.take(0, 10, 0)
+    assert [(each.id, each.epoch, each.version) for each in said] == [("core/a1", EPOCH, 17)]
+
+
+def test_a_held_poll_gets_the_gzip_form_of_the_next_version():
+    async def polled():
+        served = plane(*IDS)
+        headers = {**GZIP, "If-None-Match": GZIP_ETAG}
+        async with Exchange(Application(served), f"{SNAPSHOT}?wait=20", headers) as exchange:
+            await asyncio.sleep(0)
+            served.state.install_copy(copy(18, *IDS), confirmed_at=served.state.now())
+            await exchange.begun()
+            return exchange.headers, await exchange.part()
+
+    headers, body = asyncio.run(polled())
+
+    assert headers["content-encoding"] == "gzip"
+    assert orjson.loads(gzip.decompress(body))["version"] == 18
+
+
+def test_a_stream_is_never_encoded():
+    async def streamed():
+        async with Exchange(Application(plane(*IDS)), f"{SNAPSHOT}/stream", GZIP) as exchange:
+            await exchange.begun()
+            return exchange.headers, await exchange.part()
+
+    headers, part = asyncio.run(streamed())
+
+    assert "content-encoding" not in headers
+    assert part.startswith(b"retry: ")
+
+
+def test_many_at_once_wait_for_one_compression_and_one_may_leave():
+    body = b"%b" % orjson.dumps([f"segment:{number}" for number in range(20_000)])
+    assert len(body) > compression.MAX_INLINE_BYTES
+
+    async def gathered():
+        form = GzipForm(body)
+        leaving = asyncio.ensure_future(form.get())
+        staying = [asyncio.ensure_future(form.get()) for _ in range(50)]
+        await asyncio.sleep(0)
+        leaving.cancel()
+        made = await asyncio.gather(*staying)
+        return made, await form.get()
+
+    made, later = asyncio.run(gathered())
+
+    assert gzip.decompress(later) == body
+    assert all(each is later for each in made)
+
+
+def test_callers_for_whom_ramps_decide_alike_share_a_form():
+    served = plane(*IDS)
+    served.state.install_copy(ramping(18, IDS, at_50_percent="segment:team-7"), confirmed_at=0.0)
+    bodies = {}
+    for number in range(40):
+        content = orjson.dumps({"context": {"targetingKey": f"user-{number}"}})
+        _, headers, packed = raw(served, "POST", FLAGS, GZIP, content)
+        _, _, plain = raw(served, "POST", FLAGS, IDENTITY, content)
+        assert headers["content-encoding"] == "gzip"
+        assert gzip.decompress(packed) == plain
+        bodies[packed] = headers["etag"]
+
+    assert len(bodies) == 2
+
+
+def test_when_groups_are_too_many_the_rest_is_served_unencoded():
+    served = plane(*IDS)
+    publication = Publication(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    half = [replace(engaged(one), allow_percent=Decimal(50), salt=one) for one in IDS]
+    served.state.install_copy(Copy.of(publication, half), confirmed_at=0.0)
+
+    kinds = set()
+    for number in range(40):
+        content = orjson.dumps({"context": {"targetingKey": f"user-{number}"}})
+        status, headers, _ = raw(served, "POST", FLAGS, GZIP, content)
+        assert status == 200
+        kinds.add(headers.get("content-encoding"))
+
+    assert kinds == {"gzip", None}
+
+
+def test_httpx_reads_the_document_without_knowing_of_it():
+    answer = ask(plane(*IDS), "GET", SNAPSHOT, BEARER)
+
+    assert isinstance(answer, httpx.Response)
+    assert answer.headers["content-encoding"] == "gzip"
+    assert len(answer.json()["switches"]) == len(IDS)
