@@ -62,7 +62,7 @@ class Table(admin.ModelAdmin):  # type: ignore[type-arg]
     """
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        offered = [one if isinstance(one, str) else one[0] for one in self.get_list_filter(request)]
+        offered = [one for one in self.get_list_filter(request) if isinstance(one, str)]
         is_offered = any(lookup == one or lookup.startswith(f"{one}__") for one in offered)
         return is_offered and super().lookup_allowed(lookup, value, request)
 
