@@ -14,17 +14,16 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from controlplane.core.actors import ActorType
+from controlplane.core.actors import label_of
 from controlplane.core.audit import services
 from controlplane.core.audit.export import csv_rows
-from controlplane.core.audit.models import AuditEntry
+from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, by_actor
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http import files
 from controlplane.core.http.fields import Filters, Moment
 from controlplane.core.http.views import ApiView, ListView
 
-ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 SENT_AT_ONCE = 100
 
@@ -32,6 +31,9 @@ SENT_AT_ONCE = 100
 class ActorShape(serializers.Serializer[Any]):
     type = serializers.ChoiceField(ACTOR_TYPES)
     name = serializers.CharField()
+    label = serializers.CharField(
+        required=False, help_text="The name it has everywhere else: `user:kim`, `shell:kim`."
+    )
 
 
 class AuditEntryShape(serializers.Serializer[AuditEntry]):
@@ -53,7 +55,11 @@ class AuditEntryShape(serializers.Serializer[AuditEntry]):
         return {
             "id": entry.pk,
             "at": timestamp(entry.at),
-            "actor": {"type": entry.actor_type, "name": entry.actor_name},
+            "actor": {
+                "type": entry.actor_type,
+                "name": entry.actor_name,
+                "label": label_of(entry.actor_type, entry.actor_name),
+            },
             "action": entry.action,
             "target": entry.target,
             "reason": entry.reason,
@@ -142,7 +148,7 @@ def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet
         if field in filters:
             entries = entries.filter(**{field: filters[field]})
     if "actor" in filters:
-        entries = entries.filter(_by(filters["actor"]))
+        entries = entries.filter(by_actor(filters["actor"]))
     if "q" in filters:
         places = ("actor_name", "action", "target", "reason")
         found = Q()
@@ -150,13 +156,6 @@ def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet
             found |= Q(**{f"{place}__icontains": filters["q"]})
         entries = entries.filter(found)
     return entries
-
-
-def _by(actor: str) -> Q:
-    kind, _, name = actor.partition(":")
-    if name and kind in ACTOR_TYPES:
-        return Q(actor_type=kind, actor_name=name)
-    return Q(actor_name=actor)
 
 
 def _value(text: str) -> Any:
