@@ -81,7 +81,10 @@ def declare(document: dict[str, Any]) -> None:
     """Add the components, and to each operation the errors that it may answer."""
     components = document["components"]
     components["schemas"]["Problem"] = PROBLEM
-    named = {name: _response(status, *rest) for status, (name, *rest) in ERRORS.items()}
+    named = {
+        name: _response(status, description, example)
+        for status, (name, description, example) in ERRORS.items()
+    }
     other = {"Problem": _response("", "Any other error.", errors.Broken("Report it."))}
     components["responses"] = other | named
     for path, operations in document["paths"].items():

@@ -31,7 +31,7 @@ SENT_AT_ONCE = 100
 class ActorShape(serializers.Serializer[Any]):
     type = serializers.ChoiceField(ACTOR_TYPES)
     name = serializers.CharField()
-    label = serializers.CharField(
+    label = serializers.CharField(  # type: ignore[assignment]  # DRF's Field has such an attribute
         required=False, help_text="The name it has everywhere else: `user:kim`, `shell:kim`."
     )
 
