@@ -74,7 +74,7 @@ def ids(response):
         ({"q": "_"}, ""),
         ({"q": "\\"}, ""),
         ({"scope": "segment", "state": "engaged", "q": "fin"}, "segment:finance"),
-        ({"scope": "", "state": "", "overdue": "", "q": "", "unheard": "of"}, None),
+        ({"scope": "", "state": "", "overdue": "", "q": ""}, None),
     ],
 )
 def test_filter_finds(board, filters, found):

@@ -31,9 +31,6 @@ SENT_AT_ONCE = 100
 class ActorShape(serializers.Serializer[Any]):
     type = serializers.ChoiceField(ACTOR_TYPES)
     name = serializers.CharField()
-    label = serializers.CharField(  # type: ignore[assignment]  # DRF's Field has such an attribute
-        required=False, help_text="The name it has everywhere else: `user:kim`, `shell:kim`."
-    )
 
 
 class AuditEntryShape(serializers.Serializer[AuditEntry]):
@@ -42,6 +39,9 @@ class AuditEntryShape(serializers.Serializer[AuditEntry]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     actor = ActorShape()
+    actor_label = serializers.CharField(
+        help_text="The actor's name everywhere else: `user:kim`, `shell:kim`."
+    )
     action = serializers.CharField()
     target = serializers.CharField()
     reason = serializers.CharField()
@@ -55,11 +55,8 @@ class AuditEntryShape(serializers.Serializer[AuditEntry]):
         return {
             "id": entry.pk,
             "at": timestamp(entry.at),
-            "actor": {
-                "type": entry.actor_type,
-                "name": entry.actor_name,
-                "label": label_of(entry.actor_type, entry.actor_name),
-            },
+            "actor": {"type": entry.actor_type, "name": entry.actor_name},
+            "actor_label": label_of(entry.actor_type, entry.actor_name),
             "action": entry.action,
             "target": entry.target,
             "reason": entry.reason,

@@ -82,9 +82,13 @@ class Body(serializers.Serializer[Any]):
     """
 
     ignores_unknown: ClassVar[bool] = False
+    shown_as: ClassVar[type[serializers.Serializer[Any]] | None] = None
+    """The answer whose fields are ignored here, so that what was shown can be put back."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        unknown = () if self.ignores_unknown else data.keys() - self.fields.keys()
+        unknown = set() if self.ignores_unknown else data.keys() - self.fields.keys()
+        if unknown and self.shown_as is not None:
+            unknown -= self.shown_as().fields.keys()
         if unknown:
             raise serializers.ValidationError(
                 {name: [unknown_message(name, self.fields, "field")] for name in unknown}
