@@ -11,9 +11,9 @@ SHELL = "shell:"
 """What the names of people at the server's shell begin with; their type is `system`."""
 
 
-def label_of(kind: str, name: str) -> str:
+def label_of(type: str, name: str) -> str:
     """Return the one name of an actor: `user:kim`, `token:ci`, `system:ramps`, `shell:kim`."""
-    return name if kind == "system" and name.startswith(SHELL) else f"{kind}:{name}"
+    return name if type == "system" and name.startswith(SHELL) else f"{type}:{name}"
 
 
 @dataclass(frozen=True)

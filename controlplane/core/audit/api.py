@@ -14,7 +14,6 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from controlplane.core.actors import label_of
 from controlplane.core.audit import services
 from controlplane.core.audit.export import csv_rows
 from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, by_actor
@@ -39,9 +38,6 @@ class AuditEntryShape(serializers.Serializer[AuditEntry]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     actor = ActorShape()
-    actor_label = serializers.CharField(
-        help_text="The actor's name everywhere else: `user:kim`, `shell:kim`."
-    )
     action = serializers.CharField()
     target = serializers.CharField()
     reason = serializers.CharField()
@@ -56,7 +52,6 @@ class AuditEntryShape(serializers.Serializer[AuditEntry]):
             "id": entry.pk,
             "at": timestamp(entry.at),
             "actor": {"type": entry.actor_type, "name": entry.actor_name},
-            "actor_label": label_of(entry.actor_type, entry.actor_name),
             "action": entry.action,
             "target": entry.target,
             "reason": entry.reason,

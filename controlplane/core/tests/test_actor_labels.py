@@ -35,5 +35,5 @@ def test_audit_finds_an_actor_by_its_label_on_the_api_and_on_the_page(wanted, fo
     rows = admin.get("/audit/", {"actor": wanted, "action": "test.acted"}).json()["results"]
     page = admin.client.get("/audit/", {"actor": wanted, "action": "test.acted"}).content.decode()
 
-    assert {row["actor_label"] for row in rows} == found
+    assert {label_of(**row["actor"]) for row in rows} == found
     assert {label for label in LABELS if f">{label}<" in page} == found
