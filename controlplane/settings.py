@@ -279,7 +279,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": [
         "controlplane.dataplane.openapi.described",
-        "controlplane.core.http.openapi.finished",
+        "controlplane.openapi.finish",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core import buttons
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, label_of
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.interactions.actions import button
 from switches import publication, services
@@ -113,7 +113,7 @@ def _what_became_of(switch: Switch, episode_id: int) -> str:
 def _what_is_now(present: Episode | None) -> str:
     if present is None:
         return " There is nothing to do here any more."
-    who = f"{present.engaged_by_type}:{present.engaged_by_name}"
+    who = label_of(present.engaged_by_type, present.engaged_by_name)
     since = _told(present.engaged_at)
     return f" {who} has engaged it again since, at {since}: use the message about that."
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, label_of
 from controlplane.core.canonical import timestamp
 from switches.models import Episode, State, Switch
 
@@ -18,7 +18,7 @@ def picture(switch: Switch, episode: Episode | None) -> dict[str, Any]:
         "state": episode.state.value,
         "episode": episode.pk,
         "reason": episode.reason,
-        "engaged_by": f"{episode.engaged_by_type}:{episode.engaged_by_name}",
+        "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),
         "engaged_at": timestamp(episode.engaged_at),
         "expires_at": _moment(episode.expires_at),
         "permanent": episode.permanent,
@@ -39,7 +39,7 @@ def message(switch: Switch, episode: Episode, actor: Actor, **more: Any) -> dict
         "key": switch.key,
         "episode": episode.pk,
         "by": actor.label,
-        "engaged_by": f"{episode.engaged_by_type}:{episode.engaged_by_name}",
+        "engaged_by": label_of(episode.engaged_by_type, episode.engaged_by_name),
         "reason": episode.reason,
         "expires_at": _moment(episode.expires_at),
         "reconfirm_due_at": _moment(episode.reconfirm_due_at),

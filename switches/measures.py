@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 
 from controlplane.core import measures
+from controlplane.core.actors import SHELL, label_of
 from controlplane.core.canonical import timestamp
 from controlplane.core.measures import ABOVE, AT_LEAST, COUNT, Asked, Measure, Reading
 from switches.models import Episode, State, Trip
 from switches.services import changes
 
 KNOWING = ("user", "slack", "token")
-SHELL = "shell:"
-"""What the name of whoever acts at the server's shell begins with."""
 TO_DO = "See what stopped it and whether that is over; release it or acknowledge it."
 
 
@@ -67,7 +66,7 @@ def _stands(episode: Episode) -> str:
 
 
 def _by(episode: Episode) -> str:
-    return f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    return label_of(episode.engaged_by_type, episode.engaged_by_name)
 
 
 def _known_to(episode: Episode, *, by_trip: bool) -> str:

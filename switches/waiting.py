@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db.models import F, Q, QuerySet
 
 from controlplane.core import durations
+from controlplane.core.actors import label_of
 from controlplane.core.sections import Waiting, attention
 from switches import forgotten as neglect
 from switches.models import Episode
@@ -158,7 +159,7 @@ def _waiting(
 
 
 def _because(episode: Episode) -> str:
-    who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return f"Engaged by {who}: {episode.reason}"
 
 

@@ -8,8 +8,10 @@ from breakers.api.shapes import (
     BudgetSection,
     BulkheadSection,
     FallbackSection,
+    PutShape,
     RetrySection,
     Routes,
+    ServiceShape,
 )
 from breakers.models import Override, Service
 from breakers.policies.parameters import CRITICALITIES
@@ -18,6 +20,8 @@ from controlplane.core.http.fields import Filters, MutationBody, Text
 
 class DependencyBody(MutationBody):
     """A whole policy: what is left out has its default, a section left out says nothing."""
+
+    shown_as = PutShape
 
     protocol = Text(required=False)
     timeout_ms = serializers.JSONField(required=False, help_text="Milliseconds, of one try.")
@@ -62,6 +66,8 @@ class OverrideBody(MutationBody):
 
 
 class ServiceBody(MutationBody):
+    shown_as = ServiceShape
+
     name = Text(required=False)
     kind = Text(required=False, help_text=f"One of {', '.join(Service.Kind.values)}.")
     owner = Text(required=False)

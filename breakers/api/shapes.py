@@ -38,7 +38,7 @@ def schema_of(one: Parameter) -> dict[str, Any]:
             said |= {"type": "array", "items": {"type": ["string", "object"]}}
         case _:
             said |= {"type": "string", "maxLength": int(one.most or 0)}
-    if one.default is not None:
+    if one.default is not None and not isinstance(one.default, dict):
         default = one.default
         said["default"] = list(default) if isinstance(default, tuple) else default
     return said

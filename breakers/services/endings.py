@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from breakers.models import Dependency, Override
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, label_of
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
@@ -96,4 +96,4 @@ def picture(override: Override) -> dict[str, Any]:
 
 
 def set_by(override: Override) -> str:
-    return f"{override.set_by_type}:{override.set_by_name}"
+    return label_of(override.set_by_type, override.set_by_name)

@@ -7,6 +7,13 @@ from controlplane.core.errors import Forbidden
 from controlplane.core.people.roles import POWERS_OF, Power, Role
 
 ActorType = Literal["user", "token", "system", "slack"]
+SHELL = "shell:"
+"""What the names of people at the server's shell begin with; their type is `system`."""
+
+
+def label_of(type: str, name: str) -> str:
+    """Return the one name of an actor: `user:kim`, `token:ci`, `system:ramps`, `shell:kim`."""
+    return name if type == "system" and name.startswith(SHELL) else f"{type}:{name}"
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Actor:
 
     @property
     def label(self) -> str:
-        return f"{self.type}:{self.name}"
+        return label_of(self.type, self.name)
 
     @property
     def identity(self) -> str:

@@ -11,7 +11,7 @@ from django.db.utils import InterfaceError, OperationalError, ProgrammingError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from controlplane.core import wake
-from controlplane.core.actors import Actor, system
+from controlplane.core.actors import SHELL, Actor, system
 from controlplane.core.errors import DomainError
 
 ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -24,7 +24,7 @@ def shell_actor() -> Actor:
         name = getpass.getuser()
     except (KeyError, OSError):  # A container may run as a user that no file knows.
         name = f"uid-{os.getuid()}"
-    return system(f"shell:{name}")
+    return system(SHELL + name)
 
 
 class ShellCommand(BaseCommand):

@@ -6,10 +6,13 @@ goes to the application behind; so do some of the data plane's own paths when a 
 asks, because only Django knows sessions.
 """
 
+from functools import lru_cache
 from time import perf_counter
+from urllib.parse import parse_qs
 
 from controlplane import logs
 from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, NotFound
+from controlplane.core.http.parameters import refuse_unknown
 from controlplane.dataplane import answers, config, landing
 from controlplane.dataplane.call import ASGIApplication, Call, Receive, Scope, Send, drain
 from controlplane.dataplane.credentials import authenticate, presented
@@ -17,6 +20,22 @@ from controlplane.dataplane.handlers import metrics
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import ALONE, ROUTES, Route, route_of
 from controlplane.environment import WrongVariable
+
+MAX_PARAMETERS = 50
+
+
+@lru_cache(maxsize=64)
+def check_query(query: bytes, known: tuple[str, ...]) -> None:
+    """Raise :class:`InvalidInput` if the query has a name that is not known.
+
+    Pollers repeat the same query, so a known good one costs a look-up.
+    """
+    text = query.decode("latin-1")
+    try:
+        given = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+    except ValueError as error:
+        raise DomainError(f"Send at most {MAX_PARAMETERS} query parameters.") from error
+    refuse_unknown(given, known)
 
 
 class Application:
@@ -81,6 +100,8 @@ class Application:
             used = authenticate(state.tokens, call.headers, *route.scopes, clock=state.unix)
             state.used_tokens.add(used.token_id)
             call.credential = used
+        if route.parameters is not None and (query := call.scope["query_string"]):
+            check_query(query, route.parameters)
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What is not a request for one of the paths, letter by letter."""

@@ -235,10 +235,7 @@ def _paths() -> dict[str, Any]:
                 "checks, its breakers and bulkheads, and the events of SLOs that it counted. An "
                 "instance may report 5 times a second (20 at once), a token 500 times (2,000 at "
                 "once), at each process.",
-                {
-                    **_json("Taken in, or known already.", _REPORTED),
-                    "429": {"description": "Too often; try again after Retry-After."},
-                },
+                _json("Taken in, or known already.", _REPORTED),
                 body=_REPORT,
             )
         },

@@ -16,7 +16,8 @@ Handler = Callable[[State, Call], Awaitable[Answer | None]]
 class Route(NamedTuple):
     """`scopes`: any of them will do; without any, nobody is asked who they are.
 
-    `for_browsers`: Django serves this path too, to people who are signed in.
+    `for_browsers`: Django serves this path too, to people who are signed in. `parameters`: the
+    query parameters it knows; None accepts any, as of paths that another protocol defines.
     """
 
     methods: tuple[str, ...]
@@ -25,21 +26,32 @@ class Route(NamedTuple):
     reads_body: bool = False
     for_browsers: bool = False
     refusal: Callable[[DomainError], Answer] = answers.refusal
+    parameters: tuple[str, ...] | None = None
 
 
 _READING = ("GET", "HEAD")
 _SWITCHES = (visitor.SCOPE,)
 _FLAG = Route(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.refusal)
 ROUTES = {
-    "/api/v1/snapshot": Route(_READING, handlers.snapshot, _SWITCHES, for_browsers=True),
-    "/api/v1/snapshot/stream": Route(("GET",), handlers.stream, _SWITCHES),
-    "/api/v1/check": Route(
-        ("POST",), handlers.check, _SWITCHES, reads_body=True, for_browsers=True
+    "/api/v1/snapshot": Route(
+        _READING, handlers.snapshot, _SWITCHES, for_browsers=True, parameters=("wait",)
     ),
-    "/api/v1/report": Route(("POST",), handlers.report, ("report:write",), reads_body=True),
-    "/api/v1/config": Route(_READING, handlers.config, handlers.CONFIG_SCOPES),
+    "/api/v1/snapshot/stream": Route(("GET",), handlers.stream, _SWITCHES, parameters=()),
+    "/api/v1/check": Route(
+        ("POST",), handlers.check, _SWITCHES, reads_body=True, for_browsers=True, parameters=()
+    ),
+    "/api/v1/report": Route(
+        ("POST",), handlers.report, ("report:write",), reads_body=True, parameters=()
+    ),
+    "/api/v1/config": Route(
+        _READING, handlers.config, handlers.CONFIG_SCOPES, parameters=("service", "wait")
+    ),
     "/api/v1/degradation": Route(
-        _READING, handlers.degradation, ("switches:read", "breakers:read"), for_browsers=True
+        _READING,
+        handlers.degradation,
+        ("switches:read", "breakers:read"),
+        for_browsers=True,
+        parameters=(),
     ),
     "/ofrep/v1/evaluate/flags": Route(
         ("POST",), handlers.flags, _SWITCHES, reads_body=True, refusal=ofrep.refusal

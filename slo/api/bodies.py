@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.core.http.fields import Filters, Flag, Instant, Moment, MutationBody, Text
-from slo.api.shapes import ALERT_STATES, STATES, Actions, Rules, Source
+from slo.api.shapes import ALERT_STATES, STATES, Actions, ChangedSloShape, Rules, Source
 from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
@@ -13,6 +13,8 @@ from slo.objectives import documents
 
 class SloBody(MutationBody):
     """A whole SLO: what is left out has its default."""
+
+    shown_as = ChangedSloShape
 
     service = Text(required=False, help_text="The slug of the service it is about.")
     kind = Text(required=False, help_text=f"One of {', '.join(documents.KINDS)}.")

@@ -107,6 +107,7 @@ class ExportFilters(Filters):
 class OpenSloView(ApiView):
     parser_classes = [OpenSloParser, YamlParser, OldYamlParser, TextYamlParser]
     filters = ExportFilters
+    query_parameters = (*BESIDE, "dry_run")
     read_scope = READ
     write_scope = WRITE
     http_method_names = ["get", "head", "post"]

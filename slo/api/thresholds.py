@@ -57,6 +57,8 @@ class ListedThresholdShape(ThresholdShape):
 class ThresholdBody(MutationBody):
     """A whole rule: what is left out has its default."""
 
+    shown_as = ThresholdShape
+
     title = Text(required=False)
     metric = Text(help_text="`timeout_rate`, `breaker_open`, `latency_ms`, `latency_ms:e2e`, …")
     statistic = Text(required=False, help_text="May be left out where there is only one.")

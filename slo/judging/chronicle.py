@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from slo.judging import telling, timeline
 from slo.models import Alert
@@ -96,12 +97,12 @@ def _events(heap: Sequence[AuditEntry]) -> list[Event]:
     names = ", ".join(row.target for row in heap[:NAMED])
     said = f"{kind} {happened}".replace("_", " ") + f", {len(heap)} times"
     why = first.reason if len({row.reason for row in heap}) == 1 else ""
-    who = f"{first.actor_type}:{first.actor_name}"
+    who = label_of(first.actor_type, first.actor_name)
     return [Event(first.at, f"{said}: {names} and {len(heap) - NAMED} more", who, why)]
 
 
 def _audited(row: AuditEntry) -> Event:
-    who = f"{row.actor_type}:{row.actor_name}"
+    who = label_of(row.actor_type, row.actor_name)
     return Event(row.at, _words(row.action, row.target), who, row.reason)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.outbox.models import OutboxMessage
@@ -96,7 +97,7 @@ def _acknowledged(alert: Alert) -> Iterator[Entry]:
     known = False
     for row in rows:
         known = True
-        who = f"{row.actor_type}:{row.actor_name}"
+        who = label_of(row.actor_type, row.actor_name)
         yield Entry(row.at, "eye", "Acknowledged", row.reason, who)
     if not known and alert.acknowledged_at is not None:
         who = alert.acknowledged_by

@@ -38,6 +38,7 @@ def published() -> tuple[Publication, list[Entry]]:
 
 class SnapshotView(ApiView):
     read_scope = "switches:read"
+    query_parameters = ("wait",)
 
     @extend_schema(
         parameters=[

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Prefetch
 
+from controlplane.core.actors import label_of
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates.questions import NO_DATA, WAITING
@@ -46,7 +47,7 @@ def ramp_resource(ramp: Ramp, around: Around, now: datetime) -> dict[str, Any]:
         "episode": ramp.episode_id,
         "state": live.STATES[job.state],
         "automatic": ramp.automatic,
-        "requested_by": f"{ramp.requested_by_type}:{ramp.requested_by_name}",
+        "requested_by": label_of(ramp.requested_by_type, ramp.requested_by_name),
         "justification": ramp.justification,
         "overridden": ramp.overridden,
         "plan": ramp.plan,

@@ -21,6 +21,7 @@ from django.db.models.expressions import Combinable, ExpressionWrapper
 from django.db.models.functions import Coalesce, Greatest, Least
 
 from controlplane.core import durations
+from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.sections import Chart, ReportRow, ReportSection
@@ -103,7 +104,7 @@ def who(start: datetime, end: datetime, _now: datetime) -> ReportSection:
         rows=tuple(
             ReportRow(
                 {
-                    "actor": f"{row['actor_type']}:{row['actor_name']}",
+                    "actor": label_of(row["actor_type"], row["actor_name"]),
                     "engaged": row["engaged"],
                     "ramped": row["ramped"],
                     "released": row["released"],

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import F, Q
 
 from controlplane.core import durations
+from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
 from controlplane.core.gates.questions import FAIL, PASS
@@ -64,7 +65,7 @@ def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datet
             "outcome": outcome if is_over else f"{outcome}, step {job.step_index + 1}",
             "why": first(job.outcome if is_over else job.hold_reason or ramp.justification),
             "gate": gates if outcome == "compensated" else "",
-            "by": f"{ramp.requested_by_type}:{ramp.requested_by_name}",
+            "by": label_of(ramp.requested_by_type, ramp.requested_by_name),
             "began_at": timestamp(job.started_at) if job.started_at else None,
             "ended_at": timestamp(job.finished_at) if is_over and job.finished_at else None,
             "held_seconds": int(held.total_seconds()) if held else None,

@@ -2,6 +2,7 @@
 
 from urllib.parse import quote
 
+from controlplane.core.actors import label_of
 from switches.models import Episode
 
 MOST_ROWS = 50
@@ -23,7 +24,7 @@ def first(reason: str) -> str:
 
 
 def told_by(episode: Episode) -> str:
-    return f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    return label_of(episode.engaged_by_type, episode.engaged_by_name)
 
 
 def page_of(switch_id: str) -> str:

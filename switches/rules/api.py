@@ -76,6 +76,8 @@ class Number(serializers.IntegerField):
 
 
 class RuleBody(MutationBody):
+    shown_as = RuleShape
+
     name = Text(help_text="What refusals call it; at most 80 characters.")
     kind = Text(help_text=f"One of {', '.join(judge.KINDS)}.")
     switches = serializers.ListField(

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core import canonical, reasons
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, label_of
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import facts, publication, reminders
 from switches.drills import live as drills
@@ -111,7 +111,7 @@ def stop(
 
 def already_engaged(switch: Switch, episode: Episode) -> Conflict:
     """The conflict of whoever comes second: it says what happened and who was first."""
-    who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return Conflict(
         f"{switch.pk} is already {episode.state.value}, by {who}: {episode.reason}",
         switch=switch.pk,

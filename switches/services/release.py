@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core import reasons
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, label_of
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
@@ -123,7 +123,7 @@ def _not_ramping_yet(switch: Switch) -> None:
     ramp = live.of_switch(switch.pk)
     if ramp is None or ramp.job.state == Job.State.PENDING:
         return
-    who = f"{ramp.requested_by_type}:{ramp.requested_by_name}"
+    who = label_of(ramp.requested_by_type, ramp.requested_by_name)
     raise Conflict(
         f"{switch.pk} is ramping already, by {who}; abort that ramp to begin another.",
         ramp=ramp.pk,

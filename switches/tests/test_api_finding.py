@@ -74,7 +74,7 @@ def ids(response):
         ({"q": "_"}, ""),
         ({"q": "\\"}, ""),
         ({"scope": "segment", "state": "engaged", "q": "fin"}, "segment:finance"),
-        ({"scope": "", "state": "", "overdue": "", "q": "", "unheard": "of"}, None),
+        ({"scope": "", "state": "", "overdue": "", "q": ""}, None),
     ],
 )
 def test_filter_finds(board, filters, found):
@@ -151,7 +151,7 @@ def test_history_is_every_episode_newest_first(operator):
     assert (now["evidence"], now["ended_at"], now["ended_how"]) == ({"p99": 12.5}, None, None)
     assert now["engaged_by"] == {"type": "user", "name": "a-operator"}
     assert (before["state"], before["reason"]) == ("released", "ledger rows are missing")
-    assert (before["ended_by"], before["ended_how"]) == ("system:shell:ada", "released")
+    assert (before["ended_by"], before["ended_how"]) == ("shell:ada", "released")
     assert before["justification"] == RELEASE["justification"]
     assert first["id"] < before["id"] < now["id"]
 

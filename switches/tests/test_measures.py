@@ -63,7 +63,7 @@ def test_whoever_engaged_it_knows_of_it_unless_that_was_a_machine():
         "segment:by-person": "user:kim",
         "segment:by-token": "token:monitor",
         "segment:by-house": "",
-        "segment:by-shell": "system:shell:root",
+        "segment:by-shell": "shell:root",
     }
 
 

@@ -59,6 +59,12 @@ class Message:
             self.left_switches.append(words.clipped(words.readable(switch), LONGEST_SWITCH))
 
 
+def truncated(payload: Mapping[str, Any]) -> int:
+    """Return how many alerts Alertmanager left out; 0 unless it says a positive whole number."""
+    said = payload.get("truncatedAlerts")
+    return said if type(said) is int and said > 0 else 0
+
+
 def read(payload: Mapping[str, Any]) -> Message:
     """Every alert of the payload, once for each switch it names, up to what is taken from one.
 
@@ -72,8 +78,7 @@ def read(payload: Mapping[str, Any]) -> Message:
         for name in ("externalURL", "groupKey")
         if isinstance(payload.get(name), str) and payload[name]
     }
-    missing = payload.get("truncatedAlerts")
-    if isinstance(missing, int) and missing > 0:
+    if missing := truncated(payload):
         shared["truncated_alerts"] = missing
     message = Message(group=str(shared.get("groupKey", "")))
     labelled = without = 0

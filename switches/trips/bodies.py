@@ -40,6 +40,7 @@ class _Alerts(serializers.JSONField):
 class AlertmanagerBody(MutationBody):
     """A notification of Alertmanager's webhook, version 4."""
 
+    ignores_unknown = True
     version = serializers.JSONField(required=False)
     groupKey = serializers.JSONField(required=False)
     truncatedAlerts = serializers.JSONField(required=False)

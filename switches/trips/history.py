@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
+from controlplane.core.actors import label_of
 from controlplane.core.escalation.models import Escalation
 from switches.models import Episode, Ramp, Trip, TripPolicy
 from switches.trips import decide
@@ -102,7 +103,7 @@ def _earlier(row: Trip | None) -> decide.Earlier | None:
 def _standing(episode: Episode | None) -> decide.Standing | None:
     if episode is None:
         return None
-    by = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    by = label_of(episode.engaged_by_type, episode.engaged_by_name)
     ramping = episode.allow_percent > 0
     by_hand = (
         Ramp.objects.filter(episode=episode, live=True, automatic=False).first()
@@ -114,7 +115,7 @@ def _standing(episode: Episode | None) -> decide.Standing | None:
         episode.engaged_at,
         episode.reason,
         ramping,
-        ramped_by=f"{by_hand.requested_by_type}:{by_hand.requested_by_name}" if by_hand else "",
+        ramped_by=label_of(by_hand.requested_by_type, by_hand.requested_by_name) if by_hand else "",
         by_machine=episode.engaged_by_type not in PEOPLE,
     )
 

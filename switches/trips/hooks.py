@@ -75,9 +75,8 @@ class AlertmanagerView(ApiView):
         results = _taken(message, actor, rehearsed)
         if message.left_out and not rehearsed:
             _tell_what_was_left_out(message, actor)
-        truncated = fields.get("truncatedAlerts")
-        missing = truncated if isinstance(truncated, int) and truncated > 0 else 0
-        answer = {"results": results, "truncated": missing, "left_out": message.left_out}
+        truncated = alertmanager.truncated(fields)
+        answer = {"results": results, "truncated": truncated, "left_out": message.left_out}
         return Response({**answer, "dry_run": True} if rehearsed else answer)
 
 

@@ -48,6 +48,7 @@ class ListedDepartureShape(DepartureShape):
 class ArchiveList(ListView[Departure]):
     """Letters that left through us, or are about to, newest first."""
 
+    query_parameters = ("server",)
     queryset = Departure.objects.without_payload().select_related("stream")
     serializer_class = ListedDepartureShape
     filters = ArchiveFilters
@@ -68,6 +69,7 @@ class ArchiveList(ListView[Departure]):
 
 
 class ArchivedView(ApiView):
+    query_parameters = ("server",)
     read_scope = READ
     http_method_names = ["get", "head"]
 
@@ -79,6 +81,7 @@ class ArchivedView(ApiView):
 
 
 class RestoreView(ApiView):
+    query_parameters = ("server",)
     write_scope = WRITE
     http_method_names = ["post"]
 

@@ -41,6 +41,7 @@ class ListedReplayShape(ReplayShape):
 class JobList(ListView[Job]):
     """Bulk jobs over dead letters, newest first."""
 
+    query_parameters = ("server",)
     queryset = ROWS
     serializer_class = ListedReplayShape
     filters = JobFilters
@@ -144,6 +145,7 @@ def _chosen(wanted: Any) -> Chosen:
 
 
 class JobView(ApiView):
+    query_parameters = ("server",)
     read_scope = READ
     http_method_names = ["get", "head"]
 
@@ -156,6 +158,7 @@ class JobView(ApiView):
 class Intervention(ApiView):
     """What the three have in common."""
 
+    query_parameters = ("server",)
     write_scope = WRITE
     http_method_names = ["post"]
 

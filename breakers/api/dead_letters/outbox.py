@@ -23,6 +23,7 @@ class OutboxRetryBody(MutationBody):
 class FailedList(ListView[OutboxMessage]):
     """Messages that were given up and nobody has let go, newest first."""
 
+    query_parameters = ("server",)
     queryset = ROWS.filter(selection.GIVEN_UP)
     serializer_class = ListedShape
     ordering = "-id"
@@ -31,6 +32,7 @@ class FailedList(ListView[OutboxMessage]):
 
 
 class RetryView(ApiView):
+    query_parameters = ("server",)
     write_scope = WRITE
     http_method_names = ["post"]
 
@@ -45,6 +47,7 @@ class RetryView(ApiView):
 
 
 class DiscardView(ApiView):
+    query_parameters = ("server",)
     write_scope = WRITE
     http_method_names = ["post"]
 

@@ -11,11 +11,10 @@ from controlplane.core.attention import services
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.fields import Filters
+from controlplane.core.http.pagination import PAGE_PARAMETERS, CursorPages, page_of
 from controlplane.core.http.views import ApiView
 from controlplane.core.sections import Waiting
 from controlplane.core.targets.reach import SEVERITIES
-
-MOST = 1000
 
 
 class WaitingShape(serializers.Serializer[Waiting]):
@@ -42,6 +41,8 @@ class WaitingShape(serializers.Serializer[Waiting]):
 
 
 class AttentionShape(serializers.Serializer[Any]):
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
     total = serializers.IntegerField(help_text="All that waits, and passes the filters.")
     unread = serializers.ListField(
         child=serializers.CharField(), help_text="What could not be read: there may be more."
@@ -52,24 +53,22 @@ class AttentionShape(serializers.Serializer[Any]):
 class AttentionFilters(Filters):
     severity = serializers.ChoiceField(SEVERITIES, required=False)
     kind = serializers.CharField(required=False, max_length=60)
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=MOST, default=200)
-    offset = serializers.IntegerField(required=False, min_value=0, default=0, max_value=10**9)
 
 
 class AttentionView(ApiView):
     read_scope = "switches:read"
+    filters = AttentionFilters
+    query_parameters = CursorPages.parameters
 
-    @extend_schema(parameters=[AttentionFilters], responses=AttentionShape)
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=AttentionShape)
     def get(self, request: Request) -> Response:
         """Everything that waits for a person: the worst first, then the longest waiting."""
-        asked = AttentionFilters.of(request.query_params)
+        wanted = self.filters.of(request.query_params)
         overview = services.everything(db_now())
-        wanted = {name: asked[name] for name in ("severity", "kind") if name in asked}
         waiting = [
             one
             for one in overview.waiting
             if all(getattr(one, name) == value for name, value in wanted.items())
         ]
-        page = waiting[asked["offset"] : asked["offset"] + asked["limit"]]
-        shown = {"total": len(waiting), "unread": overview.unread, "results": page}
+        shown = {"total": len(waiting), "unread": overview.unread, **page_of(waiting, request)}
         return Response(AttentionShape(shown).data)

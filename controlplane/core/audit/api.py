@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import orjson
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -15,10 +15,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.core.actors import ActorType
 from controlplane.core.audit import search, services
 from controlplane.core.audit.export import csv_rows
-from controlplane.core.audit.models import AuditEntry
+from controlplane.core.audit.models import ACTOR_TYPES, AuditEntry, by_actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http import files
 from controlplane.core.http.fields import Filters, Moment
@@ -26,7 +25,6 @@ from controlplane.core.http.pagination import BACKWARD, Page
 from controlplane.core.http.rendering import moment
 from controlplane.core.http.views import ApiView, ListView
 
-ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 SENT_AT_ONCE = 100
 
@@ -166,17 +164,10 @@ def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet
         if field in filters:
             entries = entries.filter(**{field: filters[field]})
     if "actor" in filters:
-        entries = entries.filter(_by(filters["actor"]))
+        entries = entries.filter(by_actor(filters["actor"]))
     if "q" in filters:
         entries = entries.filter(search.containing(filters["q"]))
     return entries
-
-
-def _by(actor: str) -> Q:
-    kind, _, name = actor.partition(":")
-    if name and kind in ACTOR_TYPES:
-        return Q(actor_type=kind, actor_name=name)
-    return Q(actor_name=actor)
 
 
 def _shown(

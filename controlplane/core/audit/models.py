@@ -2,7 +2,10 @@
 
 from django.db import models
 
+from controlplane.core.actors import ActorType
 from controlplane.core.audit import chain
+
+ACTOR_TYPES: tuple[str, ...] = ActorType.__args__  # type: ignore[attr-defined]
 
 
 class AuditEntry(models.Model):
@@ -35,6 +38,14 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.id} {self.action} {self.target}"
+
+
+def by_actor(text: str) -> models.Q:
+    """Match the rows of an actor by label (`user:kim`, `shell:kim`) or by name alone (`kim`)."""
+    kind, _, name = text.partition(":")
+    if name and kind in ACTOR_TYPES:
+        return models.Q(actor_type=kind, actor_name=name)
+    return models.Q(actor_name=text)
 
 
 class AuditRound(models.Model):

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.audit import search, services
 from controlplane.core.audit.differences import changes
-from controlplane.core.audit.models import AuditEntry
+from controlplane.core.audit.models import AuditEntry, by_actor
 from controlplane.core.browser import PersonRequest, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.http.authentication import actor_of
@@ -42,8 +42,7 @@ class AuditFilters(forms.Form):
         if text and search.is_short(text):
             condition &= search.containing(text) & search.among_newest()
         if actor := wanted.get("actor"):
-            kind, _, name = actor.rpartition(":")
-            condition &= Q(actor_name=name) & (Q(actor_type=kind) if kind else Q())
+            condition &= by_actor(actor)
         if action := wanted.get("action"):
             condition &= Q(action=action) if "." in action else Q(action__startswith=f"{action}.")
         if target := wanted.get("target"):

@@ -2,18 +2,26 @@
 
 from typing import Any
 
+from django.http import HttpResponse
+from django.utils.cache import patch_vary_headers
 from drf_spectacular.renderers import (
     OpenApiJsonRenderer,
     OpenApiJsonRenderer2,
     OpenApiYamlRenderer,
     OpenApiYamlRenderer2,
 )
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from controlplane.core.http import document
+
+CACHE_CONTROL = "public, max-age=60"
 
 
-class SchemaView(SpectacularAPIView):
-    """JSON unless YAML is asked for. Open to all: it tells how to ask, not what the answers are."""
+class SchemaView(APIView):
+    """The prepared document: JSON unless YAML is asked for. Open to all: it holds no data."""
 
     renderer_classes = [
         OpenApiJsonRenderer2,
@@ -23,6 +31,38 @@ class SchemaView(SpectacularAPIView):
     ]
     authentication_classes: list[Any] = []
     permission_classes = [AllowAny]
+    schema = None
+
+    def get(self, request: Request) -> HttpResponse:
+        renderer = request.accepted_renderer
+        form = document.YAML if "yaml" in renderer.format else document.JSON
+        prepared = document.representation(form)
+        compressed = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+        etag = prepared.compressed_etag if compressed else prepared.etag
+        known = request.headers.get("If-None-Match", "")
+        response = HttpResponse(content_type=renderer.media_type)
+        if etag in (one.strip().removeprefix("W/") for one in known.split(",")):
+            response.status_code = 304
+            del response["Content-Type"]
+        else:
+            response.content = prepared.compressed if compressed else prepared.plain
+            response["Content-Disposition"] = f'inline; filename="switchgear.{form}"'
+            if compressed:
+                response["Content-Encoding"] = "gzip"
+        response["ETag"] = etag
+        response["Cache-Control"] = CACHE_CONTROL
+        patch_vary_headers(response, ("Accept", "Accept-Encoding"))
+        return response
+
+
+def accepts_gzip(header: str) -> bool:
+    """Return true if an `Accept-Encoding` names gzip, or anything, without `q=0`."""
+    for coding in header.lower().split(","):
+        name, _, parameter = coding.partition(";")
+        if name.strip() in ("gzip", "*"):
+            quality = parameter.strip().removeprefix("q=").strip()
+            return not quality or quality.strip("0.") != ""
+    return False
 
 
 class DocsView(SpectacularSwaggerSplitView):

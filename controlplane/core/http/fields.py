@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_date, parse_datetime
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+
+from controlplane.core.http.parameters import unknown_message
 
 
 class Text(serializers.CharField):
@@ -76,17 +77,22 @@ class Moment(serializers.Field[datetime, str, str, Any]):
 class Body(serializers.Serializer[Any]):
     """A request's JSON object. Null means absent where a field may be left out.
 
-    Fields we don't know are ignored, so that a newer client can talk to an older server, but not
-    those that look like a slip of the pen: `dryrun` must not engage for real.
+    Unknown fields are refused: `dryrun` must not engage for real. Only bodies that another
+    product defines (`ignores_unknown`) may grow without us.
     """
 
+    ignores_unknown: ClassVar[bool] = False
+    shown_as: ClassVar[type[serializers.Serializer[Any]] | None] = None
+    """The answer whose fields are ignored here, so that what was shown can be put back."""
+
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        slips = {}
-        for name in data.keys() - self.fields.keys():
-            if meant := get_close_matches(name.replace("-", "_"), self.fields, n=1, cutoff=0.8):
-                slips[name] = [f"Unknown; did you mean {meant[0]}?"]
-        if slips:
-            raise serializers.ValidationError(slips)
+        unknown = set() if self.ignores_unknown else data.keys() - self.fields.keys()
+        if unknown and self.shown_as is not None:
+            unknown -= self.shown_as().fields.keys()
+        if unknown:
+            raise serializers.ValidationError(
+                {name: [unknown_message(name, self.fields, "field")] for name in unknown}
+            )
         optional = {name for name, field in self.fields.items() if not field.required}
         present = {k: v for k, v in data.items() if v is not None or k not in optional}
         found: dict[str, Any] = super().to_internal_value(present)

@@ -8,39 +8,8 @@ from drf_spectacular.utils import OpenApiParameter
 
 from controlplane.core.idempotency.services import HEADER
 
-ABOUT = """
-Credentials: `Authorization: Bearer sg_…`, `X-API-Key`, or a signed-in browser (with `X-CSRFToken`).
-Every answer carries `X-Request-ID`; yours is kept if it is up to 128 of `A-Za-z0-9._-`. Those of
-the console carry `Switchgear-Environment`, too: the installation's name, percent-encoded.
-
-Bodies are JSON objects of at most 64 KiB (reports: 512 KiB, hooks, OpenSLO and dead letters: 1 MiB,
-points of SLIs: 4 MiB). Fields nobody knows are ignored, except those that look like a misspelling
-of one that is known (`dryrun`), and all unknown ones of `/check`. Where a field may be left out,
-null means the same.
-
-`dry_run` does everything and rolls it back: the answer is what would have happened, and an id in it
-names nothing. Lists come in pages; follow `next`. Errors are `application/problem+json`; where
-fields are wrong, `errors` maps each (`evidence.labels.0`) to what is wrong with it.
-"""
 # Of what no token may do.
 BY_SESSION: list[Any] = [{"session": []}]
-PROBLEM = {
-    "type": "object",
-    "description": "RFC 9457. `type` is urn:switchgear:problem:<slug>; compare it, don't fetch it.",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "For people: what to do next."},
-        "errors": {
-            "type": "object",
-            "description": "What is wrong with each field, where fields are wrong.",
-            "additionalProperties": {"type": "array", "items": {"type": "string"}},
-        },
-    },
-    "additionalProperties": True,
-}
 
 
 class ApiSchema(AutoSchema):
@@ -101,26 +70,3 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
             "name": "sessionid",
             "description": "A signed-in browser. Mutations also carry X-CSRFToken.",
         }
-
-
-def finished(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
-    """The last touch on the document: every operation may answer with a problem."""
-    _drop_marks(result)
-    result["info"]["description"] = ABOUT.strip()
-    schemas = result.setdefault("components", {}).setdefault("schemas", {})
-    schemas["Problem"] = PROBLEM
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    for operations in result["paths"].values():
-        for operation in operations.values():
-            problem = {"description": "A problem.", "content": content}
-            operation["responses"].setdefault("default", problem)
-    return result
-
-
-def _drop_marks(value: Any) -> None:
-    """Enumerations stay where they are, so the generator's ids for them say nothing."""
-    if isinstance(value, dict):
-        value.pop("x-spec-enum-id", None)
-    for below in value.values() if isinstance(value, dict) else value:
-        if isinstance(below, dict | list):
-            _drop_marks(below)

@@ -2,13 +2,14 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from django.db import models
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 USUAL_LIMIT = 50
 LARGEST_LIMIT = 200
 FORWARD, BACKWARD = "next", "previous"
+CURSOR_HELP = "Where to go on, from `next` or `previous`."
+LIMIT_HELP = f"Rows in a page; more than {LARGEST_LIMIT} count as that."
+PAGE_PARAMETERS = [
+    OpenApiParameter("cursor", str, description=CURSOR_HELP),
+    OpenApiParameter(
+        "limit", {"type": "integer", "minimum": 1}, description=LIMIT_HELP, default=USUAL_LIMIT
+    ),
+]
+"""For views that page a list in memory by :func:`page_of`."""
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,8 @@ class Page:
 
 class CursorPages(BasePagination):
     """`{"next", "previous", "results"}`; the view's `ordering` names one unique column."""
+
+    parameters = ("cursor", "limit")
 
     def __init__(self) -> None:
         self.links: dict[str, str | None] = {FORWARD: None, BACKWARD: None}
@@ -83,13 +96,13 @@ class CursorPages(BasePagination):
             {
                 "name": "cursor",
                 "in": "query",
-                "description": "Where to go on, from `next` or `previous`.",
+                "description": CURSOR_HELP,
                 "schema": {"type": "string"},
             },
             {
                 "name": "limit",
                 "in": "query",
-                "description": f"Rows in a page; more than {LARGEST_LIMIT} count as that.",
+                "description": LIMIT_HELP,
                 "schema": {"type": "integer", "minimum": 1, "default": USUAL_LIMIT},
             },
         ]
@@ -109,6 +122,22 @@ def narrowed(queryset: models.QuerySet[Any], asked: Page) -> models.QuerySet[Any
     if asked.position is not None:
         queryset = queryset.filter(**{f"{name}__{'lt' if descending else 'gt'}": asked.position})
     return queryset.order_by(f"-{name}" if descending else name)[: asked.limit + 1]
+
+
+def page_of(rows: Sequence[Row], request: Request) -> dict[str, Any]:
+    """Return one page of a list that is in memory, shaped as :class:`CursorPages` does.
+
+    Its cursor counts rows from the start, as such a list has no unique column.
+    """
+    limit = _limit(request)
+    direction, position = _cursor(request, is_text=False)
+    start = max(0, position or 0) if direction == FORWARD else max(0, (position or 0) - limit)
+    before, after = start > 0, start + limit < len(rows)
+    return {
+        FORWARD: _link(request, FORWARD, start + limit) if after else None,
+        BACKWARD: _link(request, BACKWARD, start) if before else None,
+        "results": rows[start : start + limit],
+    }
 
 
 def _limit(request: Request) -> int:

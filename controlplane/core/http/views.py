@@ -10,7 +10,9 @@ from typing import Any, ClassVar, TypeVar
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.generics import ListAPIView
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -22,6 +24,8 @@ from controlplane.core.http import columns, rendering
 from controlplane.core.http.authentication import actor_of
 from controlplane.core.http.fields import Filters, MutationBody
 from controlplane.core.http.pagination import CursorPages, Page
+from controlplane.core.http.parameters import refuse_unknown
+from controlplane.core.http.requests import is_api
 from controlplane.core.idempotency import services as idempotency
 
 Row = TypeVar("Row", bound=Model)
@@ -32,6 +36,8 @@ class ApiView(APIView):
 
     read_scope: ClassVar[str]
     write_scope: ClassVar[str]
+    query_parameters: ClassVar[tuple[str, ...]] = ()
+    """Query parameters beside those of `filters`, of `path_parameters` and of pages."""
     content_negotiation_class = rendering.OneFormat
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
@@ -40,6 +46,18 @@ class ApiView(APIView):
         if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
             # DRF looks for a body only if a length is announced; the parser stops at its limit.
             request.META.setdefault("CONTENT_LENGTH", "-1")
+        if request.query_params and is_api(request._request):
+            refuse_unknown(request.query_params, self._known_parameters())
+
+    def _known_parameters(self) -> list[str]:
+        known = list(self.query_parameters)
+        declared = getattr(self, "path_parameters", ())
+        known += [one.name for one in declared if one.location == OpenApiParameter.QUERY]
+        if self.request.method in SAFE_METHODS:
+            filters = getattr(self, "filters", None)
+            known += filters().fields if filters else ()
+            known += getattr(getattr(self, "pagination_class", None), "parameters", ())
+        return known
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """What one person may see, or a token's secret, stays out of every cache."""

@@ -128,6 +128,8 @@ class StepBody(Body):
 
 
 class TargetBody(MutationBody):
+    shown_as = WrittenTargetShape
+
     name = Text()
     kind = Text(help_text="person, channel, on_call or escalation.")
     description = Text(required=False)

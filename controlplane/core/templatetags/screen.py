@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
+from controlplane.core.actors import SHELL, label_of
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.context import installation
 
@@ -179,8 +180,16 @@ def countdown(until: datetime, now: datetime) -> SafeString:
 
 
 @register.simple_tag
+def label(kind: str, name: str) -> str:
+    """The one name of an actor, as text."""
+    return label_of(kind, name)
+
+
+@register.simple_tag
 def who(kind: str, name: str = "") -> SafeString:
-    """Who did it: `who "user" "kim"`, or `who "user:kim"`."""
+    """Show an actor: `who "user" "kim"`, or `who "user:kim"`."""
+    if not name and kind.startswith(SHELL):
+        kind, name = "system", kind
     if not name:
         kind, _, name = kind.partition(":")
     return format_html(

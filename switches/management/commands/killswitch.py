@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import transaction
 
+from controlplane.core.actors import label_of
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
@@ -299,7 +300,7 @@ def _sentence(switch: Switch) -> str:
     )
     late = "  OVERDUE" if episode.overdue else ""
     share = f" {words.percent(episode.allow_percent)}" if episode.allow_percent else ""
-    who = f"{episode.engaged_by_type}:{episode.engaged_by_name}"
+    who = label_of(episode.engaged_by_type, episode.engaged_by_name)
     return f"{switch.pk}  {episode.state.value}{share}{late}  {ends}  by {who}: {episode.reason}"
 
 

@@ -314,7 +314,7 @@ def test_shell_is_refused_with_the_option_that_goes_on(operator, capsys):
 
     assert "waits for a signature" in capsys.readouterr().out
     review = Approval.objects.get(kind="break_glass_review")
-    assert review.requested_by.startswith("system:shell:")
+    assert review.requested_by.startswith("shell:")
 
 
 def test_shell_tells_what_is_otherwise_than_was_asked(operator, capsys):

@@ -88,6 +88,14 @@ def test_whatever_is_wrong_with_an_alert_is_told_in_a_200_and_kept(machine):
     ]
 
 
+@pytest.mark.parametrize("said", [True, False, -1, "7", 1.5, None])
+def test_truncated_alerts_that_are_no_count_are_answered_by_0(machine, said):
+    response = hook(machine, firing(), truncatedAlerts=said)
+
+    assert response.json()["truncated"] == 0
+    assert type(response.json()["truncated"]) is int
+
+
 def test_wrong_label_is_kept_once_however_often_it_repeats(machine):
     for _ in range(3):
         hook(machine, firing("nowhere:a"))

@@ -172,12 +172,16 @@ def test_api_has_it_all_with_total_filters_and_limit():
 
     everything = api.get("/attention/").json()
     critical = api.get("/attention/", {"severity": "critical"}).json()
-    one = api.get("/attention/", {"limit": "1", "offset": "1"}).json()
+    first = api.get("/attention/", {"limit": "1"}).json()
+    one = api.get(first["next"].removeprefix("http://testserver")).json()
+    back = api.get(one["previous"].removeprefix("http://testserver")).json()
 
     assert everything["total"] == len(everything["results"]) > 2
     assert everything["unread"] == []
     assert {row["severity"] for row in critical["results"]} == {"critical"}
     assert one["results"] == everything["results"][1:2]
+    assert back["results"] == first["results"] == everything["results"][:1]
+    assert first["previous"] is everything["next"] is None
     assert set(everything["results"][0]) == {
         "kind", "severity", "title", "detail", "path", "since", "due_at",
     }  # fmt: skip

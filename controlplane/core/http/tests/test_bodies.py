@@ -137,10 +137,11 @@ def test_odd_scope_or_key_is_named(operator, path, field, headers):
     assert field in response.json()["errors"]
 
 
-def test_unknown_field_is_ignored_so_that_newer_clients_can_talk_to_us(operator):
+def test_each_unknown_field_is_refused_by_name(operator):
     response = operator.post(ENGAGE, {**GOOD, "severity": "high", "labels": ["a"]})
 
-    assert response.status_code == 200
+    assert response.status_code == 400
+    assert response.json()["errors"].keys() == {"severity", "labels"}
 
 
 def test_null_stands_for_an_absent_optional_field(operator):

@@ -25,6 +25,8 @@ def complaints(document, path, method, response):
     """What the document says against a real answer."""
     answers = document["paths"][path][method]["responses"]
     described = answers.get(str(response.status_code)) or answers["default"]
+    if "$ref" in described:
+        described = document["components"]["responses"][described["$ref"].rpartition("/")[2]]
     (content,) = [
         content
         for media_type, content in described["content"].items()

@@ -1,0 +1,123 @@
+"""The OpenAPI document as bytes: built once for a release, at most once in a process.
+
+`collectstatic` writes it next to the static files, named by a fingerprint of the source code, so
+that a web process never serves the document of another release. A process that finds no such file
+builds the document itself; whoever asks meanwhile is told to come back.
+"""
+
+import gzip
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+from django.conf import settings
+from drf_spectacular.generators import SchemaGenerator
+
+from controlplane.core.errors import Unavailable
+
+BUILD_SECONDS = 2
+"""A build takes about that long; sent as Retry-After."""
+GZIP_LEVEL = 9
+FOLDERS = ("controlplane", "switches", "breakers", "slo")
+JSON, YAML = "json", "yaml"
+STEM = "openapi-"
+
+_lock = threading.Lock()
+_ready: dict[str, "Representation"] = {}
+
+
+@dataclass(frozen=True)
+class Representation:
+    """One form of the document: its bytes, the same compressed, and the ETag of each."""
+
+    plain: bytes
+    compressed: bytes
+    etag: str
+    compressed_etag: str
+
+
+def representation(form: str) -> Representation:
+    """Return the document as `json` or `yaml`.
+
+    Raises :class:`Unavailable` while another thread prepares it.
+    """
+    ready = _ready.get(form)
+    if ready is not None:
+        return ready
+    if not _lock.acquire(blocking=False):
+        raise Unavailable("The OpenAPI document is being prepared.", retry_after=BUILD_SECONDS)
+    try:
+        return _ready.setdefault(form, _prepare(form))
+    finally:
+        _lock.release()
+
+
+def build() -> dict[str, Any]:
+    """Return the document as plain JSON values; takes about two seconds of CPU."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    document = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    plain: dict[str, Any] = orjson.loads(orjson.dumps(document, default=_plain))
+    return plain
+
+
+def write(folder: Path) -> None:
+    """Write the document of this source code into `folder`, unless it is there."""
+    target = folder / f"{STEM}{fingerprint()}.{JSON}"
+    if target.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".unfinished")
+    unfinished.write_bytes(orjson.dumps(build()))
+    for old in folder.glob(f"{STEM}*.{JSON}"):
+        old.unlink(missing_ok=True)
+    unfinished.replace(target)
+
+
+@cache
+def fingerprint() -> str:
+    """Return a digest of the code that the document is made from, tests left out."""
+    digest = hashlib.sha256()
+    for file in _sources():
+        digest.update(str(file.relative_to(settings.BASE_DIR)).encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources() -> Iterator[Path]:
+    yield Path(settings.BASE_DIR) / "requirements.txt"
+    for name in FOLDERS:
+        for file in sorted((Path(settings.BASE_DIR) / name).rglob("*.py")):
+            if "tests" not in file.parts:
+                yield file
+
+
+def _prepare(form: str) -> Representation:
+    plain = _json()
+    if form == YAML:
+        text = yaml.dump(
+            orjson.loads(plain), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
+        )
+        plain = text.encode()
+    digest = hashlib.sha256(plain).hexdigest()[:24]
+    compressed = gzip.compress(plain, GZIP_LEVEL, mtime=0)
+    return Representation(plain, compressed, f'"{digest}"', f'"{digest}-gzip"')
+
+
+@cache
+def _json() -> bytes:
+    file = Path(settings.STATIC_ROOT) / f"{STEM}{fingerprint()}.{JSON}"
+    return file.read_bytes() if file.is_file() else orjson.dumps(build())
+
+
+def _plain(value: object) -> object:
+    """Turn what serializers declare into JSON: limits are decimals, texts may be lazy."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)

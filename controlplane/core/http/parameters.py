@@ -1,0 +1,31 @@
+"""Unknown names in queries and bodies: refused with the names that are known. Pure."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from controlplane.core.errors import InvalidInput
+
+MAX_NAMED = 10
+MAX_NAME_LENGTH = 60
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise :class:`InvalidInput` for each name in `given` that is not in `known`."""
+    names = sorted(known)
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InvalidInput(
+            {
+                name[:MAX_NAME_LENGTH]: [unknown_message(name, names, "query parameter")]
+                for name in unknown[:MAX_NAMED]
+            }
+        )
+
+
+def unknown_message(name: str, known: Iterable[str], kind: str) -> str:
+    """Say that `name` is unknown, and which name was probably meant, else all that are known."""
+    names = sorted(known)
+    meant = get_close_matches(name.replace("-", "_")[:MAX_NAME_LENGTH], names, n=1, cutoff=0.75)
+    if meant:
+        return f"Unknown {kind}; did you mean {meant[0]}?"
+    return f"Unknown {kind}; known here: {', '.join(names) or 'none'}."

@@ -1,0 +1,17 @@
+"""`manage.py collectstatic`: Django's own, which also writes the OpenAPI document."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles.management.commands import collectstatic
+
+from controlplane.core.http import document
+
+
+class Command(collectstatic.Command):
+    def handle(self, **options: Any) -> str | None:
+        said = super().handle(**options)
+        if not options["dry_run"]:
+            document.write(Path(settings.STATIC_ROOT))
+        return said

@@ -1,0 +1,142 @@
+"""Names of the document's components: what a generated client's classes are called.
+
+Serializers are called `…Shape` (answers) and `…Body` (requests). The document calls them by what
+they are: `Switch`, `EngageRequest`, `SwitchPage`. Names that would collide or say too little are
+in the table.
+"""
+
+import re
+from typing import Any
+
+PREFIX = "#/components/schemas/"
+NAMES = {
+    "ActedRampShape": "RampAction",
+    "ActedShape": "SwitchAction",
+    "AcknowledgeBody": "AcknowledgeSwitchRequest",
+    "AcknowledgedAlertShape": "AlertAcknowledgement",
+    "AcknowledgedShape": "Acknowledgements",
+    "AlertmanagerBody": "AlertmanagerNotification",
+    "AlertmanagerShape": "AlertmanagerResult",
+    "AskedShape": "TripResult",
+    "AttentionShape": "AttentionPage",
+    "BegunShape": "DrillStart",
+    "BudgetsShape": "BudgetChange",
+    "CallingServiceShape": "PreviewService",
+    "CallingShape": "DependentCaller",
+    "CallerShape": "PreviewInstance",
+    "ChangeShape": "FieldChange",
+    "ChangedSloShape": "SavedSlo",
+    "DlqJobAsked": "DeadLetterJobResult",
+    "DrillGoneShape": "DrillRemoval",
+    "DrillMarkShape": "DrillInstances",
+    "DrillMarkedShape": "MarkedDrillInstances",
+    "DutyShape": "OnCallShift",
+    "EndedShape": "EndedSessions",
+    "EventShape": "LetterEvent",
+    "FailedDeliveryShape": "OutboxLetterAction",
+    "FiredShape": "BacktestAlert",
+    "FullReportShape": "WeeklyReportDetail",
+    "GateShape": "RampGate",
+    "GroupShape": "LetterGroup",
+    "GroupsShape": "LetterGroups",
+    "ImportedShape": "OpenSloImport",
+    "InterventionBody": "JobActionRequest",
+    "JobBody": "DeadLetterJobRequest",
+    "JudgedShape": "BurnRateRule",
+    "KnownBody": "AcknowledgeEscalationRequest",
+    "LetterShape": "DeadLetter",
+    "ListedBreakerShape": "Breaker",
+    "ListedChannelShape": "Channel",
+    "ListedDepartureShape": "ArchivedLetter",
+    "ListedDependencyShape": "ListedDependency",
+    "ListedReplayShape": "ListedDeadLetterJob",
+    "ListedShape": "OutboxLetter",
+    "LookedShape": "DrillInstanceCount",
+    "MarkBody": "DrillInstancesRequest",
+    "MeasuredShape": "DrillMeasurements",
+    "MessageShape": "DeadLetterDetail",
+    "MutationBody": "EmptyRequest",
+    "OutcomeOfSloShape": "ImportedSlo",
+    "OutcomeShape": "SavedExclusion",
+    "OverriddenShape": "SavedOverride",
+    "PageShape": "DeadLetterPage",
+    "PaginatedListedShapeList": "OutboxLetterPage",
+    "PatchedDescribeBody": "DescribeSwitchRequest",
+    "PatchedEditBody": "EditApprovalRequest",
+    "PatchedUserChangeBody": "UpdateUserRequest",
+    "PendingShape": "PendingRelease",
+    "PlanShape": "DeadLetterJobPlan",
+    "ProposedShape": "RuleProposal",
+    "PurgeAskedShape": "PurgeApproval",
+    "PutShape": "SavedDependency",
+    "QuestionShape": "CheckRequest",
+    "DecisionShape": "CheckResult",
+    "RefusedShape": "RefusedPoint",
+    "RemoveBody": "RemoveRuleRequest",
+    "RemovedShape": "Removal",
+    "ReplayShape": "DeadLetterJob",
+    "ReplayVerbBody": "DeadLetterJobActionRequest",
+    "ReportShape": "WeeklyReport",
+    "ReportedShape": "GateReport",
+    "RestoredShape": "RestoredLetter",
+    "RetriedShape": "RetriedLetter",
+    "DiscardedShape": "DiscardedLetter",
+    "RevealedShape": "RevealedLetter",
+    "RetryBody": "RetryLetterRequest",
+    "RetryAllShape": "RetriedDeliveries",
+    "RowShape": "ReportRow",
+    "SectionShape": "ReportSection",
+    "ChartShape": "ReportChart",
+    "SliBody": "SliPointsRequest",
+    "StatusShape": "SloStatus",
+    "StepShape": "EscalationStep",
+    "StepBody": "EscalationStepRequest",
+    "StreamShape": "DeadLetterStream",
+    "TakenShape": "SliPointsResult",
+    "TestShape": "TestMessage",
+    "TickShape": "BacktestTick",
+    "ToldShape": "EscalationNotice",
+    "VerdictBody": "GateRequest",
+    "VerdictShape": "ExternalGate",
+    "WaitingShape": "AttentionItem",
+    "WholeDepartureShape": "ArchivedLetterDetail",
+    "WrittenTargetShape": "SavedTarget",
+}
+_RULES = (
+    (re.compile(r"^Paginated(\w+)List$"), "{}Page"),
+    (re.compile(r"^(?:Patched)?(\w+)Body$"), "{}Request"),
+    (re.compile(r"^(\w+)Shape$"), "{}"),
+)
+
+
+def rename(document: dict[str, Any]) -> None:
+    """Rename every component in place. Raises ValueError if two would have the same name."""
+    schemas = document["components"]["schemas"]
+    names = {old: name_of(old) for old in schemas}
+    if len(set(names.values())) < len(names):
+        twice = sorted(name for name in names.values() if list(names.values()).count(name) > 1)
+        raise ValueError(f"Two components would have one name: {', '.join(twice)}.")
+    document["components"]["schemas"] = {names[old]: schemas[old] for old in schemas}
+    _repoint(document, {PREFIX + old: PREFIX + new for old, new in names.items()})
+
+
+def name_of(serializer: str) -> str:
+    """Return the public name of a serializer's component."""
+    if serializer in NAMES:
+        return NAMES[serializer]
+    for pattern, name in _RULES:
+        if found := pattern.match(serializer):
+            inner = found[1]
+            return name.format(name_of(inner) if inner.endswith(("Shape", "Body")) else inner)
+    return serializer
+
+
+def _repoint(value: Any, targets: dict[str, str]) -> None:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            value["$ref"] = targets.get(value["$ref"], value["$ref"])
+        for key, target in value.get("mapping", {}).items() if "propertyName" in value else ():
+            value["mapping"][key] = targets.get(target, target)
+    for below in value.values() if isinstance(value, dict) else value:
+        if isinstance(below, dict | list):
+            _repoint(below, targets)

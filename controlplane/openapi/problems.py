@@ -1,0 +1,128 @@
+"""The errors each operation may answer, by name: one `Problem` component, one response a status."""
+
+from typing import Any
+
+from controlplane.core import errors, problem
+from controlplane.core.errors import DomainError
+from controlplane.core.http.problems import UnsupportedMediaType
+from controlplane.core.idempotency.services import HEADER
+
+PROBLEM = {
+    "type": "object",
+    "description": "RFC 9457. `type` is urn:switchgear:problem:<slug>; compare it, don't fetch it.",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "For people: what to do next."},
+        "errors": {
+            "type": "object",
+            "description": "What is wrong with each field, where fields are wrong.",
+            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+    "additionalProperties": True,
+}
+_RETRY_AFTER = {
+    "Retry-After": {
+        "description": "Seconds to wait before the next attempt.",
+        "schema": {"type": "integer", "minimum": 1},
+    }
+}
+_BAD_REASON = {"reason": ["Say in at least 10 characters why."]}
+ERRORS: dict[str, tuple[str, str, DomainError]] = {
+    "400": ("BadRequest", "The request is malformed.", errors.InvalidInput(_BAD_REASON)),
+    "401": (
+        "Unauthenticated",
+        "Credentials are missing or not valid.",
+        errors.Unauthenticated("Send a token as Authorization: Bearer sg_…."),
+    ),
+    "403": (
+        "Forbidden",
+        "A scope or a role is missing.",
+        errors.Forbidden("This takes the scope switches:write."),
+    ),
+    "404": ("NotFound", "The resource does not exist.", errors.NotFound("There is no such ramp.")),
+    "409": (
+        "Conflict",
+        "The present state, or a safety rule (`rule`, `would_pass`), does not allow it.",
+        errors.Conflict("The switch is engaged already.", episode=42),
+    ),
+    "413": ("TooLarge", "The body is too large.", errors.TooLarge("Send at most 64 KiB.")),
+    "415": (
+        "UnsupportedMediaType",
+        "The body is not JSON.",
+        UnsupportedMediaType("Send the body as Content-Type: application/json, in UTF-8."),
+    ),
+    "422": (
+        "IdempotencyKeyReused",
+        "The Idempotency-Key belongs to another body.",
+        errors.KeyReused("Use a new key."),
+    ),
+    "429": (
+        "TooManyRequests",
+        "Too many requests.",
+        errors.TooManyRequests("Wait, then try again.", retry_after=1),
+    ),
+    "503": (
+        "Unavailable",
+        "The database does not answer.",
+        errors.Unavailable("Repeat the request with the same Idempotency-Key."),
+    ),
+}
+"""Name, description and example of the response of each status."""
+RATE_LIMITED = {"report_instance", "backtest_slo"}
+WITHOUT_CONFLICT = {"check_traffic", "report_instance", "evaluate_flags", "evaluate_flag"}
+_RESPONSES = "#/components/responses/"
+
+
+def declare(document: dict[str, Any]) -> None:
+    """Add the components, and to each operation the errors that it may answer."""
+    components = document["components"]
+    components["schemas"]["Problem"] = PROBLEM
+    named = {
+        name: _response(status, description, example)
+        for status, (name, description, example) in ERRORS.items()
+    }
+    other = {"Problem": _response("", "Any other error.", errors.Broken("Report it."))}
+    components["responses"] = other | named
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            answers = operation["responses"]
+            for status in _statuses(path, method, operation):
+                answers.setdefault(status, {"$ref": _RESPONSES + ERRORS[status][0]})
+            answers.setdefault("default", {"$ref": _RESPONSES + "Problem"})
+
+
+def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[str]:
+    name, changes = operation["operationId"], method != "get"
+    has_key = any(one.get("name") == HEADER for one in operation.get("parameters", ()))
+    has_body = "requestBody" in operation
+    occurs = {
+        "400": True,
+        "401": True,
+        "403": True,
+        "404": "{" in path,
+        "409": changes and name not in WITHOUT_CONFLICT,
+        "413": has_body,
+        "415": has_body,
+        "422": has_key,
+        "429": name in RATE_LIMITED,
+        "503": True,
+    }
+    return [status for status, it_does in occurs.items() if it_does]
+
+
+def _response(status: str, description: str, example: DomainError) -> dict[str, Any]:
+    response = _content(description)
+    shown = problem.document(example)
+    response["content"]["application/problem+json"]["example"] = shown
+    if status in ("429", "503"):
+        response["headers"] = _RETRY_AFTER
+    return response
+
+
+def _content(description: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": description, "content": {"application/problem+json": {"schema": schema}}}
