@@ -91,7 +91,9 @@ def fingerprint() -> str:
 
 
 def _sources() -> Iterator[Path]:
-    yield Path(settings.BASE_DIR) / "requirements.txt"
+    pinned = Path(settings.BASE_DIR) / "requirements.txt"
+    if pinned.is_file():
+        yield pinned
     for name in FOLDERS:
         for file in sorted((Path(settings.BASE_DIR) / name).rglob("*.py")):
             if "tests" not in file.parts:
