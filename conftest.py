@@ -17,10 +17,16 @@ from pytest_django import DjangoDbBlocker
 from controlplane.core.attention import services as attention
 from controlplane.tests.database import TEMPLATE, InitialState, make_template
 
-pytest_plugins = ["controlplane.tests.browser"]
+pytest_plugins = ["controlplane.tests.browser", "controlplane.tests.selection"]
 # How long it takes to make an example up, or to try it, says something of the machine alone.
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile(
+    "fast", hypothesis.settings.get_profile("any machine"), max_examples=20
+)
+hypothesis.settings.register_profile(
+    "thorough", hypothesis.settings.get_profile("any machine"), max_examples=1000
 )
 hypothesis.settings.load_profile("any machine")
 PLAIN_STATIC_FILES = {

@@ -84,6 +84,7 @@ def test_every_mutation_takes_an_idempotency_key(document):
             assert ("Idempotency-Key" in names) == changes, (method, path)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_real_answers_are_what_it_says(document):
     operator, approver, admin = as_role("operator"), as_role("approver"), as_role("admin")
