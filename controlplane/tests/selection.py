@@ -5,8 +5,10 @@ Only what a test needs decides, not a mark of its own: its fixtures, its marks a
 
 import gc
 import re
+import sys
 import time
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,11 +16,22 @@ from typing import Any
 import hypothesis
 import pytest
 
-# Fixtures that need PostgreSQL, Redis or a process of its own, whatever else asks for them.
-SERVICE_FIXTURES = {"db", "django_db_setup", "transactional_db", "live_server", "chromium"}
+# Fixtures that need PostgreSQL, Redis or a process, whatever else asks for them.
+SERVICE_FIXTURES = {
+    "db",
+    "django_db_setup",
+    "transactional_db",
+    "live_server",
+    "chromium",
+    "stream",
+}
 SERVICE_MARKS = {"django_db", "faults", "e2e", "slow"}
-# Modules that start processes, or connect to the tests' own PostgreSQL or Redis.
-SERVICE_MODULES = {"subprocess", "multiprocessing", "psycopg", "redis"}
+# A test module or a test helper that names one of these starts a process or talks to a server,
+# be it one of its own.
+SERVICE_MODULES = {
+    *("subprocess", "multiprocessing", "psycopg", "redis", "socket", "socketserver"),
+    *("http.server", "websockets", "breakers.dead_letters.places.servers"),
+}
 UNBUDGETED_MARKS = {"faults", "e2e", "slow"}
 PRESSURE = Path("/proc/pressure/cpu")
 
@@ -55,7 +68,7 @@ def needs_services(item: pytest.Item) -> bool:
         return True
     if any(item.get_closest_marker(mark) for mark in SERVICE_MARKS):
         return True
-    return _starts_processes(getattr(item, "module", None))
+    return _reaches_out(getattr(item, "module", None))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,13 +105,29 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
-def _starts_processes(module: ModuleType | None) -> bool:
-    """True if a module that reaches beyond this process is among the names of `module`."""
-    names = vars(module).values() if module is not None else ()
+def _reaches_out(module: ModuleType | None) -> bool:
+    """True if `module`, or a test helper that it takes a name from, names a service module."""
+    if module is None:
+        return False
+    helpers = {getattr(found, "__module__", None) or "" for found in vars(module).values()}
+    helpers |= {name for name in map(_name, vars(module).values()) if name}
+    tests = {module.__name__, *(name for name in helpers if "tests" in name.split("."))}
+    return any(_names_service(name) for name in tests)
+
+
+@cache
+def _names_service(module_name: str) -> bool:
+    names = vars(sys.modules[module_name]).values() if module_name in sys.modules else ()
+    sources = {_name(found) or str(getattr(found, "__module__", "")) for found in names}
     return any(
-        isinstance(found, ModuleType) and found.__name__.partition(".")[0] in SERVICE_MODULES
-        for found in names
+        source == service or source.startswith(f"{service}.")
+        for source in sources
+        for service in SERVICE_MODULES
     )
+
+
+def _name(found: object) -> str:
+    return found.__name__ if isinstance(found, ModuleType) else ""
 
 
 def _stalled_seconds() -> float:
