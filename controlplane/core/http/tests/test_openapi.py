@@ -34,6 +34,7 @@ def complaints(document, path, method, response):
     return [error.message for error in Draft202012Validator(schema).iter_errors(response.json())]
 
 
+@pytest.mark.slow
 def test_document_is_valid_without_a_warning(document):
     assert document["openapi"].startswith("3.1")
 
