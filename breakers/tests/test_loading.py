@@ -302,6 +302,7 @@ def test_loading_keeps_what_was_counted(folder):
     assert (found.trips_total, found.document["timeout_ms"]) == (7, 70_000)
 
 
+@pytest.mark.slow
 def test_folder_without_room_changes_nothing(folder):
     now = db_now()
     Dependency.objects.bulk_create(

@@ -143,6 +143,7 @@ def test_a_redirect_is_not_followed(settings):
     assert seen == []
 
 
+@pytest.mark.slow
 def test_what_hangs_is_given_up_after_two_seconds_beside_the_others(settings):
     settings.PROBE_ALLOW = LOCAL
     with listening() as hangs, listening() as there:
@@ -154,6 +155,7 @@ def test_what_hangs_is_given_up_after_two_seconds_beside_the_others(settings):
     assert all(1900 < one.took_ms < 3500 for one in results.values())
 
 
+@pytest.mark.slow
 def test_names_that_hang_keep_nobody_else_waiting(settings):
     settings.PROBE_ALLOW = LOCAL
     done = threading.Event()

@@ -182,6 +182,7 @@ def test_no_room_for_more_than_may_be_registered(now):
         dependency(now)
 
 
+@pytest.mark.slow
 def test_what_is_only_reported_takes_no_room_of_what_is_registered(now):
     many(now, names.MOST_REGISTERED)
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
@@ -41,6 +42,7 @@ def test_of_a_library_only_what_pages_load_is_served(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_module_that_another_imports_has_the_name_of_what_is_in_it(tmp_path, settings):
     put(tmp_path, "from/js/page.js", "from/js/page/words.js")
     (tmp_path / "from/js/page.js").write_text('import { rate } from "./page/words.js";\nrate();\n')

@@ -58,6 +58,7 @@ def test_the_check_refuses_what_does_not_fit():
         valid(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
 def test_an_overlay_renders_to_what_fits_and_selects_what_it_labels(overlay):
     found = rendered(overlay)

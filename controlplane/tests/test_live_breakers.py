@@ -47,6 +47,7 @@ class Instance:
         return httpx.post(self._url, json=document, headers=self._headers, timeout=5)
 
 
+@pytest.mark.slow
 def test_breaker_that_opens_is_told_within_a_moment_as_the_api_shows_it(console, transactional_db):
     instance = Instance(console)
     listener = token_text(person("admin", "listener"), ["breakers:read"], name="listens")

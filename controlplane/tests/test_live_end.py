@@ -41,6 +41,8 @@ def interrupted(process: Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 @pytest.mark.parametrize("end", [terminated, interrupted])
 def test_every_socket_is_told_and_the_process_ends_in_time(mortal, transactional_db, end):
     user = person("admin", "token-owner")

@@ -84,6 +84,7 @@ def slos(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "D-1_2"]), slos(), min_size=1))
 def test_what_was_exported_is_imported_as_it_was(given):

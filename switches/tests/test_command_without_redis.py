@@ -23,6 +23,7 @@ def hung_redis(settings):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_engage_is_done_and_one_plain_line_says_that_nobody_was_woken(hung_redis):
     done = manage(*ENGAGE)

@@ -207,6 +207,7 @@ class TestReleasePolicy:
 
 @pytest.mark.django_db
 class TestMany:
+    @pytest.mark.slow
     def test_300_in_one_second_are_one_message_and_each_escalates(self):
         now = db_now()
         for number in range(280):

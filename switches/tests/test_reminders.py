@@ -201,6 +201,7 @@ class TestRemind:
         assert digest.payload["released"] == "feature:lets-go"
         assert not outlet.told("episode.expires_soon")
 
+    @pytest.mark.slow
     def test_300_at_once_are_one_message_of_bounded_length(self):
         for number in range(300):
             engage(f"segment:s{number}")

@@ -71,6 +71,7 @@ def assert_each_once(letters, of, job, died_at):
     assert not Letter.objects.filter(stream=letters.stream(of)).exists(), died_at
 
 
+@pytest.mark.faults
 def test_wherever_a_worker_dies_each_letter_leaves_once_and_all_counts_agree(letters):
     undisturbed = Dying()
     job = begin(letters, "undisturbed")
@@ -88,6 +89,7 @@ def test_wherever_a_worker_dies_each_letter_leaves_once_and_all_counts_agree(let
         assert_each_once(letters, of, job, probe.points[-1])
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_more_often_than_a_step_may_goes_on_as_long_as_it_gets_further(letters):
     letters.fill(60)
     stream = letters.stream()

@@ -261,6 +261,7 @@ def test_garbage_breaks_no_job(letters):
         }
 
 
+@pytest.mark.slow
 def test_the_pace_is_kept(letters):
     letters.fill(100)
 
@@ -346,6 +347,7 @@ def test_a_server_that_refuses_holds_it_and_nothing_is_lost(letters):
     assert counts(job)["done"] == len(origin(letters)) == 3
 
 
+@pytest.mark.slow
 def test_paused_it_rests_and_resumed_it_goes_on(letters):
     letters.fill(100)
     stream = letters.stream()
@@ -364,6 +366,7 @@ def test_paused_it_rests_and_resumed_it_goes_on(letters):
     assert counts(job)["done"] == len(origin(letters)) == 100
 
 
+@pytest.mark.slow
 def test_cancelled_it_leaves_the_rest_and_says_what_it_did(letters):
     letters.fill(100)
     stream = letters.stream()

@@ -57,6 +57,7 @@ def begun(stream):
     return job
 
 
+@pytest.mark.slow
 def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(letters, settings, tmp_path):
     with stopped_redis(tmp_path) as url:
         servers_with(settings, hung=url)

@@ -124,6 +124,7 @@ def test_a_server_that_is_away_keeps_no_other_from_its_turn(letters, settings):
     assert done == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path):
     letters.add(id=days_ago(31))
     letters.stream()

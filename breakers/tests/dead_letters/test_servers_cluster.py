@@ -170,6 +170,7 @@ def test_streams_of_a_cluster_are_found_sampled_and_grouped(cluster):
     assert LetterServer.objects.get(name=cluster.name).is_away is False
 
 
+@pytest.mark.slow
 def test_a_node_that_hangs_is_found_away_soon_and_the_other_goes_on(cluster):
     cluster.add("bills")
     cluster.add("jobs")

@@ -21,6 +21,7 @@ def slow(tmp_path, settings):
         yield name
 
 
+@pytest.mark.slow
 def test_a_call_that_carries_a_lot_gets_more_time_than_others(slow):
     with pytest.raises(ServerAway):
         servers.of(slow).run("sample", Call(["axiom:dlq:events"]))

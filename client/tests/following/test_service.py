@@ -65,6 +65,7 @@ def service(there):
         made._process.wait()
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("place", ["lie", "stream_lie"])
 def test_a_busy_service_is_as_quick_as_with_an_honest_console(place):
     told = EVERYWHERE if place == "lie" else ON_STREAMS
@@ -118,6 +119,7 @@ def test_a_service_without_a_console_starts_with_what_was_known_last(tmp_path):
             assert gear.status().age_seconds < 30
 
 
+@pytest.mark.faults
 def test_a_hundred_clients_whose_console_restarts_come_back_one_by_one():
     clients = 100
     with console() as there, contextlib.ExitStack() as stack:

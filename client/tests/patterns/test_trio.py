@@ -293,6 +293,7 @@ def test_call_in_the_queue_of_a_bulkhead_is_admitted_by_a_thread():
     assert (found.in_flight, found.queued) == (1, 0)
 
 
+@pytest.mark.slow
 def test_call_in_a_queue_is_refused_when_its_time_is_over():
     bulkhead = Bulkhead("a", BulkheadParameters(limit=1, queue=5, queue_seconds=60))
 

@@ -122,6 +122,7 @@ def test_epoch_that_was_left_stays_left(there):
         assert policy.timeout_seconds == 0.7
 
 
+@pytest.mark.slow
 def test_console_that_says_much_does_not_take_the_processor(there):
     many = {f"core->a{number}": {"breaker": {"failure_count": 3}} for number in range(2000)}
 
@@ -196,6 +197,7 @@ def test_client_that_nobody_holds_ends_its_threads(there):
     assert breaker.state == "closed"
 
 
+@pytest.mark.slow
 def test_policy_holds_its_client(there):
     held = [Switchgear(there.url, TOKEN, service="core", state_dir=None).policy(NAME)]
     gc.collect()

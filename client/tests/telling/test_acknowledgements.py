@@ -103,6 +103,7 @@ def test_acknowledgement_that_failed_is_told_again(there):
     assert there.of(SNAPSHOT)[-1].headers["switchgear-applied"] == f"{there.epoch}.1"
 
 
+@pytest.mark.slow
 def test_version_after_an_outage_is_acknowledged_at_once(there):
     there.lie = errors
     with telling(there.url, every_seconds=0.1, reports=False) as told:

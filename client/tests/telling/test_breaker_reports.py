@@ -104,6 +104,7 @@ def test_many_changes_are_told_together_and_not_each_alone(there):
     assert all(after - before > 0.15 for before, after in itertools.pairwise(sent[:-1]))
 
 
+@pytest.mark.slow
 def test_transitions_are_told_again_until_a_report_was_accepted(there):
     there.report_lie = errors
     with following(there) as gear:

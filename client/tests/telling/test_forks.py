@@ -44,6 +44,7 @@ def chat(report):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["os", "fork", "forkserver", "spawn"])
 def test_child_follows_and_reports_on_its_own(there, tmp_path, way):
     with blinking(there, 0.3):
@@ -70,6 +71,8 @@ def test_child_that_becomes_another_program_is_no_instance(there, tmp_path):
     assert len(names) == 1
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 def test_200_forks_under_load_leave_no_child_hanging(there, tmp_path):
     there.engage("feature:chat")
     with blinking(there, 0.02):

@@ -85,6 +85,7 @@ def test_workers_of_gunicorn_follow_and_report(there, tmp_path, options):
     }
 
 
+@pytest.mark.slow
 def test_processes_of_celery_follow_and_report(there, tmp_path):
     queue = f"switchgear-{uuid.uuid4().hex}"
     given = environment(there, tmp_path, REDIS_URL=URL, QUEUE=queue)

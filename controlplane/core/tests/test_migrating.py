@@ -14,6 +14,8 @@ MADE = "SELECT to_regclass('core_browsersession') IS NOT NULL"
 LONGER_THAN_A_START_SECONDS = 60
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 def test_it_gives_up_while_a_long_transaction_lasts_and_succeeds_after_it():
     with empty_database() as target:
         code, _, errors = manage("migrate", "--noinput", *BEFORE, **target)
@@ -42,6 +44,7 @@ def test_it_gives_up_while_a_long_transaction_lasts_and_succeeds_after_it():
     assert made_then
 
 
+@pytest.mark.slow
 def test_a_database_that_is_away_is_one_line():
     nowhere = "postgresql://switchgear@127.0.0.1:1/switchgear"
 

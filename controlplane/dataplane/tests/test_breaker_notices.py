@@ -53,6 +53,7 @@ def hear(caller: str) -> Iterator[Hear]:
     client.close()
 
 
+@pytest.mark.slow
 def test_what_changed_is_told_by_name(at_work: Reporting, caller: str, hear: Hear) -> None:
     one, two = f"{caller}->one", f"{caller}->two"
 
@@ -94,6 +95,7 @@ def test_a_breaker_that_is_left_out_is_told_once(
     assert hear(1.5) == []
 
 
+@pytest.mark.slow
 def test_whoever_listens_learns_that_notes_were_missed_once_redis_is_back(
     at_work: Reporting, caller: str, hear: Hear, idle: Following
 ) -> None:

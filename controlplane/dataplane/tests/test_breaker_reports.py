@@ -103,6 +103,7 @@ def test_a_registered_dependency_is_left_as_it_is(at_work: Reporting) -> None:
     assert Dependency.objects.get().notes == "ours"
 
 
+@pytest.mark.slow
 def test_an_unchanged_heartbeat_writes_one_row(at_work: Reporting) -> None:
     both = [breaker(f"core->s{number}", since=SINCE, failure_rate=0.1) for number in range(20)]
     for seq in range(1, 70):  # Until every remembered report of the boot is known.

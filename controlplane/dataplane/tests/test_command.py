@@ -77,6 +77,7 @@ def status(url: str) -> int | None:
         return None
 
 
+@pytest.mark.slow
 def test_without_postgresql_and_redis_it_is_alive_and_not_ready(
     nowhere: dict[str, str], tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_without_postgresql_and_redis_it_is_alive_and_not_ready(
         assert process.poll() is None
 
 
+@pytest.mark.slow
 def test_postgresql_that_comes_later_is_found(idle: Following, tmp_path: Path) -> None:
     make_token()
     idle.database.cut()
@@ -99,6 +101,7 @@ def test_postgresql_that_comes_later_is_found(idle: Following, tmp_path: Path) -
         until(lambda: status(url + "/api/v1/snapshot") == 200, 6)
 
 
+@pytest.mark.faults
 def test_each_of_several_processes_follows_the_database(idle: Following, tmp_path: Path) -> None:
     make_token()
     with serving(followed(idle, tmp_path), "--workers", "3") as (process, url):
@@ -116,6 +119,8 @@ def test_each_of_several_processes_follows_the_database(idle: Following, tmp_pat
         until(all_know, 6)
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 def test_killed_worker_is_replaced(nowhere: dict[str, str]) -> None:
     with serving(nowhere, "--workers", "2") as (process, url):
         first = workers(process)
@@ -125,6 +130,8 @@ def test_killed_worker_is_replaced(nowhere: dict[str, str]) -> None:
         until(lambda: status(url + "/health/live") == 200, 5)
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 @pytest.mark.parametrize("number", ["1", "2"])
 def test_sigterm_ends_it_in_time_and_well(nowhere: dict[str, str], number: str) -> None:
     with serving(nowhere, "--workers", number) as (process, _):
@@ -157,6 +164,7 @@ def test_wrong_variable_is_one_line_and_status_2(
     assert line.startswith(f"{name}: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -187,6 +195,7 @@ def test_port_of_somebody_else_is_not_shared_with_them(nowhere: dict[str, str]) 
     assert "in use" in line
 
 
+@pytest.mark.slow
 def test_what_it_logs_is_json(nowhere: dict[str, str]) -> None:
     with serving(nowhere) as (process, _):
         process.send_signal(signal.SIGTERM)

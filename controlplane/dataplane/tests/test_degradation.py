@@ -129,6 +129,7 @@ def test_the_page_says_the_level_and_names_our_own_stores_only() -> None:
     assert "Works: Engaging and releasing; " in page
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_causes_arrive_with_their_revision_and_survive_a_restart_without_database(
     idle: Following, tmp_path: Path

@@ -135,6 +135,7 @@ def test_entries_come_with_their_version_and_tokens_with_their_revision() -> Non
     assert merged(new, old) == new
 
 
+@pytest.mark.faults
 @pytest.mark.timeout(60)
 def test_processes_that_save_at_once_end_at_the_newest(tmp_path: Path) -> None:
     folder = tmp_path / "dataplane"
@@ -152,6 +153,8 @@ def test_processes_that_save_at_once_end_at_the_newest(tmp_path: Path) -> None:
     assert loaded.publication.version == 59
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 @pytest.mark.timeout(60)
 def test_process_killed_while_it_saves_loses_nothing_it_had_saved(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -191,6 +194,7 @@ def test_writer_waits_for_another_and_then_sees_what_it_wrote(tmp_path: Path) ->
     assert disk(tmp_path).load() == version(18)
 
 
+@pytest.mark.slow
 def test_frozen_holder_of_the_lock_costs_one_save_and_no_more(tmp_path: Path) -> None:
     disk(tmp_path).save(version(17))
     held = os.open(tmp_path / "lock", os.O_RDWR)

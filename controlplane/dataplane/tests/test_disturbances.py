@@ -4,6 +4,8 @@ import asyncio
 import time
 from dataclasses import replace
 
+import pytest
+
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_following import A_SECOND, engage, has, until
 from controlplane.dataplane.wakeups import PACE, listener
@@ -41,6 +43,7 @@ def test_frozen_database_is_noticed_and_its_thaw_too(following: Following) -> No
     assert following.state.age_seconds() < A_SECOND
 
 
+@pytest.mark.slow
 def test_event_loop_turns_while_the_database_is_frozen(following: Following) -> None:
     following.database.freeze()
     until(lambda: not following.state.status().database_reachable, 8)
@@ -81,6 +84,7 @@ def test_start_with_a_frozen_database_is_quick_and_recovers(idle: Following) -> 
     until(lambda: idle.state.copy is not None, 4)
 
 
+@pytest.mark.slow
 def test_servers_that_are_gone_are_not_asked_in_a_busy_loop(following: Following) -> None:
     until(lambda: following.redis.accepted > 0, 5)
     for line in (following.database, following.redis):
@@ -97,6 +101,7 @@ def test_servers_that_are_gone_are_not_asked_in_a_busy_loop(following: Following
     assert 1 <= redis <= 6
 
 
+@pytest.mark.slow
 def test_frozen_servers_are_not_asked_in_a_busy_loop(following: Following) -> None:
     until(lambda: following.redis.accepted > 0, 5)
     for line in (following.database, following.redis):

@@ -113,6 +113,7 @@ def test_a_document_that_is_none_stays_as_it_was_and_all_others_arrive(
     assert dependencies(following)["core->oracle"]["timeout_ms"] == 300
 
 
+@pytest.mark.slow
 def test_entries_that_cannot_be_read_are_not_asked_for_without_a_rest(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_row_that_is_missing_costs_switches_and_tokens_nothing(
             cursor.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", kept)
 
 
+@pytest.mark.slow
 def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
     following: Following, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -115,6 +115,7 @@ def test_poll_alone_leaves_room_for_its_round_trip_within_a_second() -> None:
     assert Config("", None, "").poll_seconds <= 0.9
 
 
+@pytest.mark.slow
 def test_without_redis_a_change_is_seen_within_a_second(following: Following) -> None:
     following.redis.cut()
 

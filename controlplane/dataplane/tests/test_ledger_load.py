@@ -64,6 +64,7 @@ def large(number: int, seq: int) -> Report:
     return report(seq, instance=f"i{number}", checks=checks)
 
 
+@pytest.mark.faults
 def test_large_reports_are_stored_or_refused_soon_and_stop_nobody(idle: Following) -> None:
     ledger = Ledger(Clock().wall)
     outcomes: Counter[str] = Counter()

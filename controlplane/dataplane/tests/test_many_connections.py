@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 
 import httpx
+import pytest
 
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.test_alone import TOKEN, answers, variables
@@ -14,6 +15,7 @@ from controlplane.dataplane.tests.test_following import make_token, until
 IDLE = 1500
 
 
+@pytest.mark.faults
 def test_idle_connections_keep_nobody_out(idle: Following, tmp_path: Path) -> None:
     make_token()
     environment = {**variables(idle, tmp_path), "MAX_HELD": "1"}

@@ -59,6 +59,7 @@ def by_ofrep() -> set[str]:
     return {key for key in KEYS if value(key)}
 
 
+@pytest.mark.slow
 def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
     now, program = db_now(), with_token("switches:read")
     ramp = begin(now, [{"percent": percent} for percent in (5, 25, 100)])

@@ -17,6 +17,11 @@ OTHER_EPOCH = UUID("0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b42")
 SOON = 0.15
 
 
+@pytest.fixture
+def _hanging_up_is_noticed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held, "WATCH_AFTER_SECONDS", 0.05)
+
+
 def waiting(path: str = "/api/v1/snapshot?wait=20", **headers: str):
     served = plane("segment:finance")
     return served, Exchange(Application(served), path, {**KNOWN, **headers})
@@ -58,6 +63,7 @@ def test_a_version_the_caller_lacks_is_not_held(known: str) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.usefixtures("_hanging_up_is_noticed_soon")
 @pytest.mark.parametrize(
     "known", [f'"{EPOCH}.18"', f'W/"{EPOCH}.17"', f'"other", "{EPOCH}.17"', f'"{EPOCH}.{10**17}"']
 )
@@ -117,6 +123,7 @@ def test_a_token_that_expires_ends_the_wait_with_401() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.usefixtures("_hanging_up_is_noticed_soon")
 def test_a_change_of_other_tokens_does_not_end_the_wait() -> None:
     async def run() -> None:
         served, poll = waiting()

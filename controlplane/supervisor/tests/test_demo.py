@@ -149,6 +149,7 @@ def test_a_run_without_the_demo_says_and_starts_nothing_more(
     assert (app.later, app.says) == ((), "")
 
 
+@pytest.mark.slow
 def test_what_is_started_later_is_started_again_and_ended_with_the_rest(tmp_path: Path) -> None:
     lives = "import os, time; print('lives as', os.getpid(), flush=True); time.sleep(600)"
     with start(

@@ -66,6 +66,7 @@ def test_under_nohup_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> N
         assert run.end()[0] == 0
 
 
+@pytest.mark.slow
 def test_a_child_that_ignores_sigterm_and_a_second_ctrl_c_stay_under_ten_seconds(
     tmp_path: Path,
 ) -> None:
@@ -124,6 +125,7 @@ def _answers(port: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_five_quick_deaths_end_the_run_with_the_last_words(tmp_path: Path) -> None:
     dying = "import sys; sys.exit('no disk left in the drawer')"
 

@@ -44,6 +44,7 @@ def places():
                 yield place, method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_body_is_refused_in_words(what):
     client, wrong = callers.somebody("admin"), {}
@@ -78,6 +79,7 @@ def test_a_compressed_body_is_never_unpacked(coding):
     assert client.get("/api/v1/switches/segment/finance/").json()["state"] == "released"
 
 
+@pytest.mark.slow
 def test_a_query_that_makes_no_sense_is_refused_in_words():
     """On each list of the API and each page, for filters that exist and those that don't."""
     queries = (

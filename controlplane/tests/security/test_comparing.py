@@ -78,6 +78,7 @@ def test_the_reader_sees_a_comparison_that_tells(source):
     assert [name for _, name in compared(source) if is_secret(name)]
 
 
+@pytest.mark.slow
 def test_no_secret_is_compared_with_an_equals_sign():
     wrong = []
     for path in sources():

@@ -51,6 +51,7 @@ def everywhere(client):
             yield path, client.get(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["nobody", "admin"])
 def test_every_answer_carries_the_policy_and_its_companions(role):
     client = callers.nobody() if role == "nobody" else callers.somebody(role)
@@ -60,6 +61,7 @@ def test_every_answer_carries_the_policy_and_its_companions(role):
     assert not lacking, lacking
 
 
+@pytest.mark.slow
 def test_no_cache_keeps_what_signed_in_people_see():
     client, kept = callers.somebody("admin"), {}
     for place in urls.places():
@@ -160,6 +162,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_behind_https_pages_and_cookies_stay_there_and_callers_inside_are_answered():
     """The settings as a deployment with HTTPS_ONLY gets them, in a process of their own."""
 

@@ -19,6 +19,7 @@ def looked_at(user):
     return sorted(found | {place.path for place in urls.places() if place.is_page})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
 def test_no_text_becomes_an_element_or_a_link_that_runs(settings):

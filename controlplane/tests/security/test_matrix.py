@@ -56,6 +56,7 @@ def test_the_table_has_every_address_and_no_other():
     assert TABLE.keys() - routes == set(), "no such address"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", callers.RANKS)
 def test_each_role_gets_in_where_it_may_and_nowhere_else(role):
     client = callers.somebody(role)

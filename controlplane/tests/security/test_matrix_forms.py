@@ -86,6 +86,7 @@ def posted(client, path, body, house):
         return answer, refusing.changed_since(before, house) if refused else set()
 
 
+@pytest.mark.slow
 def test_a_form_is_taken_from_who_may_and_leaves_no_trace_of_others(house):
     house, people = house
     wrong, tried = {}, set()

@@ -40,6 +40,7 @@ def about_things(there):
             yield place._replace(path=path), need
 
 
+@pytest.mark.slow
 def test_who_may_see_a_thing_does_and_who_may_not_is_refused(there):
     wrong, seen = {}, set()
     clients = {role: callers.somebody(role) for role in callers.RANKS}

@@ -38,6 +38,7 @@ def patterns():
                     yield f"{found.name}.{name}", value
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_pattern_takes_long_for_any_text():
     slow, seen = {}, 0

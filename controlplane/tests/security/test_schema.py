@@ -53,6 +53,7 @@ def client(request, settings):
             yield callers.program(*callers.ALL_SCOPES, owner=User.objects.get(pk=ada.pk)), there
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", ["browser", "token"], indirect=True)
 def test_every_answer_is_what_the_document_says(operations, client):
     send, there = asking.by(client[0]), client[1]
@@ -71,6 +72,7 @@ def test_every_answer_is_what_the_document_says(operations, client):
     assert statuses[400] > 60, "too few went wrong"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_every_answer_of_the_data_plane_is_what_the_document_says(operations, idle):  # noqa: F811
     ada = person("admin", "ada")

@@ -62,6 +62,7 @@ def deliveries(draw: st.DrawFn) -> tuple[list[Told], list[list[Told]]]:
     return told, [order[low:high] for low, high in pairwise([0, *cuts, len(order)])]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @settings(
     max_examples=100,

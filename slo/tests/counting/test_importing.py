@@ -68,6 +68,7 @@ def test_reset_and_gap_count_as_they_do_when_pushed(sli: Sli) -> None:
     assert counted(sli, minute, minute)[0][:2] == (3, 4)
 
 
+@pytest.mark.slow
 def test_month_of_minutes_is_taken_in_at_once(sli: Sli) -> None:
     begin = NOW - timedelta(days=30)
 
@@ -109,6 +110,7 @@ def test_import_is_in_the_audit_trail(sli: Sli) -> None:
     assert '"new":3' in entry.after
 
 
+@pytest.mark.slow
 def test_what_was_forgotten_does_not_come_back(sli: Sli) -> None:
     old, young = minutely(range(3)), minutely(range(60 * 24 * 40, 60 * 24 * 40 + 3))
     take(sli, *old, *young)

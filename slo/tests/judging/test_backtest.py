@@ -37,6 +37,7 @@ def ticks(slo, first=NOON, last=AFTER, **more):
     return list(backtest.ticks(slo, start=end_of(first), end=end_of(last), **more))
 
 
+@pytest.mark.slow
 def test_each_tick_is_what_the_beat_kept_of_its_minute():
     slo = burning(after=STORY, rules=[PAGE, TICKET])
 

@@ -174,6 +174,7 @@ MINUTES = st.builds(
 SPANS = st.tuples(st.integers(-10, 260), st.integers(0, 40)).map(lambda one: (one[0], sum(one)))
 
 
+@pytest.mark.slow
 @given(
     minutes=st.lists(MINUTES, min_size=1, max_size=250),
     excluded=st.lists(SPANS, max_size=4),

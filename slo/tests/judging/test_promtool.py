@@ -13,9 +13,12 @@ from slo.tests.judging import promtool
 from slo.tests.judging.minutes import NOTHING_KNOWN, Happened, Past, rule, steady, wanted
 from slo.tests.judging.promtool import STATES, Expected, disagreements, of_counters, told, values
 
-pytestmark = pytest.mark.skipif(
-    promtool.PROMTOOL is None, reason="promtool (Debian: apt install prometheus) is not here"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        promtool.PROMTOOL is None, reason="promtool (Debian: apt install prometheus) is not here"
+    ),
+]
 
 SCENARIOS = 20
 TICKS = 40

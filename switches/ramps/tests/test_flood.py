@@ -113,6 +113,7 @@ def test_many_go_on_in_the_threads_of_their_own():
     assert {*one.values_list("severity", flat=True)} == {"info"}
 
 
+@pytest.mark.slow
 def test_a_steady_stream_of_expiries_is_no_storm():
     now = db_now()
     for number in range(40):

@@ -75,6 +75,7 @@ def test_a_step_that_does_not_grow_is_named(given_plan, at):
     assert f"plan[{index}].percent" in errors_of(given_plan)
 
 
+@pytest.mark.slow
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
 def test_whatever_is_no_plan_is_refused_and_never_an_error_of_ours(nonsense):
     if nonsense is None:

@@ -259,6 +259,7 @@ def test_number_is_one_as_json_has_it(admin, number):
     assert response.json()["errors"]["n"] == ["Must be a whole number, without quotes."]
 
 
+@pytest.mark.slow
 def test_engaged_ones_of_a_group_are_counted_and_the_first_are_named(admin):
     in_force("at_least_one", "segment:*")
     operator = as_role("operator")

@@ -146,6 +146,7 @@ def test_alerts_without_the_label_use_up_nothing(machine):
     assert answer["left_out"] == 0
 
 
+@pytest.mark.slow
 def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeypatch):
     monkeypatch.setattr(hooks, "SECONDS", 60)
     alerts = [firing(f"feature:f{number}", fingerprint=f"a{number}") for number in range(103)]

@@ -26,6 +26,7 @@ def owner_of(target):
     return psycopg.connect(target["DATABASE_OWNER_URL"], autocommit=True)
 
 
+@pytest.mark.faults
 def test_what_somebody_else_keeps_there_is_never_dropped(backup):
     with places.empty_database() as target:
         assert places.manage("migrate", "--noinput", **target)[0] == 0
@@ -44,6 +45,7 @@ def test_what_somebody_else_keeps_there_is_never_dropped(backup):
     assert ours == (0,)
 
 
+@pytest.mark.faults
 def test_an_interrupted_first_start_gives_way_too(backup):
     with places.empty_database() as target:
         assert places.manage("migrate", "core", "0002", "--noinput", **target)[0] == 0
@@ -53,6 +55,7 @@ def test_an_interrupted_first_start_gives_way_too(backup):
     assert code == 0, errors
 
 
+@pytest.mark.faults
 def test_one_that_is_being_migrated_is_left_alone_and_not_migrated_while_it_is_restored(backup):
     held = "SELECT pg_advisory_lock_shared(%s)"
     with places.empty_database() as target:
@@ -73,6 +76,7 @@ def test_one_that_is_being_migrated_is_left_alone_and_not_migrated_while_it_is_r
     assert late[0] == 0, late[2]
 
 
+@pytest.mark.faults
 def test_what_a_start_made_after_an_interrupted_restore_gives_way_too(backup):
     with places.empty_database() as target:
         with owner_of(target) as owner:
@@ -87,6 +91,8 @@ def test_what_a_start_made_after_an_interrupted_restore_gives_way_too(backup):
     assert engaged == [("feature:nl2sql",)]
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 def test_a_start_between_a_killed_restore_and_its_repetition_is_no_harm(backup):
     """The mark of this very backup is there, and the tables behind it are a first start's."""
     with places.empty_database() as target:
@@ -107,6 +113,7 @@ def test_a_start_between_a_killed_restore_and_its_repetition_is_no_harm(backup):
     assert engaged == [("feature:nl2sql",)]
 
 
+@pytest.mark.slow
 def test_the_application_has_to_be_pointed_to_the_same_database(backup):
     with places.empty_database() as target, places.empty_database() as other:
         if target["DATABASE_URL"] == target["DATABASE_OWNER_URL"]:
@@ -124,6 +131,7 @@ def test_the_application_has_to_be_pointed_to_the_same_database(backup):
     assert "name different databases" in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["create", "restore"])
 def test_postgresql_that_is_away_is_one_line_without_a_password(backup, tmp_path, command):
     here = urlsplit(settings.ENV.database.owner_url)

@@ -126,6 +126,7 @@ def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
     assert programs.find("pg_restore", at_least=18).parent == tmp_path / "bin"
 
 
+@pytest.mark.slow
 def test_restored_it_has_everything_but_a_new_epoch_and_no_right_to_rewrite(tmp_path):
     places.stopped("nl2sql")
     backup = tmp_path / "one"
@@ -200,6 +201,8 @@ def test_one_of_a_later_release_is_refused_before_anything_is_done(tmp_path):
     assert "core.9999_of_tomorrow" in errors
 
 
+@pytest.mark.faults
+@pytest.mark.smoke
 def test_a_fresh_installation_gives_way_and_a_used_one_does_not(tmp_path):
     places.stopped("nl2sql")
     making.create(tmp_path / "one", places.source_url())
@@ -216,6 +219,7 @@ def test_a_fresh_installation_gives_way_and_a_used_one_does_not(tmp_path):
     assert "in use" in second[2]
 
 
+@pytest.mark.faults
 def test_another_secret_key_is_told_of(tmp_path):
     making.create(tmp_path / "one", places.source_url())
     check = ("backup", "check", str(tmp_path / "one"))
@@ -228,6 +232,7 @@ def test_another_secret_key_is_told_of(tmp_path):
     assert "second factors" in other[2]
 
 
+@pytest.mark.slow
 def test_the_command_leaves_a_row_in_the_trail(tmp_path):
     addresses = settings.ENV.database
     on = places.on_test_database

@@ -36,6 +36,7 @@ def complaints(document, path, method, response):
     return [error.message for error in Draft202012Validator(schema).iter_errors(response.json())]
 
 
+@pytest.mark.slow
 def test_document_is_valid_without_a_warning(document):
     assert document["openapi"].startswith("3.1")
 
@@ -86,6 +87,7 @@ def test_every_mutation_takes_an_idempotency_key(document):
             assert ("Idempotency-Key" in names) == changes, (method, path)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_real_answers_are_what_it_says(document):
     operator, approver, admin = as_role("operator"), as_role("approver"), as_role("admin")

@@ -77,6 +77,7 @@ def test_those_of_the_last_half_minute_and_of_five_minutes_are_counted_apart() -
     assert (there.total, silent.total) == (3, 3)
 
 
+@pytest.mark.slow
 def test_number_of_those_that_lag_has_no_limit_and_the_named_ones_have() -> None:
     Instance.objects.bulk_create(said(f"a/{number:05}", 7) for number in range(10_050))
     Instance.objects.bulk_create(said(f"z/{number:05}", 5) for number in range(30))
@@ -250,6 +251,7 @@ def test_a_switch_that_nobody_checks_has_no_callers(switch: str) -> None:
     assert queries.callers(switch, NOW) == ([], 0)
 
 
+@pytest.mark.slow
 def test_ten_thousand_instances_are_answered_in_reasonable_time() -> None:
     checks = {f"segment:s{number}": entry(60, 6) for number in range(10)}
     names = [f"a/{number:05}" for number in range(10_000)]

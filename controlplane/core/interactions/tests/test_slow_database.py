@@ -36,6 +36,7 @@ def until(holds):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", LOCKS)
 def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, waiting, lock):
     lee = in_slack("approver", "lee")

@@ -135,6 +135,7 @@ def test_labels_stay_few_however_many_steps_there_were():
     assert len(names) == figures.MOST_STEPS
 
 
+@pytest.mark.slow
 def test_with_a_hundred_thousand_jobs_it_takes_few_queries_and_little_time():
     now = db_now()
     with connection.cursor() as cursor:

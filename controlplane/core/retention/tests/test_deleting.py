@@ -143,6 +143,7 @@ def test_a_row_that_somebody_holds_is_left_without_waiting():
     assert retention.purge([kept.ESCALATIONS], NOW) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_two_hundred_thousand_rows_go_while_others_write_to_the_table():
     with connection.cursor() as cursor:

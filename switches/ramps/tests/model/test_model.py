@@ -48,6 +48,7 @@ def test_the_model_has_no_code_of_ours(module):
         assert name.partition(".")[0] in sys.stdlib_module_names, name
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # It takes seconds; to shrink what it finds takes minutes.
 @pytest.mark.usefixtures("_house")
 def test_ramps_do_what_the_model_says():

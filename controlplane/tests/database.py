@@ -1,0 +1,153 @@
+"""The test database: cloned from one migrated template, and restored after each transactional test.
+
+Django's own flush truncates every table and sends `post_migrate` again. Most tests write to a few
+tables only, so here only the tables that differ from the migrated state are emptied and refilled.
+"""
+
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.core.management import call_command
+from django.db import OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
+from psycopg.errors import DeadlockDetected
+
+TEMPLATE = "switchgear_test_template"
+# Each has one row, and a new one after every test: no two tests share an epoch.
+SINGLETONS = {
+    "core_credentials": "(id, revision) VALUES (1, 1)",
+    "switches_publication": "(id, epoch, version, published_at)"
+    " VALUES (1, gen_random_uuid(), 0, clock_timestamp())",
+    "core_degradation": "(id, revision, level, causes, since)"
+    " VALUES (1, 0, 0, '[]', clock_timestamp())",
+    "breakers_registry": "(id, version, changed_at) VALUES (1, 0, clock_timestamp())",
+}
+AUDIT_TABLE, AUDIT_TRIGGER = "core_auditentry", "core_audit_append_only"
+# Deleted rows stay in a table's file until it is truncated, and make it slower to read.
+MAX_TABLE_BYTES = 512 * 1024
+MAX_ATTEMPTS = 5
+BUSY = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+  AND state <> 'idle'
+"""
+
+
+class InitialState:
+    """The rows that migrations made, and the means to bring them back."""
+
+    def __init__(self) -> None:
+        tables = connection.introspection.django_table_names(only_existing=True)
+        self._tables = sorted(set(tables) - set(SINGLETONS))
+        with connection.cursor() as cursor:
+            self._rows = {
+                table: rows for table in self._tables if (rows := _copy_out(cursor, table))
+            }
+            cursor.execute(self._digests())
+            self._digest = dict(cursor.fetchall())
+
+    def restore(self) -> None:
+        """Undo what was committed since. Repeat if another session's locks were in the way."""
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return self._restore()
+            except OperationalError as error:
+                if not isinstance(error.__cause__, DeadlockDetected):
+                    raise
+        return self._restore()
+
+    def _restore(self) -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            wait_for_others(cursor)
+            bloated = self._has_bloat(cursor)
+            changed = self._tables if bloated else self._changed(cursor)
+            emptied = [*changed, *SINGLETONS]
+            cursor.execute(f"ALTER TABLE {AUDIT_TABLE} DISABLE TRIGGER {AUDIT_TRIGGER}")
+            if bloated:
+                cursor.execute(f"TRUNCATE {', '.join(emptied)}")
+            else:
+                cursor.execute("; ".join(f"DELETE FROM {table}" for table in emptied))
+            cursor.execute(
+                "; ".join(f"INSERT INTO {name} {row}" for name, row in SINGLETONS.items())
+            )
+            for table in set(changed) & set(self._rows):
+                _copy_in(cursor, table, self._rows[table])
+            # A table whose checks are pending can't be altered.
+            cursor.execute(
+                "SET CONSTRAINTS ALL IMMEDIATE;"
+                f"ALTER TABLE {AUDIT_TABLE} ENABLE TRIGGER {AUDIT_TRIGGER}"
+            )
+
+    def _has_bloat(self, cursor: CursorWrapper) -> bool:
+        cursor.execute(
+            "SELECT max(pg_relation_size(oid)) FROM pg_class"
+            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            " AND relpages > 0 AND NOT relname = ANY(%s)",
+            [list(self._rows)],
+        )
+        return (cursor.fetchone()[0] or 0) > MAX_TABLE_BYTES
+
+    def _changed(self, cursor: CursorWrapper) -> list[str]:
+        cursor.execute(f"{self._digests()} UNION ALL {self._occupied()}")
+        return [table for table, digest in cursor.fetchall() if digest != self._digest.get(table)]
+
+    def _digests(self) -> str:
+        return " UNION ALL ".join(
+            f"SELECT '{table}', count(*) || ' ' || coalesce(sum(hashtextextended(t::text, 0)), 0)"
+            f" FROM {table} t"
+            for table in self._rows
+        )
+
+    def _occupied(self) -> str:
+        return " UNION ALL ".join(
+            f"SELECT '{table}', 'occupied' WHERE EXISTS (SELECT FROM {table})"
+            for table in self._tables
+            if table not in self._rows
+        )
+
+
+def wait_for_others(cursor: CursorWrapper) -> None:
+    """Wait up to 5 s for abandoned queries that still run in their threads: they hold locks."""
+    for _ in range(500):
+        cursor.execute(BUSY)
+        if cursor.fetchone() == (0,):
+            return
+        time.sleep(0.01)
+
+
+def make_template(lock: Path) -> None:
+    """Migrate the template database once per cluster; other workers wait for it at `lock`."""
+    with _locked(lock):
+        with connection._nodb_cursor() as cursor:
+            cursor.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
+            if cursor.fetchone() is not None:
+                return
+            cursor.execute(f"CREATE DATABASE {TEMPLATE}")
+        name = connection.settings_dict["NAME"]
+        connection.close()
+        connection.settings_dict["NAME"] = TEMPLATE
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+        finally:
+            connection.close()
+            connection.settings_dict["NAME"] = name
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _copy_out(cursor: CursorWrapper, table: str) -> bytes:
+    with cursor.copy(f"COPY {table} TO STDOUT") as rows:
+        return b"".join(rows)
+
+
+def _copy_in(cursor: CursorWrapper, table: str, rows: bytes) -> None:
+    with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+        copy.write(rows)
