@@ -15,6 +15,7 @@ from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from controlplane.core.content_encoding import accepts_gzip
 from controlplane.core.http import document
 
 CACHE_CONTROL = "public, max-age=60"
@@ -37,7 +38,8 @@ class SchemaView(APIView):
         renderer = request.accepted_renderer
         form = document.YAML if "yaml" in renderer.format else document.JSON
         prepared = document.representation(form)
-        compressed = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+        accepted = request.headers.get("Accept-Encoding", "")
+        compressed = accepts_gzip(accepted.encode("latin-1", "replace"))
         etag = prepared.compressed_etag if compressed else prepared.etag
         known = request.headers.get("If-None-Match", "")
         response = HttpResponse(content_type=renderer.media_type)
@@ -53,16 +55,6 @@ class SchemaView(APIView):
         response["Cache-Control"] = CACHE_CONTROL
         patch_vary_headers(response, ("Accept", "Accept-Encoding"))
         return response
-
-
-def accepts_gzip(header: str) -> bool:
-    """Return true if an `Accept-Encoding` names gzip, or anything, without `q=0`."""
-    for coding in header.lower().split(","):
-        name, _, parameter = coding.partition(";")
-        if name.strip() in ("gzip", "*"):
-            quality = parameter.strip().removeprefix("q=").strip()
-            return not quality or quality.strip("0.") != ""
-    return False
 
 
 class DocsView(SpectacularSwaggerSplitView):
