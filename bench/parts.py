@@ -20,6 +20,8 @@ from bench import (
     load,
     propagation,
     ramps,
+    rest,
+    sizes,
     slo_ingest,
     slo_judging,
     sockets,
@@ -209,6 +211,18 @@ def pages(setting: Setting, table: Table) -> None:
         lists.clear()
 
 
+def size(setting: Setting, table: Table) -> None:
+    """Ten thousand switches and dependencies in a snapshot and a scrape."""
+    token = ground.make_token("switches:read", "metrics:read")
+    with running(WEB, core=setting.core, loop=setting.loop) as web:
+        table.weights(sizes.measure(web, token))
+
+
+def at_rest(_setting: Setting, table: Table) -> None:
+    """A whole installation that nobody uses, with PostgreSQL and Redis of its own."""
+    table.at_rest(rest.measure())
+
+
 def client(setting: Setting, table: Table) -> None:
     """What a question costs a service, beside other libraries."""
     asking.lay()
@@ -237,6 +251,8 @@ PARTS: dict[str, Callable[[Setting, Table], None]] = {
     "judging": judging,
     "letters": dead_letters,
     "lists": pages,
+    "size": size,
+    "rest": at_rest,
     "client": client,
     "patterns": patterns,
 }

@@ -17,7 +17,7 @@ from controlplane import serving
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 SETTLE_SECONDS = 0.3
 SETTLE_LOOKS = 60
 
@@ -83,7 +83,7 @@ def running(
     served: Served, *, core: int, loop: str, answers: Path | None = None
 ) -> Iterator[Server]:
     """Serve until the block ends; `answers` is for the bare applications."""
-    port = _free_port()
+    port = free_port()
     *options, target = serving.arguments(served.application, host=HOST, port=port, workers=1)
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
@@ -120,7 +120,7 @@ def _answers(process: subprocess.Popen[bytes], port: int, path: str) -> bool:
     return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

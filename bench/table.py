@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from bench import rest, sizes
 from bench.asking import Asking
 from bench.coldstart import ColdStart
 from bench.delays import Delays
@@ -13,6 +14,8 @@ from bench.letters import COLD_SECONDS, GROUPS_MS, MOST_GROWTH_MIB, Letters
 from bench.lists import ROWS, Lists
 from bench.load import Figures, Target
 from bench.ramps import Cost, Ramping
+from bench.rest import Process
+from bench.sizes import Weights
 from bench.slo_ingest import WANTED_POINTS, Pushed
 from bench.slo_judging import Judging
 
@@ -40,6 +43,8 @@ TOGETHER_SECONDS = 0.15
 LISTED_PER_CORE = 400
 """Pages a second that one core of the web process serves."""
 SEARCH_P99_MS = 100.0
+SNAPSHOT_KB, SCRAPE_CPU_MS = 60, 30
+RESTING_CPU_PERCENT = 3.0
 NEAR = 0.9
 """A load process that keeps its core this busy may be the one that is measured."""
 
@@ -195,6 +200,30 @@ class Table:
         _head(f"search in {seen.audited:,} audit rows", "p50 ms", "p99 ms", "worst ms")
         for name, took in seen.searches:
             self._line(name, *_three(took), target=_under("p99", took.p99_ms, SEARCH_P99_MS))
+
+    def weights(self, seen: Weights) -> None:
+        """Many switches and dependencies, of which few are in force and none reports."""
+        known = f"{sizes.KNOWN:,} switches ({sizes.ENGAGED:,} engaged)"
+        head = f"{known}, {sizes.DEPENDENCIES:,} dependencies"
+        _head(head, "KB", "gzip KB", "CPU ms")
+        kilobytes = (f"{seen.snapshot_bytes / 1e3:,.0f}", f"{seen.snapshot_gzip_bytes / 1e3:.1f}")
+        enough = (f"gzip ≤ {SNAPSHOT_KB} KB", seen.snapshot_gzip_bytes <= SNAPSHOT_KB * 1e3)
+        self._line("snapshot", *kilobytes, "", target=enough)
+        kilobytes = (f"{seen.scrape_bytes / 1e3:,.0f}", f"{seen.scrape_gzip_bytes / 1e3:.1f}")
+        enough = (f"CPU ≤ {SCRAPE_CPU_MS} ms", seen.scrape_cpu_ms <= SCRAPE_CPU_MS)
+        self._line("/metrics, built anew", *kilobytes, f"{seen.scrape_cpu_ms:.0f}", target=enough)
+
+    def at_rest(self, seen: Sequence[Process]) -> None:
+        """Every process of an installation that nobody uses."""
+        _head(f"at rest, {rest.MEASURED_SECONDS:.0f} s", "CPU %", "PSS MiB", "RSS MiB")
+        for one in seen:
+            self._line(
+                one.name, f"{one.cpu_percent:.2f}", f"{one.pss_mib:.0f}", f"{one.rss_mib:.0f}"
+            )
+        cpu = sum(one.cpu_percent for one in seen)
+        pss, rss = sum(one.pss_mib for one in seen), sum(one.rss_mib for one in seen)
+        enough = (f"< {RESTING_CPU_PERCENT:g} % of a core", cpu < RESTING_CPU_PERCENT)
+        self._line("all", f"{cpu:.2f}", f"{pss:.0f}", f"{rss:.0f}", target=enough)
 
     def asking(self, seen: Asking) -> None:
         """A question of a service; ratios are to ours. A dict in a function is no library."""

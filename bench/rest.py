@@ -1,0 +1,119 @@
+"""A whole installation at rest: CPU and memory of each of its processes, for a minute."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+from bench.servers import HOST, ROOT, free_port
+
+START_SECONDS = 180.0
+SETTLE_SECONDS = 30.0
+MEASURED_SECONDS = 60.0
+NOT_FOR_IT = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+
+
+@dataclass(frozen=True)
+class Process:
+    """CPU in percent of a core over the measured time, and memory in MiB.
+
+    `pss_mib` shares pages that several processes map among them.
+    """
+
+    name: str
+    cpu_percent: float
+    pss_mib: float
+    rss_mib: float
+
+
+def measure() -> Sequence[Process]:
+    """Start an installation with services of its own, let it settle, and watch it do nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        environment = {name: value for name, value in os.environ.items() if name not in NOT_FOR_IT}
+        run = subprocess.Popen(
+            [sys.executable, "-m", "controlplane.supervisor", "run"],
+            cwd=ROOT,
+            env={**environment, "PORT": str(port), "SWITCHGEAR_DATA_DIR": str(Path(folder, "var"))},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: os.sched_setaffinity(0, set(range(os.cpu_count() or 1))),
+        )
+        try:
+            _wait_until_ready(run, port)
+            time.sleep(SETTLE_SECONDS)
+            return _watch(run.pid)
+        finally:
+            run.send_signal(signal.SIGTERM)
+            run.wait(timeout=30)
+
+
+def _wait_until_ready(run: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and run.poll() is None:
+        caller = HTTPConnection(HOST, port, timeout=5)
+        try:
+            caller.request("GET", "/health/ready")
+            if caller.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        finally:
+            caller.close()
+        time.sleep(0.5)
+    raise SystemExit("bench: the installation does not start")
+
+
+def _watch(root: int) -> Sequence[Process]:
+    before = {pid: _cpu_seconds(pid) for pid in _tree(root)}
+    began = time.monotonic()
+    time.sleep(MEASURED_SECONDS)
+    spent = time.monotonic() - began
+    seen: dict[str, list[tuple[float, float, float]]] = {}
+    for pid in _tree(root):
+        used = _cpu_seconds(pid) - before.get(pid, 0.0)
+        seen.setdefault(_name(pid), []).append((used / spent * 100, *_memory_mib(pid)))
+    found = [Process(name, *map(sum, zip(*rows, strict=True))) for name, rows in seen.items()]
+    return sorted(found, key=lambda one: -one.cpu_percent)
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in Path(task, "children").read_text().split():
+            yield from _tree(int(child))
+
+
+def _cpu_seconds(pid: int) -> float:
+    """By the scheduler, in nanoseconds: the clock ticks of `stat` miss what is short."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+def _memory_mib(pid: int) -> tuple[float, float]:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    kib = {name.rstrip(":"): int(value) for name, value, *_ in map(str.split, lines)}
+    return kib["Pss"] / 1024, kib["Rss"] / 1024
+
+
+def _name(pid: int) -> str:
+    command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    for part, name in (
+        ("postgres", "PostgreSQL"),
+        ("redis-server", "Redis"),
+        ("valkey-server", "Redis"),
+        ("celery worker", "worker"),
+        (" worker ", "worker"),
+        (" beat ", "beat"),
+        ("watchdog", "watchdog"),
+        ("granian", "web"),
+    ):
+        if part in command:
+            return name
+    return "supervisor"

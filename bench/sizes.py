@@ -1,0 +1,73 @@
+"""What ten thousand switches and dependencies weigh: bytes of a snapshot, CPU of a scrape."""
+
+import gzip
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from statistics import median
+
+from django.db import connection
+
+from bench import ground, large, wire
+from bench.servers import HOST, Server
+
+KNOWN, ENGAGED, DEPENDENCIES = 10_000, 2_000, 10_000
+CACHED_SECONDS = 5.5
+SCRAPES = 5
+_DEPENDENCIES = """
+    INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
+                                     runbook_url, notes, managed_by, document, on_outage, version,
+                                     registered_at, changed_at)
+    SELECT 'bench-' || n, callee, protocol, criticality, mode, owner, runbook_url, notes,
+           managed_by, document, on_outage, version, registered_at, changed_at
+    FROM generate_series(1, %s) AS n,
+         (SELECT * FROM breakers_dependency WHERE document <> '{}' ORDER BY id LIMIT 1) AS one
+"""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Bytes of a whole snapshot, plain and as sent to clients that accept gzip; of a scrape, and
+    the web process' CPU for it, in milliseconds: built anew, and from its cache."""
+
+    snapshot_bytes: int
+    snapshot_gzip_bytes: int
+    scrape_bytes: int
+    scrape_gzip_bytes: int
+    scrape_cpu_ms: float
+
+
+def measure(web: Server, token: str) -> Weights:
+    with connection.cursor() as cursor:
+        cursor.execute(_DEPENDENCIES, [DEPENDENCIES])
+    try:
+        large.wait_for(web, token, ground.lay(KNOWN, ENGAGED))
+        plain = _get(web, wire.SNAPSHOT, token)
+        packed = _get(web, wire.SNAPSHOT, token, {"Accept-Encoding": "gzip"})
+        if gzip.decompress(packed) != plain:
+            raise SystemExit("bench: the compressed snapshot is another one")
+        cpu_ms, scraped = [], b""
+        for _ in range(SCRAPES):
+            time.sleep(CACHED_SECONDS)
+            web.settle()
+            before = web.cpu_seconds()
+            scraped = _get(web, "/metrics", token, {"Accept-Encoding": "gzip"})
+            time.sleep(0.2)
+            cpu_ms.append((web.cpu_seconds() - before) * 1e3)
+        whole = gzip.decompress(scraped)
+        return Weights(len(plain), len(packed), len(whole), len(scraped), median(cpu_ms))
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
+
+
+def _get(web: Server, path: str, token: str, headers: Mapping[str, str] | None = None) -> bytes:
+    caller = HTTPConnection(HOST, web.port, timeout=20)
+    caller.request("GET", path, headers={"Authorization": f"Bearer {token}", **(headers or {})})
+    answer = caller.getresponse()
+    body = answer.read()
+    caller.close()
+    if answer.status != 200:
+        raise SystemExit(f"bench: GET {path} was answered with {answer.status}")
+    return body
