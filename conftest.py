@@ -16,7 +16,7 @@ from pytest_django import DjangoDbBlocker
 
 from controlplane.core.attention import services as attention
 from controlplane.core.entry import throttle
-from controlplane.tests.database import TEMPLATE, InitialState, make_template
+from controlplane.tests.database import InitialState, make_template
 
 pytest_plugins = ["controlplane.tests.browser", "controlplane.tests.selection"]
 # How long it takes to make an example up, or to try it, says something of the machine alone.
@@ -78,8 +78,8 @@ def _template_database(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     with django_db_blocker.unblock():
-        make_template(tmp_path_factory.getbasetemp().parent / "template.lock")
-    connection.settings_dict["TEST"]["TEMPLATE"] = TEMPLATE
+        template = make_template(tmp_path_factory.getbasetemp().parent / "template.lock")
+    connection.settings_dict["TEST"]["TEMPLATE"] = template
 
 
 @pytest.fixture(autouse=True)

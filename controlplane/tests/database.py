@@ -5,17 +5,18 @@ tables only, so here only the tables that differ from the migrated state are emp
 """
 
 import fcntl
+import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from django.apps import apps
 from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg.errors import DeadlockDetected
 
-TEMPLATE = "switchgear_test_template"
 # Each has one row, and a new one after every test: no two tests share an epoch.
 SINGLETONS = {
     "core_credentials": "(id, revision) VALUES (1, 1)",
@@ -118,22 +119,34 @@ def wait_for_others(cursor: CursorWrapper) -> None:
         time.sleep(0.01)
 
 
-def make_template(lock: Path) -> None:
-    """Migrate the template database once per cluster; other workers wait for it at `lock`."""
+def make_template(lock: Path) -> str:
+    """Return the name of the migrated template; the first worker makes it, others wait at `lock`.
+
+    The name is a digest of the migrations, so that a server that stays (`TEST_DATABASE_URL`)
+    never lends the schema of another version.
+    """
+    template = f"switchgear_test_{_migrations_digest()}"
     with _locked(lock):
         with connection._nodb_cursor() as cursor:
-            cursor.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
+            cursor.execute("SELECT FROM pg_database WHERE datname = %s", [template])
             if cursor.fetchone() is not None:
-                return
-            cursor.execute(f"CREATE DATABASE {TEMPLATE}")
+                return template
+            cursor.execute(f"CREATE DATABASE {template}")
         name = connection.settings_dict["NAME"]
         connection.close()
-        connection.settings_dict["NAME"] = TEMPLATE
+        connection.settings_dict["NAME"] = template
         try:
             call_command("migrate", verbosity=0, interactive=False)
         finally:
             connection.close()
             connection.settings_dict["NAME"] = name
+    return template
+
+
+def _migrations_digest() -> str:
+    folders = [Path(app.path) / "migrations" for app in apps.get_app_configs()]
+    files = sorted(file for folder in folders for file in folder.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ IDLE = 1500
 
 
 @pytest.mark.faults
+@pytest.mark.smoke
 def test_idle_connections_keep_nobody_out(idle: Following, tmp_path: Path) -> None:
     make_token()
     environment = {**variables(idle, tmp_path), "MAX_HELD": "1"}
