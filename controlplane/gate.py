@@ -28,6 +28,7 @@ from controlplane.core.wire import largest_body
 from controlplane.dataplane.call import ASGIApplication, Call, Message, Receive, Scope, Send
 from controlplane.dataplane.state import State
 from controlplane.request_body import Bodies
+from controlplane.token_reads import EXECUTOR
 
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
@@ -138,10 +139,10 @@ class Gate:
         self, scope: Scope, answer: "_Answer", permit: Permit, ends: float | None
     ) -> None:
         signed_in: dict[str, Any] = {}
-        async with ThreadSensitiveContext(executor=permit.executor):
-            await self._inner(
-                {**scope, IN_SCOPE: ends, SIGNED_IN: signed_in}, answer.receive, answer.send
-            )
+        executor = permit.executor
+        added = {IN_SCOPE: ends, SIGNED_IN: signed_in, EXECUTOR: executor}
+        async with ThreadSensitiveContext(executor=executor):
+            await self._inner({**scope, **added}, answer.receive, answer.send)
         self._callers.note(signed_in)
 
     async def _wait(

@@ -1,4 +1,4 @@
-"""Reads of the API by token, served in threads of their own and past the middleware for people.
+"""Reads of the API by token, served past the middleware for people, on the thread of their permit.
 
 A request that carries a token is never a person's: a wrong token does not fall back to a session.
 So sessions, messages, second factors and the like have nothing to do here, and starting a thread
@@ -8,7 +8,6 @@ per request, as Django does under ASGI, would cost more than the answer.
 import asyncio
 import io
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -24,19 +23,20 @@ from django.utils.module_loading import import_string
 
 from controlplane.dataplane.call import ASGIApplication, Receive, Scope, Send
 
-THREADS = 8
-"""Fewer than the database pool has connections: reads leave some to those who change something."""
+EXECUTOR = "switchgear.executor"
+"""Where a scope holds the executor that the request was admitted to."""
 API = "/api/v1/"
 METHODS = ("GET", "HEAD")
 MIDDLEWARE = (
     "controlplane.core.http.middleware.RequestContextMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "controlplane.core.http.compression.CompressionMiddleware",
     "csp.middleware.CSPMiddleware",
     "controlplane.core.http.middleware.NamedHostMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 )
 """Those of `settings.MIDDLEWARE`, in its order, that bear on a program: the request's id and
-deadline, HTTPS, the host's name, and the headers of every answer."""
+deadline, HTTPS, gzip, the host's name, and the headers of every answer."""
 
 
 class TokenReads(BaseHandler):
@@ -45,7 +45,6 @@ class TokenReads(BaseHandler):
     def __init__(self, others: ASGIApplication) -> None:
         super().__init__()
         self._others = others
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="token-reads")
         self._view_middleware: list[Callable[..., HttpResponseBase]] = []
         self._template_response_middleware: list[Callable[..., HttpResponseBase]] = []
         self._exception_middleware: list[Callable[..., HttpResponseBase]] = []
@@ -59,7 +58,8 @@ class TokenReads(BaseHandler):
             await self._others(scope, receive, send)
             return
         loop = asyncio.get_running_loop()
-        response = await loop.run_in_executor(self._threads, copy_context().run, self._ask, scope)
+        ask = copy_context().run
+        response = await loop.run_in_executor(scope.get(EXECUTOR), ask, self._ask, scope)
         await send(
             {
                 "type": "http.response.start",

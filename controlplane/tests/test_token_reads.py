@@ -1,13 +1,17 @@
 """The lane of reads by token: which requests take it, and that its answers are Django's own."""
 
 import asyncio
+import gzip
 
+import orjson
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.core.asgi import get_asgi_application
 
+from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.token_reads import TokenReads, is_token_read
+from switches.models import Switch
 
 TOKEN = (b"authorization", b"Bearer sg_x_y")
 
@@ -110,3 +114,19 @@ def test_wrong_token_is_refused_even_beside_a_session():
 
     assert status == 401
     assert headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_answer_is_compressed_for_callers_that_accept_gzip():
+    token = token_text(person("operator", "kim"), ["switches:read"])
+    headers = [(b"authorization", f"Bearer {token}".encode()), (b"accept-encoding", b"gzip")]
+    asked = scope(path="/api/v1/switches/", headers=headers)
+    Switch.objects.bulk_create(
+        Switch(id=f"feature:a{n}", scope="feature", key=f"a{n}", registered_at=db_now())
+        for n in range(20)
+    )
+
+    status, received, body = asyncio.run(answer_of(TokenReads(unexpected), asked))
+
+    assert (status, received["content-encoding"]) == (200, "gzip")
+    assert len(orjson.loads(gzip.decompress(body))["results"]) == 20
