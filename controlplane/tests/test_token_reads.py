@@ -51,14 +51,14 @@ def test_only_reads_by_token_take_the_lane(asked, is_ours):
 async def answer_of(application, asked):
     call = ApplicationCommunicator(application, asked)
     await call.send_input({"type": "http.request", "body": b""})
-    start = await call.receive_output(5)
+    start = await call.receive_output(30)
     body = b""
     while True:
-        message = await call.receive_output(5)
+        message = await call.receive_output(30)
         body += message.get("body", b"")
         if not message.get("more_body"):
             break
-    await call.wait(5)
+    await call.wait(30)
     headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
     return start["status"], headers, body
 
