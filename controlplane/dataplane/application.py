@@ -86,7 +86,7 @@ class Application:
                 self._check_name(used, call)
 
     def _check_name(self, used: Credential, call: Call) -> None:
-        """Raise :class:`Forbidden` for an instance of a service that the token may not speak for."""
+        """Raise :class:`Forbidden` for an instance of a service that is not the token's."""
         name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
         service = service_of(name)
         if service is not None:
