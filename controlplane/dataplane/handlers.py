@@ -79,7 +79,7 @@ async def report(state: State, call: Call) -> Answer:
     state.throttle.admit(token_id, document)
     told = await state.ledger.read(document)
     _check_services(call, told)
-    duplicate = await state.ledger.report(told, state.copy)
+    duplicate = await state.ledger.report(told, state.copy, token_id)
     return answers.report(state, told.service, duplicate=duplicate, dropped=told.dropped)
 
 
