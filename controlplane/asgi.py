@@ -74,7 +74,10 @@ def _find_token(text: str) -> KnownToken | None:
     if found.owner_id is None:
         return None
     _state.used_tokens.add(found.token_id)
-    return KnownToken(found.token_id, found.name, found.owner_id, Role(found.role), found.scopes)
+    role = Role(found.role)
+    return KnownToken(
+        found.token_id, found.name, found.owner_id, role, found.scopes, found.services
+    )
 
 
 lookup.set_lookup(_find_token)

@@ -21,7 +21,8 @@ class Actor:
     """Someone or something that acts, with what it may do and where it comes from.
 
     `user_id` is the person answerable: the user, the owner of a token, nobody for the system.
-    `session` names the row of the browser's session, for who came in by one.
+    `services` are those that it may report as, any if empty. `session` names the row of the
+    browser's session, for who came in by one.
     """
 
     type: ActorType
@@ -30,6 +31,7 @@ class Actor:
     token_id: int | None = None
     role: Role | None = None
     scopes: frozenset[str] = field(default_factory=frozenset)
+    services: frozenset[str] = field(default_factory=frozenset)
     session: str = ""
     request_id: str = ""
     ip: str = ""
@@ -64,6 +66,12 @@ class Actor:
                 f"Your role, {self.role}, may not do this; an operator may.", scope=scope
             )
         raise Forbidden(f"This needs the scope {scope}.", scope=scope)
+
+    def require_service(self, service: str) -> None:
+        """Raise :class:`Forbidden` if this is a token that is limited to other services."""
+        if self.services and service not in self.services:
+            known = ", ".join(sorted(self.services))
+            raise Forbidden(f"This token may not speak for {service}, only for: {known}.")
 
     def require_power(self, power: Power) -> None:
         """Raise :class:`Forbidden` unless this is a person whose role has the power."""

@@ -5,6 +5,7 @@ from controlplane.core.approvals import attention as approvals
 from controlplane.core.attention import rows
 from controlplane.core.audit import rounds
 from controlplane.core.escalation import attention as escalation
+from controlplane.core.instances import attention as instances
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.outbox import attention as outbox
 from controlplane.core.outbox import report as outbox_report
@@ -21,4 +22,5 @@ sections.attention(80)(targets.unreachable)
 sections.attention(60, only_if=rows.failed_messages)(outbox.failed)
 sections.attention(61, only_if=rows.backlog_alarms)(outbox.backlogged)
 sections.attention(62, only_if=rows.pending_messages)(outbox.held_up)
+sections.attention(70, only_if=instances.contested_rows)(instances.contested)
 sections.report(200)(outbox_report.deliveries)

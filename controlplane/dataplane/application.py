@@ -15,8 +15,9 @@ from controlplane.core.errors import Broken, DomainError, MethodNotAllowed, NotF
 from controlplane.core.http.parameters import refuse_unknown
 from controlplane.dataplane import answers, config, landing
 from controlplane.dataplane.call import ASGIApplication, Call, Receive, Scope, Send, drain
-from controlplane.dataplane.credentials import authenticate, presented
+from controlplane.dataplane.credentials import Credential, authenticate, presented
 from controlplane.dataplane.handlers import metrics
+from controlplane.dataplane.names import service_of
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import ALONE, ROUTES, Route, route_of
 from controlplane.environment import WrongVariable
@@ -100,8 +101,17 @@ class Application:
             used = authenticate(state.tokens, call.headers, *route.scopes, clock=state.unix)
             state.used_tokens.add(used.token_id)
             call.credential = used
+            if used.services:
+                self._check_name(used, call)
         if route.parameters is not None and (query := call.scope["query_string"]):
             check_query(query, route.parameters)
+
+    def _check_name(self, used: Credential, call: Call) -> None:
+        """Raise :class:`Forbidden` for an instance of a service that is not the token's."""
+        name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
+        service = service_of(name)
+        if service is not None:
+            used.require_service(service)
 
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What is not a request for one of the paths, letter by letter."""

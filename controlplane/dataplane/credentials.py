@@ -17,7 +17,8 @@ NOBODY = bytes(32)
 class Credential:
     """A usable token: SHA-256 of its secret, what it may do, and when it ends (UNIX seconds).
 
-    A table that was kept on disk does not say whose it is.
+    With `services` it reports and asks only as one of these. A table that was kept on disk does not
+    say whose it is.
     """
 
     token_id: int
@@ -27,6 +28,13 @@ class Credential:
     expires_at: float | None
     owner_id: int | None = None
     role: str = ""
+    services: frozenset[str] = frozenset()
+
+    def require_service(self, service: str) -> None:
+        """Raise :class:`Forbidden` if the token is limited to other services."""
+        if self.services and service not in self.services:
+            known = ", ".join(sorted(self.services))
+            raise Forbidden(f"This token may not speak for {service}, only for: {known}.")
 
 
 TokenTable = Mapping[bytes, Credential]

@@ -44,7 +44,8 @@ DRILLED = """
       AND d.ends_by > clock_timestamp()
 """
 TOKENS = """
-    SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, t.owner_id, u.role
+    SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, t.owner_id, u.role,
+           t.services
     FROM core_token t JOIN core_user u ON u.id = t.owner_id
     WHERE t.revoked_at IS NULL AND u.is_active
 """
@@ -171,6 +172,7 @@ def _credential(
     expires_at: datetime | None,
     owner_id: int,
     role: str,
+    services: list[str],
 ) -> Credential:
     return Credential(
         token_id=token_id,
@@ -180,4 +182,5 @@ def _credential(
         expires_at=None if expires_at is None else expires_at.timestamp(),
         owner_id=owner_id,
         role=role,
+        services=frozenset(services),
     )

@@ -10,6 +10,7 @@ from controlplane.dataplane.call import Call
 from controlplane.dataplane.compression import encoded, wants_gzip
 from controlplane.dataplane.listeners import CONFIG
 from controlplane.dataplane.names import is_part, service_of
+from controlplane.dataplane.rows import Report
 from controlplane.dataplane.state import State
 from controlplane.dataplane.visitor import Visitor
 from switches.evaluate import GLOBAL_ID, read_question
@@ -77,7 +78,8 @@ async def report(state: State, call: Call) -> Answer:
         raise
     state.throttle.admit(token_id, document)
     told = await state.ledger.read(document)
-    duplicate = await state.ledger.report(told, state.copy)
+    _check_services(call, told)
+    duplicate = await state.ledger.report(told, state.copy, token_id)
     return answers.report(state, told.service, duplicate=duplicate, dropped=told.dropped)
 
 
@@ -85,6 +87,8 @@ async def config(state: State, call: Call) -> Answer | None:
     """What a service is told of its dependencies, at once or as soon as it is not what it has."""
     query = call.scope["query_string"]
     service, seconds = _service(query), _wait(query)
+    if call.credential:
+        call.credential.require_service(service)
     visitor = Visitor(state, call, *CONFIG_SCOPES)
     visitor.is_there()
     known = call.headers.get(b"if-none-match")
@@ -195,6 +199,14 @@ def _service(query: bytes) -> str:
     if not is_part(given):
         raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
     return given
+
+
+def _check_services(call: Call, told: Report) -> None:
+    """Raise :class:`Forbidden` if the token may not report as this service or for these callers."""
+    used = call.credential
+    if used and used.services:
+        for service in {told.service, *(one.partition("->")[0] for one in told.breakers or ())}:
+            used.require_service(service)
 
 
 def _caller(call: Call) -> str:

@@ -94,13 +94,13 @@ class Ledger:
         """The report in a JSON object; raises :class:`InvalidInput` naming each wrong field."""
         return await self._reader.read(document)
 
-    async def report(self, report: Report, copy: Copy | None = None) -> bool:
+    async def report(self, report: Report, copy: Copy | None = None, token_id: int = 0) -> bool:
         """Take in a report; True if it is a duplicate. What it applies is of `copy`'s epoch.
 
         Returns once it is committed; raises :class:`Unavailable` if that can't be within 5 s.
         """
         epoch = None if copy is None else copy.publication.epoch
-        waiting = Told(report, epoch, self._wall())
+        waiting = Told(report, epoch, self._wall(), token_id)
         if self._away or not self._pending.has_room(waiting):
             raise unavailable()
         self._pending.add(waiting)

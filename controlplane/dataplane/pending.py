@@ -26,6 +26,7 @@ class Told:
     report: Report
     epoch: UUID | None
     at: datetime
+    token_id: int = 0
     duplicate: asyncio.Future[bool] = field(default_factory=asyncio.Future)
 
     @property

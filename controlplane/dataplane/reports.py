@@ -5,12 +5,12 @@ Counters are cumulative per `boot`, so a lost report loses nothing and a repeate
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from controlplane.core.instances import rates
-from controlplane.dataplane import boots, resilience, sli, steps
+from controlplane.dataplane import boots, contests, resilience, sli, steps
 from controlplane.dataplane.report_fields import read
 from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.sli import Events
@@ -19,8 +19,6 @@ MOST_SWITCHES = 1000
 """Switches whose counts are kept per instance; those that it checked last."""
 REMEMBERED = 62
 """Reports before the newest one of a boot that are known as repeated when they are."""
-STILL_REPORTS = timedelta(seconds=30)
-"""A boot that was silent for longer is succeeded by any other, whatever their clocks say."""
 
 
 def parse(document: Mapping[str, Any]) -> Report:
@@ -52,14 +50,22 @@ def parse(document: Mapping[str, Any]) -> Report:
     )
 
 
-def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[Row, bool]:
-    """The row after a report that came in at `at` (aware), and whether it is a duplicate.
+def merge(
+    row: Row, report: Report, at: datetime, epoch: UUID | None, token_id: int = 0
+) -> tuple[Row, bool]:
+    """Return the row after a report that came in at `at` (aware) by a token, and whether it is a
+    duplicate.
 
     `epoch` is the present one, which the report's version is of, unless this boot has applied that
     number since before; None if there is none yet. A duplicate, an older report of this boot and
-    any of an older boot leave all else alone. What a boot that comes back, or does not say when it
-    started, had asked before adds nothing: it may have been counted.
+    any of an older boot leave all else alone, but for `contested_at`. What a boot that comes back,
+    or does not say when it started, had asked before adds nothing: it may have been counted.
     """
+    merged, duplicate = _merge(row, report, at, epoch)
+    return contests.noted(row, merged, report, at, token_id), duplicate
+
+
+def _merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[Row, bool]:
     # A clock that was ahead must not shut out later boots.
     started_at = None if report.started_at is None else min(report.started_at, at)
     back, former = boots.former(row, report.boot), boots.kept(row, report.boot)
@@ -69,7 +75,7 @@ def merge(row: Row, report: Report, at: datetime, epoch: UUID | None) -> tuple[R
         known, since = row.reported, row.reported_at
         started_at = row.started_at or started_at
         bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
-    elif _is_older(report.boot, started_at, row, at):
+    elif contests.is_older(report.boot, started_at, row, at):
         return row, False
     elif back is not None and report.seq <= back.seq:
         return row, report.seq == back.seq
@@ -145,16 +151,6 @@ def _late(row: Row, seq: int) -> tuple[Row, bool]:
     if bits >> back & 1:
         return row, True
     return replace(row, reported={**row.reported, "seqs": bits | 1 << back}), False
-
-
-def _is_older(boot: UUID, started_at: datetime | None, row: Row, at: datetime) -> bool:
-    """Whether that boot came before the row's, which still reports; one that does not say when it
-    started did not."""
-    if row.boot is None or row.started_at is None or started_at is None:
-        return False
-    if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:
-        return False  # Its clock may be behind; it is the one that is there.
-    return (started_at, boot) < (row.started_at, row.boot)
 
 
 def _is_later(row: Row, at: datetime) -> bool:

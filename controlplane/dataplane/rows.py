@@ -61,9 +61,10 @@ class Row:
     """An instance as it is stored; `core.Instance` says what each field means.
 
     `reported` is `{"checks": {switch: [allowed, blocked]}, "sli": {slo: [good, total]}, "seqs":
-    bits, "boots": {boot: [seq, time, sli]}}`; bit n of `seqs` is set if the report `seq - n` has
-    been taken in, and `boots` are the last few former ones. A boot that was there before SLIs were
-    kept has no `sli` until its next report.
+    bits, "boots": {boot: [seq, time, sli]}, "tokens": [[id, time]]}`; bit n of `seqs` is set if
+    the report `seq - n` has been taken in, `boots` are the last few former ones, and `tokens` those
+    that reported last. A boot that was there before SLIs were kept has no `sli` until its next
+    report.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Row:
     applied_version: int | None = None
     applied_at: datetime | None = None
     config_version: int | None = None
+    contested_at: datetime | None = None
     reported: Mapping[str, Any] = field(default_factory=dict)
     checks: Mapping[str, rates.Entry] = field(default_factory=dict)
     resilience: Mapping[str, Any] = field(default_factory=dict)

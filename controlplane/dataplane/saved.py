@@ -110,6 +110,8 @@ def _text(saved: Saved) -> bytes:
 
 
 def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
+    # Without a list it is as releases before lists wrote it, so that each can read the other's.
+    limit = {"services": sorted(credential.services)} if credential.services else {}
     return {
         "digest": credential.digest.hex(),
         "expires_at": credential.expires_at,
@@ -117,6 +119,7 @@ def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
         "name": credential.name,
         "prefix": prefix.decode("ascii"),
         "scopes": sorted(credential.scopes),
+        **limit,
     }
 
 
@@ -178,6 +181,7 @@ def _credential(element: Any) -> tuple[bytes, Credential]:
         digest=digest,
         scopes=frozenset(_words(element["scopes"])),
         expires_at=expires_at,
+        services=frozenset(_words(element.get("services", ()))),
     )
 
 

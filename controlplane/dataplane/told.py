@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from controlplane.dataplane import ledger_sql, reports, resilience
 from controlplane.dataplane.book import Book
 from controlplane.dataplane.database import Connection
@@ -14,6 +16,8 @@ from controlplane.dataplane.resilience import News
 from controlplane.dataplane.rows import Report, Row
 from controlplane.dataplane.sli import Events
 from controlplane.dataplane.tally import Counts
+
+log = structlog.get_logger(__name__)
 
 STEP = 500
 """The weight after which others have their turn: some 5 ms."""
@@ -70,7 +74,7 @@ async def write_reports(connection: Connection, told: Sequence[Told], book: Book
         rows = dict(before)
         for each in told:
             row = rows[each.report.id]
-            merged, duplicate = reports.merge(row, each.report, each.at, each.epoch)
+            merged, duplicate = reports.merge(row, each.report, each.at, each.epoch, each.token_id)
             duplicates.append(duplicate)
             acks += _new_acks(row, merged)
             events += reports.events(row, merged, each.report)
@@ -85,6 +89,7 @@ async def write_reports(connection: Connection, told: Sequence[Told], book: Book
         await ledger_sql.write_events(connection, events)
         tripped = await book.write(connection, news, ids)
     book.written(news, ids, tripped)
+    _log_contests(before, changed)
     return duplicates
 
 
@@ -99,6 +104,13 @@ async def write_counts(connection: Connection, counts: Mapping[str, Counts], now
             rows[caller] = reports.asked(rows[caller], of.switches, now, of.since)
             await turns.after(weight_of(of))
         await ledger_sql.store_rows(connection, before, [*rows.values()])
+
+
+def _log_contests(before: Mapping[str, Row], changed: Sequence[Row]) -> None:
+    for row in changed:
+        if row.contested_at != before[row.id].contested_at:
+            tokens = [token for token, _ in row.reported.get("tokens", ())]
+            log.warning("instance.contested", instance=row.id, token_ids=tokens)
 
 
 def _new_acks(before: Row, after: Row) -> list[Ack]:

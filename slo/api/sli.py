@@ -18,7 +18,7 @@ from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.wire import LARGEST_SLI_BODY, too_large
 from slo.ingest import bodies, deltas, points
-from slo.ingest.bodies import Deltas
+from slo.ingest.bodies import Deltas, Point, Points
 
 WRITE, REPORT = "slo:write", "report:write"
 MOST = bodies.MOST
@@ -141,6 +141,18 @@ class SliView(ApiView):
         unknown SLO are left out and told; if that are all, this is an error.
         """
         said = body["said"]
+        if actor.services:
+            _check_services(actor, said)
         if isinstance(said, Deltas):
             return Done(deltas.take(**said._asdict(), actor=actor, now=now))
         return Done(points.push(points=said.points, now=now))
+
+
+def _check_services(actor: Actor, said: Deltas | Points) -> None:
+    """Raise :class:`Forbidden` for a service, also as `service/instance` in a source, that isn't
+    one of the token's."""
+    named = said.deltas if isinstance(said, Deltas) else said.points
+    services = {one.source.partition("/")[0] for one in named if "/" in one.source}
+    services |= {one.service for one in named if isinstance(one, Point) and one.service}
+    for service in sorted(services):
+        actor.require_service(service)

@@ -64,6 +64,7 @@ class TokenAuthentication(BaseAuthentication):
             token_id=token.token_id,
             role=token.role,
             scopes=token.scopes,
+            services=token.services,
             request_id=request_id_of(request._request),
             ip=client_ip(request._request),
         )

@@ -11,6 +11,7 @@ class Instance(models.Model):
     Its id is `service/instance`, or `token:<name>` for a caller that gave no name of its own.
     `heard_at` is when it last said what it applies, by a poll or a report, and `first_heard_at`
     when it first did; None if it never did.
+    `contested_at` is when two processes or tokens were last found to report as this instance.
     `applied_epoch` and `applied_version` are what it said at `applied_at`, None if it said nothing.
     """
 
@@ -25,6 +26,7 @@ class Instance(models.Model):
     applied_epoch = models.UUIDField(null=True, blank=True)
     applied_version = models.BigIntegerField(null=True, blank=True)
     applied_at = models.DateTimeField(null=True, blank=True)
+    contested_at = models.DateTimeField(null=True, blank=True)
     config_version = models.BigIntegerField(null=True, blank=True)
     reported = models.JSONField(default=dict, blank=True)
     """What reports of this boot said last; see `controlplane.dataplane.rows`."""
@@ -36,6 +38,11 @@ class Instance(models.Model):
     class Meta:
         indexes: ClassVar = [
             models.Index(fields=["heard_at"], name="instance_heard"),
+            models.Index(
+                fields=["contested_at"],
+                name="instance_contested",
+                condition=models.Q(contested_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -127,3 +127,18 @@ def test_no_token_makes_tokens_even_if_its_owner_could():
     assert program.get("/tokens/").status_code == 403
     assert program.post("/tokens/", CI).status_code == 403
     assert Api().get("/tokens/").status_code == 401
+
+
+def test_token_can_be_limited_to_services(admin):
+    made = admin.post("/tokens/", {**CI, "services": ["gateway", "core"]}).json()
+
+    assert made["services"] == ["core", "gateway"]
+    (listed,) = admin.get("/tokens/").json()["results"]
+    assert listed["services"] == ["core", "gateway"]
+
+
+def test_token_for_what_is_no_service_names_the_field(admin):
+    response = admin.post("/tokens/", {**CI, "services": ["a/b"]})
+
+    assert response.status_code == 400
+    assert list(response.json()["errors"]) == ["services"]

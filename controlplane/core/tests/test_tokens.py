@@ -175,3 +175,41 @@ def test_command_warns_of_the_powers_of_an_admins_token(role, warned, capsys):
     call_command("token", "create", "x", "--scopes", "dlq:write", "--owner", "root")
 
     assert ("reads what dead letters hold unredacted" in capsys.readouterr().err) == warned
+
+
+def test_command_limits_a_token_to_services(capsys):
+    person("root", "admin")
+
+    call_command(
+        "token", "create", "poller", "--scopes", "report:write", "--services", "gateway, core"
+    )
+
+    text = capsys.readouterr().out.splitlines()[-1]
+    assert services.authenticate(text, now=db_now()).services == ["core", "gateway"]
+    assert '"services":["core","gateway"]' in AuditEntry.objects.get(action="token.created").after
+    call_command("token", "list")
+    assert "only as core,gateway" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["a/b", "a b", "", "token:x", "x" * 121, "a\n"])
+def test_a_token_for_what_is_no_service_is_refused(name):
+    with pytest.raises(InvalidInput) as caught:
+        token_for(person(), limit_to=["core", name])
+
+    assert set(caught.value.errors) == {"services"}
+
+
+def test_a_token_for_too_many_services_is_refused():
+    with pytest.raises(InvalidInput) as caught:
+        token_for(person(), limit_to=[f"s{number}" for number in range(101)])
+
+    assert set(caught.value.errors) == {"services"}
+
+
+def test_whoever_changes_the_services_of_a_token_moves_the_revision():
+    token, _ = token_for(person())
+    seen = Credentials.objects.get().revision
+
+    Token.objects.filter(pk=token.pk).update(services=["core"])
+
+    assert Credentials.objects.get().revision > seen

@@ -27,6 +27,10 @@ class TokenShape(serializers.Serializer[Token]):
     prefix = serializers.CharField()
     owner = serializers.CharField()
     scopes = serializers.ListField(child=serializers.ChoiceField(sorted(ALL_SCOPES)))
+    services = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="It reports and asks only as one of these services; empty means as any.",
+    )
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
     revoked_at = serializers.DateTimeField(allow_null=True)
@@ -45,6 +49,12 @@ class NewTokenShape(TokenShape):
 class TokenBody(MutationBody):
     name = Text()
     scopes = serializers.ListField(child=Text(), allow_empty=True)
+    services = serializers.ListField(
+        child=Text(max_length=120),
+        required=False,
+        max_length=services.MAX_SERVICES,
+        help_text="It then reports and asks only as one of these services.",
+    )
     expires_in = Text(required=False, help_text="A duration such as `90d`; never, if left out.")
     owner = Text(required=False, help_text="A user name; yourself, if left out.")
 
@@ -64,6 +74,7 @@ def token_resource(token: Token) -> dict[str, Any]:
         "prefix": token.prefix,
         "owner": token.owner.username,
         "scopes": token.scopes,
+        "services": token.services,
         "created_at": timestamp(token.created_at),
         "expires_at": timestamp(token.expires_at) if token.expires_at else None,
         "revoked_at": timestamp(token.revoked_at) if token.revoked_at else None,
@@ -91,6 +102,7 @@ class TokenList(ListView[Token]):
             actor=actor,
             now=now,
             lifetime=_lifetime(body.get("expires_in")),
+            limit_to=body.get("services", ()),
         )
         shown = token_resource(token)
         # The secret is never stored, so a repeat can't have it again.

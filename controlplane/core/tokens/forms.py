@@ -26,7 +26,13 @@ class NewTokenForm(RuleForm):
         choices=[scope for _, scopes in AREAS for scope in scopes],
         error_messages={"required": "Choose at least one."},
     )
+    services = forms.CharField(max_length=2000, required=False)
     days = forms.ChoiceField(choices=LIFETIMES, required=False)
+
+    def limit_to(self) -> list[str]:
+        """Return the services that were named, separated by commas or spaces."""
+        named: str = self.cleaned_data["services"]
+        return named.replace(",", " ").split()
 
     def lifetime(self) -> timedelta | None:
         days: str = self.cleaned_data["days"]

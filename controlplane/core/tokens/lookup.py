@@ -12,13 +12,17 @@ from controlplane.core.people.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """A usable token; `scopes` are its own as far as its owner's role allows them."""
+    """A usable token; `scopes` are its own as far as its owner's role allows them.
+
+    `services` are those that it may report as; empty means any.
+    """
 
     token_id: int
     name: str
     owner_id: int
     role: Role
     scopes: frozenset[str]
+    services: frozenset[str] = frozenset()
 
 
 Lookup = Callable[[str], KnownToken | None]

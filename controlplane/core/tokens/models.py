@@ -18,13 +18,17 @@ class TokenQuerySet(models.QuerySet["Token"]):
 
 
 class Token(models.Model):
-    """A credential for a program. `digest` is the SHA-256, in hex, of the secret part."""
+    """A credential for a program. `digest` is the SHA-256, in hex, of the secret part.
+
+    With `services` it reports and asks only as one of these; an empty list limits nothing.
+    """
 
     name = models.CharField(max_length=120)
     owner = models.ForeignKey("core.User", on_delete=models.PROTECT, related_name="tokens")
     prefix = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
     scopes = ArrayField(models.CharField(max_length=40))
+    services = ArrayField(models.CharField(max_length=120), default=list, db_default=[], blank=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

@@ -5,7 +5,7 @@ import hmac
 import re
 import secrets
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -23,6 +23,9 @@ from controlplane.core.values import require_readable
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 10
 FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
+MAX_SERVICES = 100
+# As a report names its service; one line, so that a list stays readable.
+SERVICE = re.compile(r"(?!token:)[^\s/]{1,120}")
 USE_NOTED_EVERY = timedelta(minutes=1)
 ADMIN_POWERS = {
     "dlq:write": "With an admin as its owner it also reads what dead letters hold unredacted.",
@@ -62,15 +65,19 @@ def create(
     actor: Actor,
     now: datetime,
     lifetime: timedelta | None = None,
+    limit_to: Iterable[str] = (),
 ) -> tuple[Token, str]:
     """Make a token and return it with its text, which can't be had again.
 
-    Raises :class:`InvalidInput` for an empty name, no scope, an unknown one, or one that the
-    owner's role does not allow.
+    With services in `limit_to` it reports and asks only as one of these.
+
+    Raises :class:`InvalidInput` for an empty name, no scope, an unknown one, one that the owner's
+    role does not allow, and what can't be a service's name.
     """
     require_readable(name=name)
     wanted, owner = sorted(set(scopes)), _present(owner)
-    _check(name, owner, wanted)
+    allowed_services = sorted(set(limit_to))
+    _check(name, owner, wanted, allowed_services)
     prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
     secret = secrets.token_urlsafe(32)
     token = Token.objects.create(
@@ -79,6 +86,7 @@ def create(
         prefix=prefix,
         digest=digest(secret),
         scopes=wanted,
+        services=allowed_services,
         created_at=now,
         expires_at=now + lifetime if lifetime else None,
     )
@@ -90,6 +98,7 @@ def create(
             "name": token.name,
             "owner": owner.username,
             "scopes": wanted,
+            "services": allowed_services,
             "expires_at": token.expires_at,
         },
         now=now,
@@ -182,10 +191,11 @@ def known(token: Token) -> KnownToken:
         owner_id=token.owner_id,
         role=Role(token.owner.role),
         scopes=allowed_scopes(token),
+        services=frozenset(token.services),
     )
 
 
-def _check(name: str, owner: User, scopes: list[str]) -> None:
+def _check(name: str, owner: User, scopes: list[str], limit_to: Sequence[str] = ()) -> None:
     errors: dict[str, list[str]] = {}
     if not name.strip() or len(name) > 120:
         errors["name"] = ["Give the token a name of 1 to 120 characters."]
@@ -198,6 +208,11 @@ def _check(name: str, owner: User, scopes: list[str]) -> None:
         errors["scopes"] = [f"Unknown: {', '.join(unknown)}. Known: {known}."]
     elif beyond:
         errors["scopes"] = [f"{owner.username} ({owner.role}) may not: {', '.join(beyond)}."]
+    wrong = [each for each in limit_to if not (SERVICE.fullmatch(each) and each.isprintable())]
+    if wrong:
+        errors["services"] = [f"No service can be named {', '.join(wrong)}: no spaces, no slashes."]
+    elif len(limit_to) > MAX_SERVICES:
+        errors["services"] = [f"At most {MAX_SERVICES} services."]
     if not owner.is_active:
         errors["owner"] = [f"{owner.username} is deactivated."]
     if errors:

@@ -92,6 +92,7 @@ def new(request: PersonRequest) -> HttpResponse:
                 actor=actor,
                 now=now,
                 lifetime=form.lifetime(),
+                limit_to=form.limit_to(),
             )
         except InvalidInput as error:
             form.take(error.errors)

@@ -44,9 +44,9 @@ class Reporting:
         self.ledger = Ledger(self.clock.wall)
         self._idle = idle
 
-    def report(self, report: Report, after: float = 0) -> bool:
+    def report(self, report: Report, after: float = 0, token_id: int = 0) -> bool:
         self.clock.later(after)
-        return self._idle.loop.run(self.ledger.report(report, COPY))
+        return self._idle.loop.run(self.ledger.report(report, COPY, token_id))
 
     def flushed(self) -> None:
         """Let the sums be written now rather than in some seconds."""

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from controlplane.core.actors import system
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import Api, as_role, with_token
+from controlplane.core.http.tests.callers import Api, as_role, person, with_token
+from controlplane.core.tokens import services as tokens
 from slo.arithmetic.clock import minute_of
 from slo.counters import reading
 from slo.models import Batch, Minute, Series, Sli
@@ -182,3 +184,31 @@ def test_batch_of_which_nothing_was_taken_may_come_again(api: Api) -> None:
 @pytest.mark.parametrize("body", ["[]", "{", '"points"', '{"points": [{"good": NaN}]}'])
 def test_what_is_no_json_object_is_refused(api: Api, body: str) -> None:
     assert api.post("/sli/", body).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("named", "status"),
+    [
+        ({"slo": "core-availability", "source": "host-7", "good": 1, "total": 1}, 200),
+        ({"slo": "core-availability", "source": "core/a1", "good": 1, "total": 1}, 200),
+        ({"slo": "core-availability", "source": "gateway/a1", "good": 1, "total": 1}, 403),
+        ({"metric": "http", "service": "gateway", "buckets": {"+Inf": 1}}, 403),
+    ],
+)
+def test_token_that_is_limited_pushes_for_its_own_services(
+    sli: Sli, named: dict[str, Any], status: int
+) -> None:
+    _, text = tokens.create(
+        name="core",
+        owner=person("operator", "olga"),
+        scopes=["report:write"],
+        limit_to=["core"],
+        actor=system("test"),
+        now=db_now(),
+    )
+
+    answer = Api(x_api_key=text).post("/sli/", {"points": [named]})
+
+    assert answer.status_code == status
+    assert ("may not speak for gateway" in answer.text) == (status == 403)
+    assert Series.objects.exists() == (status == 200)

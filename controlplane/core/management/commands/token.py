@@ -24,6 +24,9 @@ class Command(ShellCommand):
             "--scopes", required=True, help="for example switches:read,report:write"
         )
         create.add_argument("--expires", help="a duration: 90d, 24h; never if absent")
+        create.add_argument(
+            "--services", default="", help="report and ask only as these: core,gateway"
+        )
         create.add_argument("--owner", help="a user name; the first admin if absent")
         commands.add_parser("list", help="show tokens, newest first")
         revoke = commands.add_parser("revoke", help="end a token now")
@@ -43,6 +46,7 @@ class Command(ShellCommand):
             owner=_owner(options["owner"]),
             scopes=[scope.strip() for scope in options["scopes"].split(",") if scope.strip()],
             lifetime=lifetime,
+            limit_to=[name.strip() for name in options["services"].split(",") if name.strip()],
             actor=shell_actor(),
             now=db_now(),
         )
@@ -56,7 +60,10 @@ class Command(ShellCommand):
         for token in Token.objects.select_related("owner").order_by("-id")[:500]:
             state = "revoked" if token.revoked_at else "active"
             scopes = ",".join(token.scopes)
-            self.line(f"{token.prefix}  {state:8} {token.owner.username:16} {token.name}  {scopes}")
+            limit = f"  only as {','.join(token.services)}" if token.services else ""
+            self.line(
+                f"{token.prefix}  {state:8} {token.owner.username:16} {token.name}  {scopes}{limit}"
+            )
 
     def revoke(self, options: dict[str, Any]) -> None:
         token = Token.objects.filter(prefix=options["prefix"]).first()

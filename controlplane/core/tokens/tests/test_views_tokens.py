@@ -192,3 +192,17 @@ def test_nobody_revokes_who_signed_in_long_ago(root, admin):
     for answer in (root.get(path), root.post(path, {"reason": "leaked"})):
         assert answer["Location"].startswith("/confirm/?next=")
     assert Token.objects.get().revoked_at is None
+
+
+def test_form_limits_a_token_to_services(root, admin):
+    root.post("/tokens/new/", asked(admin, services="core, gateway"), headers=DIALOG)
+
+    assert Token.objects.get().services == ["core", "gateway"]
+    assert "Only as" in page(root)
+
+
+def test_form_says_which_service_can_not_be(root, admin):
+    html = root.post("/tokens/new/", asked(admin, services="a/b"), headers=DIALOG).content.decode()
+
+    assert "No service can be named a/b" in html
+    assert not Token.objects.exists()

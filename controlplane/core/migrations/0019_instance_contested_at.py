@@ -1,0 +1,14 @@
+"""When an instance was last found to be reported by two processes or tokens."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("core", "0018_token_services")]
+    operations = [
+        migrations.AddField(
+            model_name="instance",
+            name="contested_at",
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+    ]

@@ -1,0 +1,68 @@
+"""Two processes, or two tokens, that report as one instance at the same time. Pure.
+
+A restart and a new token are no contest: what came before them stays silent. So only a former
+process or token that reports again, while its successor does too, counts.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from controlplane.dataplane import boots
+from controlplane.dataplane.rows import Report, Row
+
+MAX_TOKENS = 3
+"""Tokens that are remembered per instance, the last to report."""
+OVERLAP = timedelta(seconds=10)
+"""A process that ends may send its last report for so long after its successor's first."""
+TOKEN_RETURNS_WITHIN = timedelta(minutes=5)
+"""A former token that is back later is a change that was taken back."""
+NOTED_EVERY = timedelta(minutes=1)
+STILL_REPORTS = timedelta(seconds=30)
+"""A boot that was silent for longer is succeeded by any other, whatever their clocks say."""
+
+
+def noted(before: Row, after: Row, report: Report, at: datetime, token_id: int) -> Row:
+    """Return `after` with the report's token, and with `contested_at` if this is a contest.
+
+    `after` is what was made of `before` by the report, which came in at `at`. A contest is noted
+    once a minute.
+    """
+    tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
+    is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
+    is_contest = is_living and (
+        _is_former_boot(before, report, at) or _is_former_token(tokens, token_id, at)
+    )
+    if token_id and (after.boot, after.seq) != (before.boot, before.seq):
+        others = [each for each in tokens if each[0] != token_id]
+        seen = [*others, [token_id, at.isoformat()]][-MAX_TOKENS:]
+        after = replace(after, reported={**after.reported, "tokens": seen})
+    if is_contest and (before.contested_at is None or at - before.contested_at >= NOTED_EVERY):
+        after = replace(after, contested_at=at)
+    return after
+
+
+def is_older(boot: UUID, started_at: datetime | None, row: Row, at: datetime) -> bool:
+    """Return True if that boot came before the row's, which still reports.
+
+    A boot that does not say when it started did not.
+    """
+    if row.boot is None or row.started_at is None or started_at is None:
+        return False
+    if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:
+        return False  # Its clock may be behind; it is the one that is there.
+    return (started_at, boot) < (row.started_at, row.boot)
+
+
+def _is_former_boot(row: Row, report: Report, at: datetime) -> bool:
+    if row.boot in (None, report.boot):
+        return False
+    former = boots.former(row, report.boot)
+    if former is not None:
+        return report.seq > former.seq and at - former.at >= OVERLAP
+    return is_older(report.boot, report.started_at, row, at)
+
+
+def _is_former_token(tokens: list[list[str | int]], token_id: int, at: datetime) -> bool:
+    seen = {token: datetime.fromisoformat(str(when)) for token, when in tokens[:-1]}
+    return token_id in seen and at - seen[token_id] < TOKEN_RETURNS_WITHIN

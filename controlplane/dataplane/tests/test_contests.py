@@ -1,0 +1,117 @@
+"""Two processes or tokens under one instance's name leave a trace; restarts and rotations don't."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from controlplane.core.instances import attention
+from controlplane.core.models import Instance
+from controlplane.dataplane.reports import merge
+from controlplane.dataplane.rows import Report, Row
+from controlplane.dataplane.tests.reporting import Reporting, at_work
+from controlplane.dataplane.tests.served import EPOCH
+from controlplane.dataplane.tests.test_reports import EMPTY, NEXT_BOOT, NOW, told
+
+__all__ = ["at_work"]
+REAL, OTHER = 7, 8
+SECOND = timedelta(seconds=1)
+
+
+def merged(*reports: tuple[float, int, Report], row: Row = EMPTY) -> Row:
+    """The row after reports: seconds after NOW, the token's id, and what was reported."""
+    for seconds, token_id, report in reports:
+        row, _ = merge(row, report, NOW + seconds * SECOND, EPOCH, token_id)
+    return row
+
+
+def contested_at(*reports: tuple[float, int, Report]) -> datetime | None:
+    return merged(*reports).contested_at
+
+
+def later(seq: int) -> Report:
+    """A report of another process, which says that it began after the usual one."""
+    return told(seq, boot=NEXT_BOOT, started=1)
+
+
+def test_process_that_goes_on_after_another_took_its_name_is_contested() -> None:
+    row = merged((0, REAL, told(1)), (1, REAL, later(1)), (12, REAL, told(2)))
+
+    assert row.boot == NEXT_BOOT
+    assert row.contested_at == NOW + 12 * SECOND
+
+
+def test_process_without_a_start_that_takes_turns_is_contested() -> None:
+    other = told(1, boot=NEXT_BOOT, started=None)
+
+    assert contested_at((0, REAL, told(1)), (1, REAL, other), (12, REAL, told(2)))
+
+
+@pytest.mark.parametrize("seq", [1, 9**15], ids=["ignored", "taken in"])
+def test_another_token_that_takes_turns_is_contested(seq: int) -> None:
+    assert contested_at((0, REAL, told(1)), (1, OTHER, told(seq + 1)), (2, REAL, told(3)))
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [(0, REAL, told(1)), (1, REAL, later(1)), (11, REAL, later(2))],
+        [(0, REAL, told(1)), (1, REAL, later(1)), (5, REAL, told(2))],
+        [(0, REAL, told(2)), (1, REAL, later(1)), (12, REAL, told(2)), (13, REAL, told(1))],
+        [(0, REAL, told(1)), (1, OTHER, told(2)), (2, OTHER, told(3))],
+        [(0, REAL, told(1)), (1, OTHER, later(1)), (12, OTHER, later(2))],
+        [(0, REAL, told(1)), (1, OTHER, later(1)), (60, REAL, told(2))],
+        [(0, REAL, told(1)), (1, REAL, told(1)), (2, REAL, told(2))],
+    ],
+    ids=[
+        "restart",
+        "last report of a process that ends",
+        "repeats of a process that ended",
+        "rotated token",
+        "restart with a rotated token",
+        "successor that is silent",
+        "repeat",
+    ],
+)
+def test_what_happens_in_operation_is_no_contest(
+    reports: list[tuple[float, int, Report]],
+) -> None:
+    assert contested_at(*reports) is None
+
+
+def test_token_that_was_changed_back_is_no_contest() -> None:
+    changed = [(10 * tick, OTHER, told(tick + 2)) for tick in range(1, 40)]
+
+    assert contested_at((0, REAL, told(1)), *changed, (400, REAL, told(50))) is None
+
+
+def test_contest_is_noted_once_a_minute() -> None:
+    turns = [(12 + tick, REAL, told(tick + 2)) for tick in range(58)]
+    row = merged((0, REAL, told(1)), (1, REAL, later(1)))
+
+    noted = set()
+    for seconds, token_id, report in turns:
+        row = merged((seconds - 0.5, REAL, later(seconds)), (seconds, token_id, report), row=row)
+        noted.add(row.contested_at)
+
+    assert noted == {NOW + 12 * SECOND}
+
+
+@pytest.mark.usefixtures("published")
+def test_contest_is_in_the_log_and_on_needs_attention(
+    at_work: Reporting, caplog: pytest.LogCaptureFixture
+) -> None:
+    def say(report: Report, token_id: int, after: float) -> None:
+        at_work.report(report, after, token_id)
+
+    say(told(1), REAL, 0)
+    say(later(1), OTHER, 1)
+    say(told(2), REAL, 12)
+    say(told(3), REAL, 1)
+
+    row = Instance.objects.get()
+    assert (row.boot, row.contested_at) == (NEXT_BOOT, at_work.clock.now - SECOND)
+    (waiting,) = attention.contested(at_work.clock.now)
+    assert (waiting.kind, waiting.severity) == ("instance_contested", "warning")
+    assert waiting.title.startswith("core/a1: ")
+    assert attention.contested(at_work.clock.now + timedelta(minutes=16)) == []
+    assert caplog.text.count("instance.contested") == 1
