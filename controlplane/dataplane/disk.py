@@ -14,7 +14,10 @@ newer version of the epoch, or left the epoch, does not take the older one. So t
 belong to the data plane alone.
 """
 
+import contextlib
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,9 +25,13 @@ from controlplane.dataplane import saved, saved_policies
 from controlplane.dataplane.files import Files, Form
 from controlplane.dataplane.saved import Saved, signing_key
 from controlplane.dataplane.saved_policies import SavedPolicies
+from controlplane.dataplane.signed import Refused
+from switches.snapshot import Publication
 
 __all__ = ["Disk", "PoliciesDisk", "Saved", "SavedPolicies", "signing_key"]
 
+_LATEST = "latest-"
+_DRAFT = "draft-latest-"
 LARGEST_BYTES = 64 * 1024 * 1024
 LARGEST_POLICIES_BYTES = 256 * 1024 * 1024
 
@@ -60,6 +67,52 @@ class Disk(Files[Saved]):
         older_keys: Sequence[bytes] = (),
     ) -> None:
         super().__init__(folder, key, COPY, largest_bytes, clock, older_keys)
+        self._latest_draft = folder / f"{_DRAFT}{os.getpid()}"
+
+    def save_latest(self, publication: Publication, body: bytes) -> None:
+        """Write the rendered snapshot `body` without fsync, and remove those before it.
+
+        The version is in the name, so processes that share the folder need no lock: none replaces
+        a newer version by an older one. Raises OSError.
+        """
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._write(self._latest_draft, saved.sign_snapshot(body, self._key), sync=False)
+        self._latest_draft.replace(self._folder / f"{_LATEST}{publication.mark}")
+        for epoch, version, path in self._latest():
+            if epoch != str(publication.epoch) or version < publication.version:
+                path.unlink(missing_ok=True)
+
+    def load(self) -> Saved | None:
+        """Return the copy with the latest snapshot of its epoch; None without a valid copy."""
+        found = super().load()
+        if found is None:
+            return None
+        for draft in self._folder.glob(f"{_DRAFT}*"):  # Of processes that were killed.
+            with contextlib.suppress(OSError):
+                draft.unlink()
+        ours = found.publication
+        for epoch, version, path in self._latest():
+            if epoch != str(ours.epoch) or version <= ours.version:
+                continue
+            latest = self._accepted(path, self._verified_snapshot)
+            if latest is not None and latest.publication.epoch == ours.epoch:
+                return replace(found, publication=latest.publication, entries=latest.entries)
+        return found
+
+    def _latest(self) -> list[tuple[str, int, Path]]:
+        """Return epoch, version and path of each latest snapshot, the highest version first."""
+        named = [
+            (*path.name.removeprefix(_LATEST).rpartition(".")[::2], path)
+            for path in self._folder.glob(f"{_LATEST}*")
+        ]
+        found = [(epoch, int(text), path) for epoch, text, path in named if text.isdecimal()]
+        return sorted(found, key=lambda each: each[1], reverse=True)
+
+    def _verified_snapshot(self, text: bytes) -> saved.Snapshot:
+        for key in self._older_keys:
+            with contextlib.suppress(Refused):
+                return saved.verify_snapshot(text, key)
+        return saved.verify_snapshot(text, self._key)
 
 
 class PoliciesDisk(Files[SavedPolicies]):

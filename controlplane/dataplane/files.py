@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,12 @@ class Files(Generic[T]):
         return self._read(self._current)
 
     def _read(self, path: Path) -> T | None:
+        return self._accepted(path, self._verified)
+
+    def _accepted(self, path: Path, verify: Callable[[bytes], R]) -> R | None:
+        """Return the verified content of a file, or None if it is absent or, as logged, refused."""
         try:
-            return self._verified(self._content(path))
+            return verify(self._content(path))
         except FileNotFoundError:
             return None
         except Refused as error:
@@ -147,16 +152,22 @@ class Files(Generic[T]):
         return content
 
     def _write_draft(self, content: bytes) -> None:
+        self._write(self._draft, content, sync=True)
+
+    def _write(self, draft: Path, content: bytes, *, sync: bool) -> None:
+        """Write `content` to a new file, and to the device with `sync`. Raises OSError."""
         if len(content) > self._largest_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
-        self._draft.unlink(missing_ok=True)  # Of a process that was killed here.
+        draft.unlink(missing_ok=True)  # Of a process that was killed here.
         try:
-            with open(self._draft, "xb", opener=_open_privately) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            with open(draft, "xb", buffering=0, opener=_open_privately) as file:
+                view = memoryview(content)
+                while view:
+                    view = view[file.write(view) :]
+                if sync:
+                    os.fsync(file.fileno())
         except OSError:
-            self._draft.unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
             raise
 
     def _sync_folder(self) -> None:

@@ -14,6 +14,8 @@ from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 
 AGAIN_SECONDS = 30.0
+MAX_DELAY_SECONDS = 0.05
+"""Longest time that a new version waits for the disk before it is served."""
 REST_SECONDS = 2.0
 """Between two writes of policies, which are large when there are many."""
 
@@ -23,14 +25,18 @@ log = structlog.get_logger(__name__)
 
 
 class Keeper:
-    """Writes each change soon after it is served, and every half minute how fresh it still is.
+    """Writes the snapshot before it is served, all of the copy soon after, and every half minute
+    how fresh it still is.
 
-    A disk that is full, frozen or gone delays nobody: what is served does not wait for it.
+    A disk that is full, frozen or gone delays nobody by more than `MAX_DELAY_SECONDS`, once.
     """
 
     def __init__(self, config: Config, state: State) -> None:
         self._state = state
         self._disk: Disk | None = None
+        self._saving_latest: asyncio.Future[None] | None = None
+        self._is_slow = False
+        """Whether the last write before serving took longer than it may."""
         self._policies_disk: PoliciesDisk | None = None
         if config.folder is not None:
             key, older = config.signing_key, config.older_keys
@@ -62,6 +68,29 @@ class Keeper:
             state.confirm_policies(confirmed_at)
             same = told.epoch == copy.publication.epoch
             state.install_causes(told.revision if same else -1, told.causes)
+
+    async def save_before_serving(self, copy: Copy) -> None:
+        """Write the snapshot that is about to be served, for a process that is killed right after.
+
+        A write that fails is left to :meth:`run`, which reports it. While one is still under way
+        no other begins; after a slow one the next is not waited for.
+        """
+        before = self._state.copy
+        if self._disk is None or (before is not None and before.publication == copy.publication):
+            return
+        if self._saving_latest is not None and not self._saving_latest.done():
+            return
+        saving = asyncio.to_thread(self._disk.save_latest, copy.publication, copy.body)
+        self._saving_latest = asyncio.ensure_future(saving)
+        began = self._state.now()
+        self._saving_latest.add_done_callback(lambda saved: self._saved_latest(saved, began))
+        if not self._is_slow:
+            await asyncio.wait([self._saving_latest], timeout=MAX_DELAY_SECONDS)
+
+    def _saved_latest(self, saved: "asyncio.Future[None]", began: float) -> None:
+        self._is_slow = self._state.now() - began > MAX_DELAY_SECONDS
+        if not saved.cancelled() and (error := saved.exception()) is not None:
+            log.debug("dataplane.latest_not_kept", kind=type(error).__name__, error=str(error))
 
     async def run(self) -> None:
         """Save until cancelled."""

@@ -41,7 +41,7 @@ class Plane:
         keeper = Keeper(config, state)
         await keeper.restore()
         follower = Follower(config, state)
-        refresher = Refresher(config, state, follower)
+        refresher = Refresher(config, state, follower, keeper)
         work: list[Coroutine[Any, Any, None]] = [
             refresher.run(),
             follower.run(),

@@ -17,6 +17,7 @@ from controlplane.dataplane import database
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.follower import Follower
 from controlplane.dataplane.head import Head
+from controlplane.dataplane.keeper import Keeper
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.state import State
 
@@ -29,12 +30,13 @@ log = structlog.get_logger(__name__)
 class Refresher:
     """The one writer of a :class:`State`, but for what its `follower` reads."""
 
-    def __init__(self, config: Config, state: State, follower: Follower) -> None:
+    def __init__(self, config: Config, state: State, follower: Follower, keeper: Keeper) -> None:
         self.tried = asyncio.Event()
         """Set once the database has answered, or failed to, for the first time."""
         self._config = config
         self._state = state
         self._follower = follower
+        self._keeper = keeper
         self._woken = asyncio.Event()
         self._rebuild_seconds = 0.0
         self._lagging = False
@@ -103,7 +105,7 @@ class Refresher:
                 # They may be many; who waits for the copy need not wait for them.
                 known=(state.copy is None or not lacks_copy) and state.lacks_known(head),
             )
-            self._take(contents, asked_at)
+            await self._take(contents, asked_at)
             head = contents.head
         # Before the age becomes young again: who sees that must see too why.
         self._found()
@@ -121,7 +123,7 @@ class Refresher:
             self._state.confirm(asked_at)
         self._follower.look(head, asked_at)
 
-    def _take(self, contents: database.Contents, asked_at: float) -> None:
+    async def _take(self, contents: database.Contents, asked_at: float) -> None:
         state, head, began = self._state, contents.head, perf_counter()
         if state.is_lagging(head):
             return
@@ -131,6 +133,7 @@ class Refresher:
             )
             took = perf_counter() - began
             self._tell_of_epoch(copy)
+            await self._keeper.save_before_serving(copy)
             self._measure(copy)
             state.install_copy(copy, confirmed_at=asked_at)
             log.debug(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -21,9 +21,20 @@ from controlplane.dataplane.credentials import Credential, TokenTable
 from controlplane.dataplane.signed import Refused, count, moment, word
 from switches.snapshot import SCHEMA, Entry, Publication, render
 
-__all__ = ["Refused", "Saved", "merged", "sign", "signing_key", "verify"]
+__all__ = [
+    "Refused",
+    "Saved",
+    "Snapshot",
+    "merged",
+    "sign",
+    "sign_snapshot",
+    "signing_key",
+    "verify",
+    "verify_snapshot",
+]
 
 KIND = b"switchgear-copy"
+SNAPSHOT_KIND = b"switchgear-snapshot"
 DIGEST_BYTES = 32
 
 
@@ -44,6 +55,13 @@ class Saved:
     registrations: int
     left_epochs: frozenset[UUID]
     confirmed_at: datetime
+
+
+class Snapshot(NamedTuple):
+    """The part of a :class:`Saved` that services are served."""
+
+    publication: Publication
+    entries: tuple[Entry, ...]
 
 
 def signing_key(secret_key: str) -> bytes:
@@ -96,6 +114,16 @@ def verify(text: bytes, key: bytes) -> Saved:
     return signed.opened(KIND, text, key, _parse, _text)
 
 
+def sign_snapshot(body: bytes, key: bytes) -> bytes:
+    """Return the signed text of a snapshot that is rendered already: one HMAC and nothing else."""
+    return signed.sealed(SNAPSHOT_KIND, body, key)
+
+
+def verify_snapshot(text: bytes, key: bytes) -> Snapshot:
+    """Return the snapshot in `text`. Raises :class:`Refused`."""
+    return signed.opened(SNAPSHOT_KIND, text, key, _snapshot, lambda found: render(*found))
+
+
 def _text(saved: Saved) -> bytes:
     document = {
         "confirmed_at": timestamp(saved.confirmed_at),
@@ -124,17 +152,7 @@ def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
 
 
 def _parse(document: Any) -> Saved:
-    snapshot = document["snapshot"]
-    if snapshot["schema"] != SCHEMA:
-        raise ValueError(f"the snapshot's is not {SCHEMA}")
-    publication = Publication(
-        UUID(snapshot["epoch"]),
-        count(snapshot["version"]),
-        moment(snapshot["published_at"]),
-    )
-    entries = tuple(_entry(each) for each in snapshot["switches"])
-    if len({entry.id for entry in entries}) != len(entries):
-        raise ValueError("a switch is in it twice")
+    publication, entries = _snapshot(document["snapshot"])
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
     if publication.epoch in left_epochs:
         raise ValueError("its epoch is one that was left")
@@ -148,6 +166,20 @@ def _parse(document: Any) -> Saved:
         left_epochs=left_epochs,
         confirmed_at=moment(document["confirmed_at"]),
     )
+
+
+def _snapshot(snapshot: Any) -> Snapshot:
+    if snapshot["schema"] != SCHEMA:
+        raise ValueError(f"the snapshot's is not {SCHEMA}")
+    publication = Publication(
+        UUID(snapshot["epoch"]),
+        count(snapshot["version"]),
+        moment(snapshot["published_at"]),
+    )
+    entries = tuple(_entry(each) for each in snapshot["switches"])
+    if len({entry.id for entry in entries}) != len(entries):
+        raise ValueError("a switch is in it twice")
+    return Snapshot(publication, entries)
 
 
 def _entry(element: Any) -> Entry:

@@ -160,10 +160,13 @@ def kept_version(folder: Path) -> int:
 
 
 def copied(folder: Path, to: Path) -> Path:
-    """What the data plane of `folder` keeps, and its secret, for another one to begin with."""
+    """What the data plane of `folder` keeps, and its secret, for another one to begin with; without
+    the latest snapshot, which is `current` itself once that is written."""
     for name in ("snapshot", "secrets"):
         # A draft may be on its way to being the current copy.
-        shutil.copytree(folder / name, to / name, ignore=shutil.ignore_patterns("draft"))
+        shutil.copytree(
+            folder / name, to / name, ignore=shutil.ignore_patterns("draft*", "latest-*")
+        )
     return to
 
 

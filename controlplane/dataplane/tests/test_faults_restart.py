@@ -1,7 +1,9 @@
 """A data plane that is started again while PostgreSQL and Redis are both gone, or never came."""
 
+import fcntl
 import json
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -283,3 +285,29 @@ def test_started_before_postgresql_it_follows_as_soon_as_there_is_one(
             print(f"it follows {time.monotonic() - ended:.1f} s after the services began to start")
         watch.until_all_have(house.engage("after"), 5)
         watch.judge(recovers_within=RECOVERY_SECONDS)
+
+
+def test_killed_right_after_an_answer_it_restarts_with_the_version_it_named(
+    house: House, nowhere: dict[str, str], tmp_path: Path
+) -> None:
+    with data_plane(addresses(house.installation), tmp_path / "data") as plane:
+        house.engage("kept")
+        told = asked(plane.url, house.token, "/api/v1/snapshot")
+        with open(tmp_path / "data" / "snapshot" / "lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # As if the disk took long over its fsync.
+            key = f"served-{next(_keys)}"
+            engaging = threading.Thread(target=house._engaged, args=(key,))
+            engaging.start()
+            held = {**house.token, "If-None-Match": told.headers["ETag"]}
+            answer = asked(plane.url, held, "/api/v1/snapshot?wait=5")
+            plane.kill()
+            engaging.join()
+        assert answer.status_code == 200
+        plane.environment.update(nowhere)
+
+        plane.start()
+
+        again = asked(plane.url, house.token, "/api/v1/snapshot")
+        assert asked(plane.url, {}, "/health/ready/data").json()["source"] == "disk"
+        assert again.content == answer.content
+        assert kept_version(tmp_path / "data") < answer.json()["version"]

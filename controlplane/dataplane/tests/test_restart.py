@@ -1,6 +1,9 @@
 """A data plane that starts again while nothing behind it answers, from what it kept on disk."""
 
+import fcntl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,6 +113,8 @@ def test_a_forged_copy_is_refused_and_the_one_before_is_served(keeping: Followin
     until(lambda: at_rest(folder), 5)  # A copy that was being written is written to its end.
     before = (folder / "previous").read_bytes()
     current.write_bytes(current.read_bytes().replace(b"retail", b"wholly"))
+    for latest in folder.glob("latest-*"):
+        latest.unlink()
 
     with capture_logs() as said:
         keeping.plane = Plane()
@@ -139,3 +144,31 @@ def test_nothing_is_kept_before_the_database_has_answered(idle: Following, tmp_p
     idle.start()
 
     assert not (tmp_path / "snapshot").exists()
+
+
+@contextmanager
+def writes_held_up(following: Following) -> Iterator[None]:
+    """While inside, no process can write its copy: another one holds the lock of the folder."""
+    folder = following.config.folder
+    assert folder is not None
+    with open(folder / "lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def test_killed_before_its_copy_is_written_it_restarts_with_the_version_it_served(
+    keeping: Following,
+) -> None:
+    before = engage("finance")
+    until(lambda: kept_version(keeping) == before, 5)
+    with writes_held_up(keeping):
+        served = engage("chat")
+        until(lambda: keeping.state.status().version == served, 5)
+        keeping.database.cut()
+
+        restart(keeping)
+
+    assert kept_version(keeping) == before
+    answer = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
+    assert answer.headers["Switchgear-Version"] == str(served)
+    assert {switch["key"] for switch in answer.json()["switches"]} == {"chat", "finance"}

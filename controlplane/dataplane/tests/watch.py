@@ -195,8 +195,8 @@ class Watch:
                     self._note(way, target, url, began, 0)
                 else:
                     if answer.status_code == 200:
-                        tag = answer.headers["ETag"]
-                        self._take(way, target, tag.strip('"'), answer.json())
+                        tag = answer.headers["ETag"].strip('"').removesuffix("-gzip")
+                        self._take(way, target, tag, answer.json())
                     self._note(way, target, url, began, answer.status_code, answer.headers)
                 await asyncio.sleep(0.05)
 
