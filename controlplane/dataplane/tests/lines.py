@@ -58,6 +58,10 @@ class Line:
         self.accepted = 0
         self.mend()
 
+    def lead_to(self, port: int) -> None:
+        """Connections from now on go to another port of the same host."""
+        self._far_end = (self._far_end[0], port)
+
     def freeze(self) -> None:
         """Nothing passes any more; connecting still succeeds, as to a stopped process."""
         self._loop.loop.call_soon_threadsafe(self._flows.clear)
@@ -91,7 +95,11 @@ class Line:
         if self.slams:
             writer.close()
             return
-        far_reader, far_writer = await asyncio.open_connection(*self._far_end)
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self._far_end)
+        except OSError:  # Nobody listens there just now.
+            writer.close()
+            return
         ends = (writer, far_writer)
         for source, sink in ((reader, far_writer), (far_reader, writer)):
             pump = asyncio.create_task(self._pump(source, sink, ends))

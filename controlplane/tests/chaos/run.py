@@ -1,0 +1,350 @@
+"""A run: an installation with writers and readers, the faults of a seed, and the judgment."""
+
+import contextlib
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+import psycopg
+
+from controlplane.core.outbox.tests.fake_slack import FakeSlack
+from controlplane.dataplane.tests.lines import Line, background
+from controlplane.dataplane.tests.processes import addresses, data_plane
+from controlplane.dataplane.tests.test_faults_clock import Clock
+from controlplane.tests.chaos import judge
+from controlplane.tests.chaos.faults import Missed, Stage
+from controlplane.tests.chaos.judge import Decision, Operation, Snapshot
+from controlplane.tests.chaos.plan import KINDS, Fault, Kind, make_plan
+from controlplane.tests.chaos.readers import Reader, Service, Unread
+from controlplane.tests.chaos.truth import Row, Truth, read_row
+from controlplane.tests.chaos.writers import (
+    EXPERIMENTS,
+    FEATURES,
+    Writer,
+    engage,
+    operator,
+    perform,
+    prober,
+)
+from controlplane.tests.installation import Installation, until
+
+SCOPES = ("switches:read", "switches:write", "report:write")
+WAYS = ("new", "known", "held", "stream", "check")
+READY_SECONDS = 120.0
+CONVERGE_SECONDS = 20.0
+"""From the last change to the last reader that has it, once all faults are over."""
+MAX_ENGAGE_SECONDS = 8.0
+"""The promise is 2 s; this leaves room for a machine that is busy with other things too."""
+MAX_SHOWN = 12
+TRAIL = "SELECT id, action, target, request_id, after FROM core_auditentry ORDER BY id"
+SENT = (
+    "SELECT id, subject FROM core_outboxmessage WHERE destination = 'slack' AND state = 'sent'"
+    " AND attempts > 0 ORDER BY id"
+)
+
+
+@dataclass
+class Happened:
+    """A fault as it was inflicted, in monotonic seconds; `recovered` is when changes went on."""
+
+    fault: Fault
+    began: float
+    ended: float
+    recovered: float
+    missed: str = ""
+
+    def __str__(self) -> str:
+        after = self.recovered - self.began
+        return f"{self.fault}" + (
+            f" (missed: {self.missed})" if self.missed else f", {after:.1f} s"
+        )
+
+
+@dataclass
+class Run:
+    """Everybody who takes part in a run, and what happened in it."""
+
+    seed: int
+    installation: Installation
+    stage: Stage
+    slack: FakeSlack
+    token: str
+    writers: list[Writer]
+    probe: Writer
+    readers: list[Reader | Service]
+    unread: Unread
+    happened: list[Happened] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)
+
+    def inflict(self, seconds: float, kinds: Mapping[str, Kind]) -> None:
+        """Inflict one fault after another until the time is over."""
+        ends = time.monotonic() + seconds
+        for fault in make_plan(self.seed, kinds):
+            time.sleep(fault.pause)
+            if time.monotonic() > ends:
+                return
+            began, missed = time.monotonic(), ""
+            try:
+                self.stage.inflict(fault)
+            except Missed as error:
+                missed = str(error)
+            ended = time.monotonic()
+            if kinds[fault.kind].stops_writes:
+                until(self._takes_changes, READY_SECONDS, self._explain)
+            self.happened.append(Happened(fault, began, ended, time.monotonic(), missed))
+            print(self.happened[-1], flush=True)
+
+    def converge(self) -> None:
+        """Wait until all is well again, and everybody has the last change."""
+        took = until(self._is_ready, READY_SECONDS, self._explain)
+        for one in (*self.writers, self.probe):
+            one.stop()
+        for one in (*self.writers, self.probe):
+            one.join()
+        with self.installation.client(self.token) as client:
+            last = perform(client, engage("feature:last", random.Random(0)), self.problems)
+        self.figures["ready again"] = f"{took:.1f} s after the last fault"
+        behind = [one.name for one in self.readers]
+        slowest = ""
+
+        def all_have() -> bool:
+            nonlocal slowest
+            slowest = ", ".join(behind)
+            behind[:] = [one.name for one in self.readers if one.version < (last.version or 0)]
+            return not behind
+
+        try:
+            took = until(all_have, CONVERGE_SECONDS)
+        except AssertionError:
+            self.problems.append(f"without version {last.version}: {behind}")
+        else:
+            self.figures["last change read by all"] = f"after {took:.1f} s, last by {slowest}"
+
+    def drain(self) -> None:
+        """Wait until no message is pending: Slack takes one a second."""
+        waiting = self._pending()
+        try:
+            took = until(lambda: self._pending() == 0, waiting * 1.2 + 60)
+        except AssertionError:
+            self.problems.append(f"{self._pending()} messages are pending still")
+        else:
+            self.figures["outbox drained"] = f"{waiting} messages in {took:.1f} s"
+
+    def end(self) -> None:
+        for one in (*self.readers, self.unread):
+            one.stop()
+        for one in (*self.readers, self.unread):
+            one.join()
+
+    def judge(self) -> None:
+        """Compare every answer with the trail; problems and figures are noted."""
+        rows, truth = self._trail()
+        snapshots = [one for reader in self.readers for one in _snapshots(reader)]
+        decisions = [one for reader in self.readers for one in reader.decisions]
+        operations = [one for writer in (*self.writers, self.probe) for one in writer.operations]
+        remembering = [one for one in self.readers if one.memory]
+        forgetful = [one for one in self.readers if not one.memory]
+        problems = [
+            *truth.problems,
+            *judge.compare_snapshots(truth, snapshots),
+            *judge.compare_decisions(truth, decisions),
+            *(f"step back: {one}" for one in _steps_back(remembering)),
+            *judge.compare_operations(operations, rows),
+            *judge.wrong_ramp_steps(truth),
+        ]
+        for one in (*self.writers, self.probe, *self.readers):
+            problems += one.problems
+        problems += self._messages()
+        problems += self._engagements()
+        verified = self.installation.manage("audit", "verify")
+        if "intact" not in verified:
+            problems.append(verified)
+        self.problems += problems
+        acknowledged = [one for one in operations if one.status in (200, 202)]
+        retried = sum(one.attempts > 1 for one in operations)
+        self.figures |= {
+            "faults": f"{sum(not one.missed for one in self.happened)}",
+            "versions": f"{truth.newest}",
+            "changes": (
+                f"{len(acknowledged)} acknowledged, {len(operations)} asked, {retried} retried"
+            ),
+            "answers": f"{len(snapshots)} snapshots, {len(decisions)} decisions",
+            "steps back without memory": f"{len(_steps_back(forgetful))}",
+        }
+        for one in _steps_back(forgetful)[:MAX_SHOWN]:
+            print("step back without memory:", one)
+        for reader in self.readers:
+            if not reader.decisions and not _snapshots(reader):
+                self.problems.append(f"{reader.name} never had an answer")
+
+    def report(self) -> str:
+        """Return the figures, and the problems with what is needed to run it again."""
+        lines = [f"seed {self.seed}", *(f"{name}: {said}" for name, said in self.figures.items())]
+        if self.problems:
+            lines.append(f"{len(self.problems)} problems; run again with CHAOS_SEED={self.seed}")
+            lines += self.problems[:MAX_SHOWN]
+            lines += [f"  {one}" for one in self.happened]
+        return "\n".join(lines)
+
+    def _engagements(self) -> list[str]:
+        """Judge the time of each engagement that nothing it needs was taken from."""
+        engaged = [
+            one
+            for one in self.probe.operations
+            if one.action == "switch.engaged" and one.status == 200
+        ]
+        windows = [
+            (one.began, one.recovered)
+            for one in self.happened
+            if KINDS[one.fault.kind].stops_writes
+        ]
+        calm = judge.undisturbed(engaged, windows)
+        self.figures["engage"] = _times(engaged)
+        self.figures["engage while PostgreSQL and web are up"] = _times(calm)
+        return [
+            f"engaging took {one.ended - one.began:.1f} s although PostgreSQL and web were up"
+            f" ({one.attempts} attempts): {self._beside(one)}"
+            for one in calm
+            if one.ended - one.began > MAX_ENGAGE_SECONDS
+        ]
+
+    def _beside(self, operation: Operation) -> str:
+        found = [
+            str(one.fault)
+            for one in self.happened
+            if one.began - 3 < operation.ended and operation.began < one.recovered + 3
+        ]
+        return ", ".join(found)
+
+    def _messages(self) -> list[str]:
+        with self._connect() as database:
+            sent = database.execute(SENT).fetchall()
+        metadata = [one.get("metadata", {}) for one in self.slack.messages]
+        arrived = [one["event_payload"]["message"] for one in metadata if one]
+        problems, repeated = judge.compare_messages(sent, arrived)
+        self.figures["messages"] = f"{len(sent)} sent, {repeated} repeated"
+        return problems
+
+    def _trail(self) -> tuple[Sequence[Row], Truth]:
+        with self._connect() as database:
+            rows = [read_row(*row) for row in database.execute(TRAIL)]
+            salts = dict(database.execute("SELECT id, salt FROM switches_episode").fetchall())
+            published = database.execute("SELECT epoch, version FROM switches_publication")
+            epoch, version = published.fetchall()[0]
+        truth = Truth(str(epoch), rows, salts)
+        if truth.newest != version:
+            truth.problems.append(f"version {version} is published, {truth.newest} is audited")
+        return rows, truth
+
+    def _pending(self) -> int:
+        query = "SELECT count(*) FROM core_outboxmessage WHERE state = 'pending'"
+        with self._connect() as database:
+            return int(database.execute(query).fetchall()[0][0])
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(self.installation.services()["database_owner_url"])
+
+    def _takes_changes(self) -> bool:
+        try:
+            return httpx.get(f"{self.installation.url}/health/ready", timeout=5).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def _is_ready(self) -> bool:
+        return self.installation.is_ready()
+
+    def _explain(self) -> str:
+        happened = "\n".join(str(one) for one in self.happened)
+        return f"seed {self.seed}\n{happened}\n{self.installation.said()}"
+
+
+@contextmanager
+def prepared(
+    seed: int, installation: Installation, slack: FakeSlack, folder: Path
+) -> Iterator[Run]:
+    """A run whose writers and readers are at work; all of them end when the test leaves."""
+    _announce_experiments_only(installation)
+    token = installation.token(*SCOPES)
+    clock = Clock(folder / "clock")
+    found = addresses(installation)
+    with background() as loop, contextlib.ExitStack() as ends:
+        database, redis = (
+            Line(loop, "127.0.0.1", urlsplit(found[name]).port or 0)
+            for name in ("DATABASE_URL", "REDIS_URL")
+        )
+        environment = {
+            **found,
+            **clock.variables(),
+            "DATABASE_URL": _through(found["DATABASE_URL"], database),
+            "DATABASE_OWNER_URL": _through(found["DATABASE_OWNER_URL"], database),
+            "REDIS_URL": _through(found["REDIS_URL"], redis),
+        }
+        plane = ends.enter_context(data_plane(environment, folder / "plane", start=False))
+        plane.start(ready_within=READY_SECONDS)
+        run = Run(
+            seed=seed,
+            installation=installation,
+            stage=Stage(installation, plane, database, redis, clock),
+            slack=slack,
+            token=token,
+            writers=_writers(seed, installation.url, token),
+            probe=Writer(installation.url, token, prober(), lambda: 0.25),
+            readers=_readers({"web": installation.url, "plane": plane.url}, token, folder),
+            unread=Unread(installation.port, token),
+        )
+        for one in (*run.readers, run.unread, *run.writers, run.probe):
+            one.start()
+            ends.callback(one.stop)
+        yield run
+
+
+def _writers(seed: int, url: str, token: str) -> list[Writer]:
+    paces = ((FEATURES, 0.2, 0.6), (FEATURES, 0.2, 0.6), (EXPERIMENTS, 2.0, 4.0))
+    made = []
+    for number, (switches, shortest, longest) in enumerate(paces):
+        draw = random.Random(f"{seed}:{number}")
+        pause = lambda d=draw, a=shortest, b=longest: d.uniform(a, b)  # noqa: E731
+        made.append(Writer(url, token, operator(draw, switches), pause))
+    return made
+
+
+def _readers(urls: Mapping[str, str], token: str, folder: Path) -> list[Reader | Service]:
+    made: list[Reader | Service] = []
+    for name, url in urls.items():
+        made += [Reader(name, url, token, way) for way in WAYS]
+        made.append(Service(name, url, token, folder))
+    return made
+
+
+def _announce_experiments_only(installation: Installation) -> None:
+    with psycopg.connect(installation.services()["database_owner_url"]) as database:
+        database.execute("UPDATE core_route SET scope = 'experiment'")
+
+
+def _through(url: str, line: Line) -> str:
+    parts = urlsplit(url)
+    login, at, _ = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{login}{at}127.0.0.1:{line.port}"))
+
+
+def _snapshots(reader: Reader | Service) -> list[Snapshot]:
+    return reader.snapshots if isinstance(reader, Reader) else []
+
+
+def _steps_back(readers: Sequence[Reader | Service]) -> list[str]:
+    answers: list[Snapshot | Decision] = []
+    for reader in readers:
+        answers += _snapshots(reader) or reader.decisions
+    return judge.steps_back(answers)
+
+
+def _times(operations: Sequence[Operation]) -> str:
+    seconds = [one.ended - one.began for one in operations]
+    p50, p99, most = (judge.percentile(seconds, share) for share in (0.5, 0.99, 1.0))
+    return f"{len(seconds)}, p50 {p50:.3f} s, p99 {p99:.3f} s, max {most:.3f} s"
