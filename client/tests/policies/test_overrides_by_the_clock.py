@@ -121,7 +121,7 @@ def test_local_clock_ends_what_lets_calls_through_and_not_what_stops_them(mode, 
     assert breaker.mode == by_the_local_clock
 
     for _ in range(3):
-        clock.heard("Sat, 21 Nov 2026 12:00:01 GMT", 0.0, 0.0)
+        clock.heard({"date": "Sat, 21 Nov 2026 12:00:01 GMT"}, 0.0, 0.0)
     registry.expire()
 
     assert breaker.mode == "normal"
@@ -131,7 +131,7 @@ def test_one_wrong_date_does_not_end_what_stops_calls():
     clock, registry, breaker = at_nine_past_noon("forced_open")
 
     for date in ("Sat, 21 Nov 2026 11:00:01 GMT",) * 3 + ("Sat, 21 Nov 2026 13:00:01 GMT",):
-        clock.heard(date, 0.0, 0.0)
+        clock.heard({"date": date}, 0.0, 0.0)
         registry.expire()
 
         assert breaker.mode == "forced_open"

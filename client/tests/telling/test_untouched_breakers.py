@@ -46,7 +46,7 @@ def test_time_follows_the_clock_of_the_console():
     time.advance(0.4)
     assert reporting()["breakers"][0]["since"] == before
 
-    clock.heard(LATER, 0.0, 0.0)
+    clock.heard({"date": LATER}, 0.0, 0.0)
 
     assert reporting()["breakers"][0]["since"] == moment(clock.now() - 0.4)
 

@@ -12,7 +12,7 @@ import redis
 from controlplane.core.wake import _Waker
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
 from controlplane.dataplane.tests.lines import Line, background
-from controlplane.supervisor.redis import _program
+from controlplane.supervisor.redis import find_program
 from controlplane.tests.installation import free_port, until
 
 
@@ -20,7 +20,7 @@ from controlplane.tests.installation import free_port, until
 def server() -> Iterator[int]:
     """The port of a Redis of its own: what is published is heard by every test at once."""
     port = free_port()
-    arguments = [_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    arguments = [find_program(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
         try:
             until(lambda: _answers(port), 10)
