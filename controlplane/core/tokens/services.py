@@ -46,8 +46,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def admin_powers(token: Token) -> list[str]:
-    """Return, a sentence each, what a token's scopes allow beyond their name because its owner is
-    an admin."""
+    """Return one sentence for each power that a token has only because its owner is an admin."""
     if token.owner.role != Role.ADMIN:
         return []
     return [text for scope, text in ADMIN_POWERS.items() if scope in token.scopes]
@@ -175,7 +174,7 @@ def allowed_scopes(token: Token) -> frozenset[str]:
 
 
 def known(token: Token) -> KnownToken:
-    """What a request by this token needs to know of it."""
+    """Return the data of a token that requests need."""
     return KnownToken(
         token_id=token.pk,
         name=token.name,
