@@ -162,7 +162,7 @@ class Bulkhead:
 
 def _busy() -> Busy:
     return Busy(
-        "Too many requests are running here just now. Nothing was changed; try again in a moment.",
+        "Too many requests are running. Nothing was changed; try again in a moment.",
         retry_after=_later(),
     )
 

@@ -30,7 +30,7 @@ class Bodies:
 
     def take(self, count: int) -> None:
         if self._bytes + count > self._max_bytes:
-            said = "Too many large requests are coming in just now; try again in a moment."
+            said = "Too many large requests are arriving; try again in a moment."
             raise Busy(said, retry_after=2)
         self._bytes += count
 

@@ -120,7 +120,7 @@ class Unavailable(DomainError):
 class Busy(Unavailable):
     """The server is overloaded; nothing is broken."""
 
-    title = "Too much is going on here"
+    title = "The server is busy"
 
 
 class Broken(DomainError):

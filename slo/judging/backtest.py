@@ -38,9 +38,9 @@ def one_at_a_time(actor: Actor) -> Iterator[None]:
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:
-            said = "A backtest is running already; wait until it is done."
+            said = "You already have a backtest running; try again when it is done."
             if name not in _running:
-                said = "Others are running backtests just now; try again in a moment."
+                said = "Others are running backtests right now; try again in a moment."
             raise TooManyRequests(said, retry_after=RETRY_AFTER_SECONDS)
         _running.add(name)
     try:

@@ -128,7 +128,7 @@ def _moved_already(found: Scene) -> Conflict:
     share = words.percent(found.percent_of(found.index))
     at = f"step {found.index + 1} of {len(found.ramp.plan)}, {share}"
     if found.index == 0 or last is None:
-        return Conflict(f"It is at {at}. Nothing was changed.", step_index=found.index)
+        return Conflict(f"The ramp is at {at}. Nothing was changed.", step_index=found.index)
     return Conflict(
         f"{last.actor_type}:{last.actor_name} advanced it to {at}, at {last.at:%H:%M:%S} UTC. "
         "Nothing was changed; advance again if you mean the step after that.",

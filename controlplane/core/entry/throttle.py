@@ -70,7 +70,7 @@ def _wait_for_hashing() -> None:
         finally:
             _waiters.release()
     raise TooManyRequests(
-        "Many people are signing in just now. Try again in a moment.", retry_after=3
+        "Too many people are signing in right now. Try again in a moment.", retry_after=3
     )
 
 
@@ -90,7 +90,7 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
     known = BrowserSession.objects.filter(user__username=username, ip=ip)
     if not allowed and not (username and known.exists()):
         raise TooManyRequests(
-            "Too many tries to sign in came from your address. Try again in a moment.",
+            "Too many sign-in attempts from your address. Try again in a moment.",
             retry_after=random.randint(2, 10),  # noqa: S311
         )
 

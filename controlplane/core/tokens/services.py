@@ -25,10 +25,10 @@ PREFIX_LENGTH = 10
 FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
 USE_NOTED_EVERY = timedelta(minutes=1)
 ADMIN_POWERS = {
-    "dlq:write": "With an admin as its owner it also reads what dead letters hold unredacted.",
-    "slo:write": "With an admin as its owner it also registers Prometheus servers, at any address"
-    " that PROMETHEUS_ALLOW lets through.",
-    "breakers:write": "With an admin as its owner it also changes the policies of every service.",
+    "dlq:write": "Because its owner is an admin, it can also read unredacted dead letters.",
+    "slo:write": "Because its owner is an admin, it can also register Prometheus servers, at any"
+    " address that PROMETHEUS_ALLOW allows.",
+    "breakers:write": "Because its owner is an admin, it can change the policies of every service.",
 }
 
 

@@ -133,7 +133,7 @@ class Command(ShellCommand):
         for name in options["break_glass"] or ():
             if name not in known:
                 self.stderr.write(
-                    f"No safety rule is called {name!r}: nothing was overridden by it."
+                    f"No safety rule is called {name!r}, so it overrode nothing. Check the name."
                 )
 
     def tell_of(self, review: Approval | None, options: dict[str, Any]) -> None:
