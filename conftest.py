@@ -64,7 +64,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
 def django_db_setup(
     _template_database: None, django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
-    """Transactional tests end by restoring what they changed, instead of by Django's flush."""
+    """Restore changed tables after transactional tests, instead of Django's flush."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
         initial = InitialState()
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _case: initial.restore())
@@ -84,7 +84,7 @@ def _template_database(
 
 @pytest.fixture(autouse=True)
 def _nothing_counted_before() -> None:
-    """Figures and counts in memory, which a test must not inherit."""
+    """Reset caches and counters in memory, which a test must not inherit."""
     attention.forget()
     throttle.attempts.clear()
 

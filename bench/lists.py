@@ -1,7 +1,7 @@
-"""What programs read of the API in pages: requests a second of one core, and the audit search.
+"""Lists of the API: requests per second on one core, and latency of the audit search.
 
-Asked over kept connections by a few threads on the load's core. The trail is filled past its chain,
-which only this run's own database bears.
+A few threads on the load's core send the requests over persistent connections. Rows are inserted
+into the audit trail without its chain, which is only fit for this run's own database.
 """
 
 import threading
@@ -90,7 +90,7 @@ class Lists:
 
 
 def lay(audited: int) -> None:
-    """Enough rows for a full page of everything, and a trail of that length."""
+    """Insert enough rows for a full page of every list, and `audited` audit rows."""
     with psycopg.connect(settings.ENV.database.owner_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
         owner.execute(_AUDIT, {"count": audited})
@@ -103,7 +103,7 @@ def lay(audited: int) -> None:
 
 
 def clear() -> None:
-    """Take away what others count; rows of the trail stay for good."""
+    """Delete the inserted rows, except those of the audit trail, which can't be deleted."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
     ground.clear_slos()
@@ -125,7 +125,7 @@ def _loaded(web: Server, token: str, name: str, path: str, seconds: float) -> Li
 
 
 def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
-    """Milliseconds of each answer; ends the run if one is not the expected one."""
+    """Return the milliseconds of each answer; end the run if one has another status than 200."""
     took: list[float] = []
     wrong: list[int] = []
     end = time.monotonic() + seconds

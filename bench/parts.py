@@ -219,7 +219,7 @@ def size(setting: Setting, table: Table) -> None:
 
 
 def at_rest(_setting: Setting, table: Table) -> None:
-    """A whole installation that nobody uses, with PostgreSQL and Redis of its own."""
+    """An idle installation with its own PostgreSQL and Redis."""
     table.at_rest(rest.measure())
 
 

@@ -1,4 +1,4 @@
-"""A whole installation at rest: CPU and memory of each of its processes, for a minute."""
+"""CPU and memory of each process of an idle installation, measured for a minute."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ NOT_FOR_IT = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO_SETTING
 class Process:
     """CPU in percent of a core over the measured time, and memory in MiB.
 
-    `pss_mib` shares pages that several processes map among them.
+    `pss_mib` counts each shared page in equal parts for the processes that map it.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Process:
 
 
 def measure() -> Sequence[Process]:
-    """Start an installation with services of its own, let it settle, and watch it do nothing."""
+    """Start an installation with its own services, let it settle, and measure it while idle."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         environment = {name: value for name, value in os.environ.items() if name not in NOT_FOR_IT}
@@ -91,7 +91,7 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """By the scheduler, in nanoseconds: the clock ticks of `stat` miss what is short."""
+    """Return the CPU time by the scheduler: the clock ticks of `stat` miss short runs."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

@@ -1,4 +1,4 @@
-"""What ten thousand switches and dependencies weigh: bytes of a snapshot, CPU of a scrape."""
+"""Size of a snapshot and CPU of a scrape with ten thousand switches and dependencies."""
 
 import gzip
 import time
@@ -28,8 +28,8 @@ _DEPENDENCIES = """
 
 @dataclass(frozen=True)
 class Weights:
-    """Bytes of a whole snapshot, plain and as sent to clients that accept gzip; of a scrape, and
-    the web process' CPU for it, in milliseconds: built anew, and from its cache."""
+    """Bytes of a snapshot and of a scrape, plain and in gzip form; CPU milliseconds of the web
+    process for a scrape, built anew and from its cache."""
 
     snapshot_bytes: int
     snapshot_gzip_bytes: int
@@ -46,7 +46,7 @@ def measure(web: Server, token: str) -> Weights:
         plain = _get(web, wire.SNAPSHOT, token)
         packed = _get(web, wire.SNAPSHOT, token, {"Accept-Encoding": "gzip"})
         if gzip.decompress(packed) != plain:
-            raise SystemExit("bench: the compressed snapshot is another one")
+            raise SystemExit("bench: the compressed snapshot differs from the plain one")
         cpu_ms, scraped = [], b""
         for _ in range(SCRAPES):
             time.sleep(CACHED_SECONDS)

@@ -41,7 +41,7 @@ STACK_SHARE, COROUTINE_STACK_SHARE = 5 / 12, 8 / 22
 is as quick as that. A share is the same on every one."""
 TOGETHER_SECONDS = 0.15
 LISTED_PER_CORE = 400
-"""Pages a second that one core of the web process serves."""
+"""Target of pages per second and core of the web process."""
 SEARCH_P99_MS = 100.0
 SNAPSHOT_KB, SCRAPE_CPU_MS = 60, 30
 RESTING_CPU_PERCENT = 3.0
@@ -182,7 +182,7 @@ class Table:
         self._line("the server grew by", "", "", f"{seen.growth_mib:.0f}", target=bounded)
 
     def lists(self, seen: Lists) -> None:
-        """Pages a second, and by the CPU time of one how many a core of its own would serve."""
+        """Print pages per second, and the rate per core computed from the CPU time of one."""
         _head(f"API, pages of {ROWS} rows", "requests/s", "p50 ms", "p99 ms", "CPU ms", "per core")
         for page in (*seen.pages, seen.attention):
             took = page.delays
@@ -202,7 +202,7 @@ class Table:
             self._line(name, *_three(took), target=_under("p99", took.p99_ms, SEARCH_P99_MS))
 
     def weights(self, seen: Weights) -> None:
-        """Many switches and dependencies, of which few are in force and none reports."""
+        """Print sizes with many switches and dependencies, few engaged and none reporting."""
         known = f"{sizes.KNOWN:,} switches ({sizes.ENGAGED:,} engaged)"
         head = f"{known}, {sizes.DEPENDENCIES:,} dependencies"
         _head(head, "KB", "gzip KB", "CPU ms")
@@ -214,7 +214,7 @@ class Table:
         self._line("/metrics, built anew", *kilobytes, f"{seen.scrape_cpu_ms:.0f}", target=enough)
 
     def at_rest(self, seen: Sequence[Process]) -> None:
-        """Every process of an installation that nobody uses."""
+        """Print CPU and memory of every process of an idle installation."""
         _head(f"at rest, {rest.MEASURED_SECONDS:.0f} s", "CPU %", "PSS MiB", "RSS MiB")
         for one in seen:
             self._line(

@@ -35,8 +35,7 @@ class Known:
 
 
 def pending() -> list[QuerySet[Any]]:
-    """Return what there is to look at: breakers that are not closed, probes that are away, and
-    the causes that stand."""
+    """Return the pending work: breakers that aren't closed, probes that fail, and active causes."""
     return [
         BreakerState.objects.exclude(state="closed"),
         Probe.objects.filter(is_away=True),

@@ -21,7 +21,7 @@ from controlplane.core.instances.queries import HEARD_WITHIN
 PAIR = ("caller", "callee")
 CODES = {CLOSED: 0, OPEN: 1, HALF_OPEN: 2}
 
-# Registered dependencies that nobody has ever reported are the many: they are only counted.
+# Most registered dependencies were never reported; they are only counted.
 _STANDING = """
     SELECT d.caller, d.callee, d.trips_total, d.fallback_total,
            CASE WHEN seen.open THEN 'open' WHEN seen.half_open THEN 'half_open'
@@ -43,9 +43,9 @@ _STANDING = """
 
 @metrics.from_database
 def breakers(now: datetime) -> Iterator[Metric]:
-    """A state only where an instance has reported lately: what nobody tells of is not closed.
+    """Yield the states of breakers that an instance has reported lately; others are unknown.
 
-    A dependency that nobody reports and that never tripped or fell back has no series at all.
+    A dependency without reports that never tripped or fell back has no series.
     """
     state = GaugeMetricFamily(
         "switchgear_circuit_breaker_state",

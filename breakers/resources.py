@@ -40,18 +40,21 @@ COLUMNS = (
     "id", "caller", "callee", Cast("document", TextField()), Cast("on_outage", TextField()),
     "version", "registered_at", "changed_at", "removed_at", "forced__id",
 )  # fmt: skip
-"""What :func:`listed` reads of rows of :func:`with_override`."""
+"""Columns that :func:`listed` reads from :func:`with_override`."""
 
 
 def with_override() -> "DependencyQuerySet":
-    """All dependencies, each joined with the id of what is forced upon it, as `forced`."""
+    """Return all dependencies, joined with their live override as `forced`."""
     return Dependency.objects.annotate(
         forced=FilteredRelation("overrides", condition=Q(overrides__ended_at__isnull=True))
     )
 
 
 def listed(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """As :func:`dependencies`, of rows of `COLUMNS`; asks nothing more unless one is forced."""
+    """Return resources as :func:`dependencies` does, given rows of `COLUMNS`.
+
+    Queries the database only if a breaker is forced.
+    """
     ids = [row[-1] for row in rows if row[-1] is not None]
     live = list(Override.objects.filter(pk__in=ids).select_related("dependency")) if ids else []
     pairs = [(one.dependency, one) for one in live]
@@ -82,7 +85,7 @@ def _listed(row: tuple[Any, ...], forced: dict[str, Any] | None) -> dict[str, An
 
 @functools.lru_cache(maxsize=1024)
 def _policy(document: str) -> dict[str, Any]:
-    """The fields of a policy, each as it is sent: most dependencies share a few policies."""
+    """Parse a policy document into the fields of a resource. Cached: most policies are alike."""
     fields = {**UNREGISTERED, **orjson.loads(document)}
     return {name: orjson.Fragment(orjson.dumps(value)) for name, value in fields.items()}
 

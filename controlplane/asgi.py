@@ -16,8 +16,8 @@ die_with_parent()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 os.environ.setdefault("DATABASE_POOL", "24")
 _django = cast("ASGIApplication", get_asgi_application())
-# A thread that computes keeps the interpreter for so long whenever another one wants it. The usual
-# 5 ms, once per query and per thread that computes, would make an engagement take seconds.
+# The longest time a computing thread keeps the interpreter while another one waits for it. The
+# default of 5 ms, once per query and computing thread, would make an engagement take seconds.
 sys.setswitchinterval(0.0005)
 autodiscover_modules("topics")
 # Else the first request for a page loads all of them on the event loop, and holds up every poll.
@@ -38,7 +38,7 @@ from controlplane.gate import Gate  # noqa: E402
 from controlplane.token_reads import TokenReads  # noqa: E402
 
 MAX_TOKEN_AGE_SECONDS = 3.0
-"""The age at which the token table is no longer trusted; it is compared once a second."""
+"""Maximum age of a token table that reads trust; it is compared every second."""
 
 _plane = Web()
 _state = _plane.state
@@ -58,12 +58,12 @@ metrics.set_token_check(_check_token)
 
 @cache
 def _busy_page() -> str:
-    """Rendered once: it is shown when there is no time for anything."""
+    """Return the page of an overloaded server, rendered once."""
     return render_to_string("busy.html")
 
 
 def _find_token(text: str) -> KnownToken | None:
-    """For the API's reads. Unknown here, or a table that may be old: the database decides."""
+    """Return the token for an API read; None if it is unknown here or the table may be old."""
     if not _state.database_reachable or _state.age_seconds() > MAX_TOKEN_AGE_SECONDS:
         return None
     headers = {b"x-api-key": text.encode()}

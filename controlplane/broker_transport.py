@@ -1,4 +1,4 @@
-"""kombu's Redis transport, without its weak spot: a worker survives junk in a queue's list."""
+"""kombu's Redis transport, changed to drop malformed items of a queue instead of failing."""
 
 from queue import Empty
 from typing import Any
@@ -10,18 +10,18 @@ log = structlog.get_logger(__name__)
 
 
 class Channel(redis.Channel):
-    """Drops an item that is not JSON; kombu would end the worker for it."""
+    """A channel that drops items that aren't JSON, which would end kombu's worker."""
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[misc]
-        except ValueError as error:  # Of JSON or of UTF-8.
+        except ValueError as error:  # Malformed JSON or UTF-8.
             log.warning("broker.item_dropped", error=str(error))
             raise Empty from error
 
 
 class Transport(redis.Transport):
-    """Drops an item that is JSON but no message."""
+    """A transport that drops items that are JSON but not a Celery message."""
 
     Channel = Channel
 

@@ -1,8 +1,8 @@
-"""Bulkheads before Django: bounded threads and fair queues, one bulkhead for each kind of request.
+"""Bulkheads in front of Django: bounded threads and fair queues for each kind of request.
 
 A flood of one kind fills its own bulkhead and no other, and one caller never fills a whole one. A
-request runs on one thread from its beginning to its end. The thread is free again once it is idle,
-which may be long after its caller was refused: what hangs in a database can't be stopped, and
+request runs on one thread from start to end. The thread is released once it is idle, which may be
+long after the caller was refused: a thread that hangs in a database call can't be stopped, and
 counts until it ends.
 """
 
@@ -23,7 +23,7 @@ RETRY_AFTER_SECONDS = (1, 5)
 
 
 class Caller(NamedTuple):
-    """One for all requests of a token or person, else of an address; `known` if verified."""
+    """A token, person or address that requests count for; `known` if it was verified."""
 
     key: Hashable
     known: bool
@@ -31,8 +31,11 @@ class Caller(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """At most `threads` requests run at a time: `each` of one caller, `strangers` of all callers
-    that are not known together. A request waits for a thread `wait_seconds` at most."""
+    """Limits of one bulkhead.
+
+    At most `threads` requests run at a time: `each` for one caller, `strangers` for all unknown
+    callers together. A request waits at most `wait_seconds` for a thread.
+    """
 
     threads: int
     each: int
@@ -41,17 +44,17 @@ class Limits:
 
 
 class Permit(NamedTuple):
-    """One running request: its caller, and the thread that it runs on."""
+    """The right to run one request: its caller and its thread."""
 
     caller: Caller
     executor: ThreadPoolExecutor
 
 
 class Bulkhead:
-    """The threads of one kind of request, and the queue before them. On one event loop.
+    """The threads for one kind of request, with a queue. Used from one event loop.
 
-    `may_start` is asked with the number of running requests before one more starts; `on_free` is
-    called whenever one has ended.
+    `may_start` gets the number of running requests before each start; `on_free` is called after
+    each end.
     """
 
     def __init__(
@@ -71,18 +74,18 @@ class Bulkhead:
         self._running: Counter[Caller] = Counter()
         self._queues: OrderedDict[Caller, deque[asyncio.Future[Permit]]] = OrderedDict()
         self._waiting: Counter[bool] = Counter()
-        """Requests in the queues, by whether their caller is known."""
+        """Number of queued requests of known (True) and unknown (False) callers."""
 
     @property
     def running(self) -> int:
-        """Requests that hold a thread, those that nobody waits for any more among them."""
+        """Number of requests that hold a thread, also if their caller was refused."""
         return self._limits.threads - len(self._idle)
 
     async def acquire(self, caller: Caller) -> Permit:
         """Wait for a thread.
 
-        Raises :class:`TooManyRequests` if this caller has too many waiting, and :class:`Busy` if
-        all have, or none came free in time.
+        Raises :class:`TooManyRequests` if this caller has too many requests waiting, and
+        :class:`Busy` if the queue is full or no thread was free in time.
         """
         queue = self._queues.get(caller, ())
         if len(queue) >= MAX_WAITING_EACH:
@@ -116,7 +119,7 @@ class Bulkhead:
         idle.add_done_callback(lambda _idle: self._freed(permit))
 
     def dispatch(self) -> None:
-        """Start what may start: known callers first, and each caller in turn."""
+        """Start waiting requests while threads are free: known callers first, round robin."""
         while self._idle and self._queues and self._may_start(self.running):
             caller = self._next()
             if caller is None:
@@ -159,7 +162,7 @@ class Bulkhead:
 
 def _busy() -> Busy:
     return Busy(
-        "Too many requests are running here just now. Nothing was changed; try again in a moment.",
+        "Too many requests are running. Nothing was changed; try again in a moment.",
         retry_after=_later(),
     )
 

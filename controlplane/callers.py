@@ -1,7 +1,7 @@
 """Identify the caller of a request from memory, before anything is asked of the database.
 
-Only what was verified makes a caller known: a token of the data plane's table, a session that
-Django found valid lately, a body that Slack signed. Everybody else is their address.
+Only a verified credential makes a caller known: a token of the data plane's table, a session that
+Django found valid lately, a body that Slack signed. All others count by their address.
 """
 
 import ipaddress
@@ -30,7 +30,7 @@ IPV6_PREFIX = 64
 
 
 class Callers:
-    """The sessions seen lately in this process, and the way to tell one caller from another."""
+    """Identifies callers, by the sessions that this process has seen lately among others."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -40,7 +40,7 @@ class Callers:
         )
 
     def caller_of(self, scope: Scope, headers: Headers, body: bytes) -> Caller:
-        """The one that a request counts for."""
+        """Return the caller whose share a request uses."""
         if presented(headers) is not None:
             try:
                 found = identify(self._state.tokens, headers, clock=self._state.unix)
@@ -58,7 +58,7 @@ class Callers:
         return Caller(("user", user), known=True)
 
     def note(self, signed_in: Mapping[str, Any]) -> None:
-        """Take over from Django whose session each key is: None for a session of nobody."""
+        """Record the user id of each session key that Django checked; None if signed out."""
         for key, user in signed_in.items():
             name = digest(key)
             if user is None:
@@ -70,8 +70,10 @@ class Callers:
                 self._people.popitem(last=False)
 
     def _stranger(self, scope: Scope, kind: str) -> Caller:
-        """Those with a credential that is not known here are kept apart from those without one: it
-        may be good, after a restart."""
+        """Return a caller by address and kind of credential.
+
+        Unknown credentials have a share apart from none: after a restart they may be valid.
+        """
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         address = client_address(peer, b",".join(forwarded).decode("latin-1"))

@@ -97,16 +97,18 @@ _began, _began_monotonic = datetime.now(UTC), time.monotonic()
 
 
 def monotonic_now() -> datetime:
-    """Return the time by the clock that beat counts intervals with: setting the local clock neither
-    stops the schedule nor hurries it."""
+    """Return a time that advances with the monotonic clock.
+
+    Beat counts intervals with it, so setting the local clock neither stops nor hurries ticks.
+    """
     return _began + timedelta(seconds=time.monotonic() - _began_monotonic)
 
 
 class Scheduler(beat.Scheduler):
-    """Beat without a state file: the watchdog makes up for what a restart forgets.
+    """A beat scheduler without a state file: the watchdog runs ticks that a restart forgets.
 
-    Its one entry comes each second and sends the ticks that are due. Its heartbeat goes on while
-    messages reach the broker.
+    Its only entry runs every second and sends the ticks that are due. Its heartbeat is recorded
+    while messages reach the broker.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -139,7 +141,7 @@ class Scheduler(beat.Scheduler):
             self._pulse.turned()
 
     def _send(self, batch: Batch, producer: Any) -> None:
-        """Send a batch, unless messages pile up in its queue: nobody takes them, expired or not."""
+        """Send a batch unless its queue is full: without workers, even expired messages pile up."""
         declared = producer.channel.queue_declare(queue=batch.queue)
         if int(declared.message_count) < MAX_WAITING:
             run_ticks.apply_async(

@@ -1,10 +1,9 @@
-"""Stands before Django: nobody waits for a database that does not answer, no body is endless, and
-no flood reaches a kill.
+"""Admission control in front of Django: deadlines, bounded bodies, and bulkheads for kills.
 
 While the data plane can't reach PostgreSQL, requests are refused at once with 503 and
-`Retry-After`; one that was under way when it froze is given up after `DEADLINE_SECONDS`. What needs
-no database (static files, health, metrics) always passes. Django itself would write a body of any
-size to disk before it asks who sends it, and start a thread for every request.
+`Retry-After`; one that was already running is given up after `DEADLINE_SECONDS`. Paths that need no
+database (static files, health, metrics) always pass. Django itself would write a body of any size
+to disk before it authenticates the sender, and start a thread for every request.
 """
 
 import asyncio
@@ -41,19 +40,19 @@ KILL = re.compile(
     r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/"
     r"|/confirm/|/slack/.*"
 )
-"""What engages something or keeps it engaged, with the dialog and the confirmation before it."""
-# Together they stay below DATABASE_POOL of the web, less the threads of sockets.
+"""Paths that engage a switch or keep it engaged, with the dialog and confirmation before it."""
+# Their threads and those of sockets need fewer connections than DATABASE_POOL of a web has.
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MIN_ORDINARY = 2
-"""Ordinary requests that may run beside a kill; no more of them are started until it is done."""
+"""Ordinary requests that may run while a kill runs; no more are started until it is done."""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
 
 
 class Gate:
-    """An ASGI application around another; `refuse` words a refusal for whoever asks.
+    """An ASGI application around another; `refuse` renders an error for the caller.
 
     `sockets` serves WebSockets; without it each is closed.
     """
@@ -79,17 +78,17 @@ class Gate:
         self._seconds: dict[tuple[str, str, str], Histogram] = {}
 
     def latencies(self) -> Iterator[Metric]:
-        """The histogram of requests by kind (`page` or `api`) and class of status."""
+        """Yield the histogram of requests by kind (`page` or `api`) and status class."""
         yield histograms.family(
             "switchgear_web_request_seconds",
-            "Seconds to answer a request of a person or a program, by kind and class of status.",
+            "Seconds to answer a request of a person or a program, by kind and status class.",
             ("kind", "code", "worker"),
             list(self._seconds.items()),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            # They know themselves what they can do without a database, and have no end in time.
+            # Sockets have no deadline, and their application handles an unreachable database.
             await (self._sockets or _no_sockets)(scope, receive, send)
             return
         call = Call(scope, receive, send)
@@ -127,7 +126,7 @@ class Gate:
         try:
             permit = await bulkhead.acquire(caller)
         except (Busy, TooManyRequests):
-            # Whoever asks again as soon as it is refused would else keep the event loop busy.
+            # Slows down callers that retry at once: they would keep the event loop busy.
             await asyncio.sleep(REFUSAL_SECONDS)
             raise
         answer = _Answer(call.receive, call.send, body)
@@ -159,8 +158,8 @@ class Gate:
             await task
             call.status = answer.status
             return
-        # Its thread is stuck in the database and can't be stopped: it ends when it can, mute, and
-        # takes back what it wrote, because it sees the deadline before it commits.
+        # The thread is stuck in the database and can't be stopped. Its answer is dropped, and it
+        # rolls back what it wrote, because it checks the deadline before it commits.
         answer.muted = True
         task.add_done_callback(_forget)
         await self._refuse(call, _no_answer())
@@ -170,7 +169,7 @@ class Gate:
 
 
 class _Answer:
-    """One request's way in and out: hands in the body, notes that its answer has begun."""
+    """The receive and send channels of one request; records when its answer has begun."""
 
     def __init__(self, receive: Receive, send: Send, body: bytes) -> None:
         self._body: bytes | None = body

@@ -1,4 +1,4 @@
-"""Read the bodies of requests for Django: within a time, a size, and an amount of memory."""
+"""Read request bodies for Django, within limits of time, size and total memory."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,19 +9,19 @@ from controlplane.core.wire import LARGEST_BODY, too_large
 from controlplane.dataplane.call import READ_SECONDS, Receive, broken_off, drain
 
 MAX_BYTES = 128 * 1024 * 1024
-"""All bodies together; the first 64 KiB of each do not count, so that a kill always fits."""
+"""Limit for all bodies together. The first 64 KiB of each don't count, so a kill always fits."""
 
 
 class Bodies:
-    """The bodies that are in memory at a time."""
+    """The memory that all request bodies of this process share."""
 
-    def __init__(self, most: int = MAX_BYTES) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._bytes = 0
 
     @contextmanager
     def budget(self) -> Iterator["Budget"]:
-        """A share in the memory, given back on leaving."""
+        """Yield a budget for one body; its memory is released on exit."""
         budget = Budget(self)
         try:
             yield budget
@@ -29,8 +29,8 @@ class Bodies:
             self._bytes -= budget.counted
 
     def take(self, count: int) -> None:
-        if self._bytes + count > self._most:
-            said = "Too many large requests are coming in just now; try again in a moment."
+        if self._bytes + count > self._max_bytes:
+            said = "Too many large requests are arriving; try again in a moment."
             raise Busy(said, retry_after=2)
         self._bytes += count
 
@@ -43,8 +43,11 @@ class Budget:
         self.counted = 0
 
     async def read(self, receive: Receive, limit: int) -> bytes:
-        """The whole body. Raises :class:`TooLarge`, :class:`TooSlow`, :class:`DomainError` if it
-        breaks off, and :class:`Busy` if there is no memory for it."""
+        """Return the whole body.
+
+        Raises :class:`TooLarge`, :class:`TooSlow`, :class:`DomainError` if it ends early, and
+        :class:`Busy` if there is no memory for it.
+        """
         try:
             async with asyncio.timeout(READ_SECONDS):
                 return await self._read(receive, limit)

@@ -5,7 +5,7 @@ import resource
 BACKLOG = 4096
 GRACE_SECONDS = 4
 HEADER_SECONDS = 20
-"""How long a connection may take over a request's headers, also before their first byte."""
+"""Longest wait for a request's headers on a connection, also before their first byte."""
 # Of what waits to be written per connection; the rest of it stays with us, once for everybody.
 BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
@@ -19,8 +19,8 @@ def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:
     return [
         *("-m", "granian", "--interface", "asgi", "--host", host, "--port", str(port)),
         *("--workers", str(workers), *respawn),
-        # Else the server waits without end for the first byte of a connection, which may be that of
-        # HTTP/2: silent ones would take every place. What needs HTTP/2 has it from a proxy.
+        # To detect HTTP/2 the server would wait forever for the first byte, so silent connections
+        # would fill it. A proxy can offer HTTP/2.
         *("--http", "1", "--http1-header-read-timeout", str(HEADER_SECONDS * 1000)),
         # Who is one too many is told so by the application. Past this, the server would leave
         # everybody waiting without a word, the console and the probes among them.

@@ -20,7 +20,7 @@ OWNER_COMMANDS = {
     "backup",
 }
 AS_OWNER = len(sys.argv) > 1 and sys.argv[1] in OWNER_COMMANDS
-# `blockers` ends no session of the second name.
+# `core/blockers.py` never terminates sessions of `switchgear owner`.
 SESSION_NAME = "switchgear owner" if AS_OWNER else "switchgear"
 
 SECRET_KEY = ENV.secret_key
@@ -111,7 +111,7 @@ def _database(url: str, assume_role: str | None, pool_size: int, limits: str) ->
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 10_000,
-        # So that a session that is ended for what it blocks leads to its process.
+        # Names the process of a session that blocks others, for `core/blockers.py`.
         "application_name": f"{SESSION_NAME} {socket.gethostname()}:{os.getpid()}"[:63],
     }
     # Not Django's `assume_role`: with a pool it would wait for the pool it is filling.

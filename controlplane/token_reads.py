@@ -1,8 +1,7 @@
-"""Reads of the API by token, served past the middleware for people, on the thread of their permit.
+"""API reads by token, served without the middleware for sessions and second factors.
 
-A request that carries a token is never a person's: a wrong token does not fall back to a session.
-So sessions, messages, second factors and the like have nothing to do here, and starting a thread
-per request, as Django does under ASGI, would cost more than the answer.
+A request that carries a token never falls back to a session, so middleware for people isn't needed.
+Starting a thread per request, as Django does under ASGI, would cost more than the answer.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ from django.utils.module_loading import import_string
 from controlplane.dataplane.call import ASGIApplication, Receive, Scope, Send
 
 EXECUTOR = "switchgear.executor"
-"""Where a scope holds the executor that the request was admitted to."""
+"""The key of a scope under which the gate passes the executor of the request's permit."""
 API = "/api/v1/"
 METHODS = ("GET", "HEAD")
 MIDDLEWARE = (
@@ -35,12 +34,12 @@ MIDDLEWARE = (
     "controlplane.core.http.middleware.NamedHostMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 )
-"""Those of `settings.MIDDLEWARE`, in its order, that bear on a program: the request's id and
-deadline, HTTPS, gzip, the host's name, and the headers of every answer."""
+"""The part of `settings.MIDDLEWARE`, in its order, that applies to programs: request id and
+deadline, HTTPS, gzip, host name, and the headers of every answer."""
 
 
 class TokenReads(BaseHandler):
-    """An ASGI application: answers token reads itself and leaves the rest to `others`."""
+    """An ASGI application that answers token reads and passes other requests to `others`."""
 
     def __init__(self, others: ASGIApplication) -> None:
         super().__init__()
@@ -74,7 +73,7 @@ class TokenReads(BaseHandler):
         await send({"type": "http.response.body", "body": response.content})
 
     def _ask(self, scope: Scope) -> HttpResponseBase:
-        """Answer in this thread, and give its database connection back."""
+        """Answer in this thread, and return its database connection to the pool."""
         set_script_prefix(get_script_prefix(scope))
         request_started.send(sender=type(self), scope=scope)
         try:
@@ -84,9 +83,9 @@ class TokenReads(BaseHandler):
                 return HttpResponse(status=400)
             response = self.get_response(request)
             if response.streaming:
-                connections.close_all()  # What is still to be read is read in other threads.
+                connections.close_all()  # Streams are read in other threads.
             else:
-                response.close()  # Also says that the request has ended.
+                response.close()  # Also sends `request_finished`.
             return response
         except BaseException:
             request_finished.send(sender=type(self))
@@ -94,7 +93,7 @@ class TokenReads(BaseHandler):
 
 
 def is_token_read(scope: Scope) -> bool:
-    """Whether a program asks the API for something with a token, and sends nothing along."""
+    """Return True for an API read that carries a token and no body."""
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False
     has_token = False

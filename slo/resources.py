@@ -40,11 +40,11 @@ COLUMNS = (
     "standing__state", "standing__since", "standing__minute", "standing__remaining_ratio",
     "standing__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
 )  # fmt: skip
-"""What :func:`listed` reads."""
+"""Columns that :func:`listed` reads."""
 
 
 def listed(row: tuple[Any, ...]) -> dict[str, Any]:
-    """As :func:`slo`, of a row of `COLUMNS`."""
+    """Return the resource of an SLO as :func:`slo` does, given a row of `COLUMNS`."""
     (
         name, service, kind, target, window_days, threshold_ms, source, rules, actions,
         min_events, description, owner, runbook_url, version, created_at, changed_at,

@@ -100,7 +100,7 @@ def effects(switches: Sequence[Switch], now: datetime) -> dict[str, Effect]:
 
 
 class Published(Protocol):
-    """What is measured of a switch: its last published change."""
+    """The fields of a switch that measuring its last published change needs."""
 
     @property
     def pk(self) -> str: ...
@@ -112,8 +112,10 @@ class Published(Protocol):
 
 @dataclass(frozen=True)
 class Fleet:
-    """What instances say at `now`: how many apply which version, `there` and fallen `silent`. Once
-    measured for some changes, also the first that lag behind the newest, and delays by switch."""
+    """Reports of instances at `now`: counts by applied version, of present and silent instances.
+
+    :func:`measure` adds the instances furthest behind the newest change, and delays by switch.
+    """
 
     head: Head
     now: datetime
@@ -125,26 +127,29 @@ class Fleet:
 
 
 def present_fleet() -> Fleet:
-    """What instances say now of what is published now."""
+    """Read the reports of instances about the published head, in one query."""
     now, head, began_version, there, silent = queries.tally_at_head()
     return Fleet(head, now, began_version, there, silent)
 
 
 def measure(published: Sequence[Published], fleet: Fleet) -> Fleet:
-    """Ask besides who lags behind the last changes of these switches, and for their delays."""
+    """Return `fleet` with the stragglers and delays of the last changes of these switches."""
     head, there = fleet.head, fleet.there
     newest = max(switch.version for switch in published)
     lagging: Sequence[Heard] = ()
     if there.below(newest):
-        # Whoever is behind one change is, in this order, among the first of those behind a later.
+        # Ordered by version, so those behind an older change come first.
         lagging = queries.behind(newest, head, fleet.now, most=STRAGGLERS_NAMED)
     changes = measurable(published, there.total, fleet.began_version)
     return replace(fleet, lagging=lagging, delays=queries.delays(head.epoch, changes))
 
 
 def measurable(switches: Sequence[Published], instances: int, began_version: int) -> list[Change]:
-    """The changes to measure the delays of, the newest first: none from before the present epoch,
-    whose first version is `began_version`. What instances say of that is no answer to those."""
+    """Return the changes whose delays are measured, newest first.
+
+    Changes before the current epoch, whose first version is `began_version`, are left out: reports
+    about this epoch say nothing about them.
+    """
     changes = [
         Change(switch.pk, switch.version, switch.committed_at)
         for switch in switches

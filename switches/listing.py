@@ -1,7 +1,7 @@
-"""Switches as the API lists them: a page in one statement, and what instances say in two or three.
+"""List switches for the API: a page in one statement, reports of instances in two or three.
 
-The shape is that of `switches.resources.switch_resource`, made from columns instead of objects: an
-object for each row would take longer than everything else.
+The result equals that of `switches.resources.switch_resource`, built from columns: a model instance
+per row would take longer than the rest of the request.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from switches.resources import FULLY_ALLOWED, plain
 
 
 class ListedSwitch(NamedTuple):
-    """A switch, its open episode and its live ramp; both None if there is none."""
+    """A switch with the fields of its open episode and live ramp, None without one."""
 
     pk: str
     scope: str
@@ -47,11 +47,11 @@ COLUMNS = (
     "open__engaged_by_name", "open__engaged_at", "open__expires_at", "open__on_expiry",
     "open__permanent", "open__overdue_at", "live__job_id",
 )  # fmt: skip
-"""Those of a :class:`ListedSwitch`, in its order."""
+"""The columns of :class:`ListedSwitch`, in its order."""
 
 
 def with_beside() -> SwitchQuerySet:
-    """All switches, each joined with what `COLUMNS` has of its open episode and live ramp."""
+    """Return all switches, joined with their open episode and live ramp."""
     return Switch.objects.annotate(
         open=FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True)),
         live=FilteredRelation("ramps", condition=Q(ramps__live=True)),
@@ -59,7 +59,7 @@ def with_beside() -> SwitchQuerySet:
 
 
 def listed(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """The switches of a page, by rows of `COLUMNS`."""
+    """Return the resources of a page's switches, given rows of `COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
     fleet = measure(published, present_fleet()) if published else None

@@ -1,6 +1,6 @@
-"""Prometheus metrics of switches and ramps: what is engaged, ramping or just released, and counts.
+"""Prometheus metrics of switches and ramps: engaged, ramping or just released ones, and counts.
 
-A console may know tens of thousands of switches; the series grow with those that are in force.
+A console may know tens of thousands of switches; the number of series grows with those in force.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from controlplane.core import metrics
 from switches.models import Ramp, Scope, Switch
 
 RELEASED_WITHIN = timedelta(minutes=15)
-"""A switch that was released keeps its series at 0 for so long, so that the fall is seen."""
+"""Time for which a released switch keeps its series at 0, so that scrapes see the fall."""
 STATES = ("released", "engaged", "ramping")
 
 _KNOWN = "SELECT scope, count(*) FROM switches_switch GROUP BY scope"
-# Without the model: thousands of rows may come of it.
+# Raw SQL without model instances: the result may have thousands of rows.
 _IN_FORCE = """
     SELECT s.scope, s.key, CASE WHEN e.id IS NULL THEN 'released'
            WHEN e.allow_percent = 0 THEN 'engaged' ELSE 'ramping' END
@@ -30,7 +30,7 @@ _IN_FORCE = """
 
 @metrics.from_database
 def engaged(now: datetime) -> Iterator[Metric]:
-    """Series of switches in force or just released, and how many there are in each state."""
+    """Yield series of switches in force or just released, and counts by state."""
     family = GaugeMetricFamily(
         "switchgear_switch_engaged",
         "1 while the switch is engaged, 0 while it ramps and for 15 minutes after its release.",
@@ -72,7 +72,7 @@ def last_proven(now: datetime) -> Iterator[Metric]:
 
 @metrics.from_database
 def ramping(now: datetime) -> Iterator[Metric]:
-    """Only ramps that are under way. `switch` is `<scope>:<key>`, as it is elsewhere in the API."""
+    """Yield step and share of live ramps. `switch` is `<scope>:<key>`, as elsewhere in the API."""
     labels = ["switch", "scope", "key"]
     step = GaugeMetricFamily(
         "switchgear_ramp_step",

@@ -97,7 +97,7 @@ class Editor:
 
     @property
     def is_hasty(self) -> bool:
-        """Whether the plan as typed counts as a release at once where that takes two persons."""
+        """True if the plan as typed counts as an immediate release where that needs two people."""
         try:
             return plans.is_hasty(plans.read(self.plan()))
         except InvalidInput:

@@ -132,7 +132,7 @@ def _percent(episode: Episode | None) -> float | int:
 
 
 def plain(share: Decimal) -> float | int:
-    """12.5, or 25 instead of 25.0."""
+    """Return a share as a number, as an integer if it is whole: 12.5, but 25."""
     percent = float(share)
     return int(percent) if percent.is_integer() else percent
 

@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 def pending() -> list[QuerySet[Any]]:
-    """Return what outages go by: breakers that are open, and the outages that last."""
+    """Return the pending work: open breakers and ongoing outages."""
     return [
         BreakerState.objects.filter(state="open"),
         Alarm.objects.filter(rule=RULE, closed_at__isnull=True),

@@ -28,7 +28,7 @@ _FADED = """
 
 
 def pending(now: Combinable) -> QuerySet[Instance]:
-    """Return the instances that have turned stale or gone lately, by a query expression of now."""
+    """Return instances that became stale or gone lately; `now` is a query expression."""
     stale, gone = now - Value(HEARD_WITHIN), now - Value(GONE_AFTER)
     since_stale, since_gone = (
         now - Value(HEARD_WITHIN + LOOKS_BACK),

@@ -22,7 +22,7 @@ MIN_AGREEING = 3
 AGREEMENT_SECONDS = 60.0
 """Largest difference between two readings that agree."""
 VERSION_SECONDS = 2.0
-"""Time between the publication of a version and its arrival that is not measured."""
+"""Allowance for the unmeasured time between publication of a version and its arrival."""
 TIME_HEADER = "switchgear-time"
 """PostgreSQL's time as the data plane keeps it: UNIX seconds, or `unknown`."""
 
@@ -80,8 +80,7 @@ def read_date(text: str | None) -> float | None:
 
 
 def read_time(text: str) -> float | None:
-    """Return the UNIX seconds of a `Switchgear-Time` header; None if the sender does not know the
-    time."""
+    """Return the UNIX seconds of a `Switchgear-Time` header; None if it is unknown or malformed."""
     number = re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", text.strip(), re.ASCII)
     return None if number is None else float(number[0])
 
@@ -145,7 +144,7 @@ class ConsoleClock:
         self._lock = threading.RLock()
         self._estimator = OffsetEstimator()
         self._is_precise = False
-        """True once an answer had a `Switchgear-Time`: `Date` counts no more."""
+        """True once an answer had a `Switchgear-Time`; `Date` is ignored from then on."""
         self._ahead: float | None = None
         """What the console's clock shows more than the monotonic one."""
         self._placed: float | None = None
@@ -187,12 +186,12 @@ class ConsoleClock:
         return monotonic + placed
 
     def heard(self, headers: Mapping[str, str], took_seconds: float, ago_seconds: float) -> None:
-        """Record the time in an answer that took `took_seconds` and came `ago_seconds` ago. Names
-        of `headers` are in lower case.
+        """Record the time in an answer that took `took_seconds` and arrived `ago_seconds` ago.
 
-        `Switchgear-Time` is PostgreSQL's time. `Date`, which may be the time of any machine on the
-        way, counts only until the first `Switchgear-Time`, and never beside one that is `unknown`.
-        A time that can't be read is ignored. An answer that was held says the time at its end.
+        Names in `headers` are lower case. `Switchgear-Time` is PostgreSQL's time. `Date`, which may
+        be the time of any proxy, counts only until the first `Switchgear-Time`, and never beside
+        one that is `unknown`. A malformed time is ignored. A held answer carries the time at its
+        end.
         """
         told = headers.get(TIME_HEADER)
         if told is None:
@@ -215,11 +214,11 @@ class ConsoleClock:
             self._settle()
 
     def heard_version(self, published_at: float, since_seconds: float) -> None:
-        """Record a version that was published at `published_at` by PostgreSQL's clock, at most
-        `since_seconds` ago: no later time is believed than the sum of the two.
+        """Record that a version was published at `published_at` (PostgreSQL's clock), at most
+        `since_seconds` ago. Their sum is an upper limit for the time.
 
         So an engagement that had N seconds left when it was published ends N seconds later by the
-        monotonic clock, whatever `Date` or `Switchgear-Time` say.
+        monotonic clock, whatever the headers say.
         """
         latest = published_at + since_seconds + VERSION_SECONDS
         with self._lock:

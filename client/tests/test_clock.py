@@ -249,8 +249,10 @@ def test_new_version_changes_nothing_where_the_dates_are_right() -> None:
 
 
 def told(clock: ConsoleClock, answers: int, time: str | None = None) -> None:
-    """So many answers, a second each, by way of a machine whose clock is ten minutes ahead:
-    `Switchgear-Time` is right, unless `time` is given."""
+    """Send answers, one a second, through a proxy whose clock is ten minutes ahead.
+
+    `Switchgear-Time` is right unless `time` is given.
+    """
     for _ in range(answers):
         clock.time.advance(1)  # type: ignore[attr-defined]
         now = NOON + clock.time.monotonic()
@@ -295,7 +297,7 @@ def test_answer_that_does_not_know_the_time_says_nothing_by_its_date(time: str) 
 def test_engagement_lasts_as_long_by_the_monotonic_clock_as_was_left_when_it_was_published(
     answers: Callable[..., None], ahead: float
 ) -> None:
-    """`ahead` shifts what all answers of the console say, but not what was published."""
+    """Shift the time of all answers by `ahead`, but not the publication times."""
     clock = ConsoleClock(time := FakeClock(NOON))
     if answers is heard:
         heard(clock, 9, ahead)

@@ -8,11 +8,11 @@ from controlplane.core.people.roles import POWERS_OF, Power, Role
 
 ActorType = Literal["user", "token", "system", "slack"]
 SHELL = "shell:"
-"""What the names of people at the server's shell begin with; their type is `system`."""
+"""Prefix in the names of people at the server's shell; their actor type is `system`."""
 
 
 def label_of(type: str, name: str) -> str:
-    """Return the one name of an actor: `user:kim`, `token:ci`, `system:ramps`, `shell:kim`."""
+    """Return the label of an actor: `user:kim`, `token:ci`, `system:ramps`, `shell:kim`."""
     return name if type == "system" and name.startswith(SHELL) else f"{type}:{name}"
 
 

@@ -14,5 +14,5 @@ class CoreConfig(AppConfig):
         )
         from controlplane.core.entry import resets  # noqa: F401 - how links get into mails
 
-        if not settings.AS_OWNER:  # Who migrates may wait, and ends nobody.
+        if not settings.AS_OWNER:  # Migrations may wait, and terminate no other session.
             blockers.install()

@@ -1,9 +1,9 @@
-"""Ends database sessions that hold a lock which others wait for, and do nothing.
+"""Terminate idle database sessions that hold a lock others wait for.
 
 A process that freezes inside a transaction keeps its locks, and every engage would wait for it. So
 each statement of a transaction is timed. While one takes longer than `PATIENCE_SECONDS`, a thread
-with a connection of its own looks for sessions of our own role that block others and are idle, and
-ends them: PostgreSQL rolls their transactions back, as if the process had died.
+with its own connection looks for sessions of our own role that block others without progress, and
+terminates them: PostgreSQL rolls their transactions back, as if the process had died.
 """
 
 import os
@@ -33,12 +33,12 @@ from controlplane.core.threads import own_connection, unpooled_connection
 PATIENCE_SECONDS = 0.4
 """A statement that takes longer may be waiting for a frozen session."""
 MAX_IDLE_SECONDS = 0.5
-"""A session that leaves a transaction alone for longer, while others wait for it, is ended."""
+"""Longest idle time in a transaction that others wait for; then the session is terminated."""
 MAX_ACTIVE_SECONDS = 0.4
-"""So long one statement may run, seen by us, while others wait for its transaction."""
+"""Longest observed run of one statement while others wait for its transaction."""
 LOOK_SECONDS = 0.1
 OWNER_NAME = "switchgear owner"
-"""Migrations connect by this `application_name`: they may take their time, and are never ended."""
+"""Prefix of the `application_name` of migrations and other owner commands; never terminated."""
 ENDED = "lock.holder_ended"
 TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
@@ -66,10 +66,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Blocker:
-    """A session that others wait for, which itself waits for no lock.
+    """A session that others wait for and that waits for no lock itself.
 
-    `awaits_client`: the server waits for the process at the other end. `seconds` is for how long it
-    has been in this state.
+    `awaits_client` is true while the server waits for the process at the other end. `seconds` is
+    the time since `state_change`.
     """
 
     pid: int
@@ -82,13 +82,15 @@ class Blocker:
 
 
 class SessionEnded(OperationalError):
-    """The session was ended before its commit, by whoever waited for it: nothing was changed."""
+    """The session was terminated before its commit, so nothing was changed."""
 
 
 @contextmanager
 def before_commit() -> Iterator[None]:
-    """Raise :class:`SessionEnded` for a session that is ended inside. To be left before the commit:
-    nobody knows what became of one that failed."""
+    """Raise :class:`SessionEnded` if the session is terminated inside.
+
+    Leave this context before the commit: the outcome of a failed commit is unknown.
+    """
     try:
         yield
     except OperationalError as error:
@@ -98,7 +100,10 @@ def before_commit() -> Iterator[None]:
 
 
 class Watch:
-    """Times statements, and ends blockers while one is late. Its thread sleeps between bursts."""
+    """Times statements and terminates blockers while one is late.
+
+    Its thread sleeps while no statement runs.
+    """
 
     def __init__(self) -> None:
         self._running: dict[int, float] = {}
@@ -113,7 +118,7 @@ class Watch:
     def timed(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
-        """Django's execute wrapper around each statement."""
+        """Time one statement; a Django execute wrapper."""
         if not context["connection"].in_atomic_block:
             return execute(sql, params, many, context)
         thread = threading.get_ident()
@@ -137,7 +142,7 @@ class Watch:
     def _work(self) -> None:
         while True:
             self._begun.wait()
-            time.sleep(PATIENCE_SECONDS)  # Woken once in a burst, not by each of its statements.
+            time.sleep(PATIENCE_SECONDS)  # One wake-up per burst, not one per statement.
             self._begun.clear()
             while running := list(self._running.values()):
                 left = min(running) + PATIENCE_SECONDS - time.monotonic()
@@ -148,29 +153,29 @@ class Watch:
             self._disconnect()
 
     def _look(self) -> None:
-        """End every session that may be ended. An error is no reason to stop looking."""
+        """Terminate every session that qualifies. A database error doesn't stop the watch."""
         try:
             raw = self._connected()
             with raw.cursor(row_factory=class_row(Blocker)) as cursor:
                 blockers = cursor.execute(_BLOCKERS, [f"{OWNER_NAME}%"]).fetchall()
-            ended = [one for one in self._to_end(blockers) if _end(raw, one)]
+            ended = [one for one in self._select_stalled(blockers) if _end(raw, one)]
         except psycopg.Error as error:
             self._disconnect()
-            if not self._is_blind:  # Once an outage.
+            if not self._is_blind:  # Warn once per outage.
                 log.warning("lock.holders_not_seen", error=str(error).strip())
             self._is_blind = True
             return
         self._is_blind = False
         for one in ended:
-            log.warning(ENDED, **_told(one))
+            log.warning(ENDED, **_log_fields(one))
         if ended:
             threading.Thread(target=_record, args=(ended,), name=RECORDER).start()
 
-    def _to_end(self, blockers: Sequence[Blocker]) -> Iterator[Blocker]:
-        """Those whose process is silent, and those whose one statement was seen running too long.
+    def _select_stalled(self, blockers: Sequence[Blocker]) -> Iterator[Blocker]:
+        """Yield blockers whose process is silent, and those whose statement ran too long.
 
-        A statement that has waited for a lock itself began long ago; so how long it runs is counted
-        from when it was first seen here.
+        The run time counts from the first look that saw the statement blocking: one that waited
+        for a lock itself may have begun long before.
         """
         now, before = time.monotonic(), self._active_since
         self._active_since = {}
@@ -204,19 +209,19 @@ class Watch:
 
 
 def _end(raw: psycopg.Connection[Any], one: Blocker) -> bool:
-    """End the session, if it has not moved since it was seen."""
+    """Terminate the session unless its state changed since it was read."""
     found = raw.execute(_END, [one.pid, one.backend_start, one.state_change]).fetchone()
     return found is not None and bool(found[0])
 
 
-def _told(one: Blocker) -> dict[str, Any]:
+def _log_fields(one: Blocker) -> dict[str, Any]:
     fields = asdict(one)
     return {name: fields[name] for name in ("pid", "application_name", "state", "seconds")}
 
 
 def _record(ended: Sequence[Blocker]) -> None:
-    """Write them into the trail, in a thread that may wait; the log has them whatever happens."""
-    said = "It held a lock that others waited for, and did nothing; its transaction is undone."
+    """Write the sessions to the audit trail. Runs in a thread of its own, since it may wait."""
+    said = "It blocked other sessions and made no progress; its transaction was rolled back."
     try:
         with own_connection(), transaction.atomic():
             now = db_now()
@@ -227,7 +232,7 @@ def _record(ended: Sequence[Blocker]) -> None:
                         "action": ENDED,
                         "target": f"session:{one.pid}",
                         "reason": said,
-                        "after": {**_told(one), "seconds": round(one.seconds, 3)},
+                        "after": {**_log_fields(one), "seconds": round(one.seconds, 3)},
                         "now": now,
                     }
                     for one in ended
@@ -246,7 +251,7 @@ def install() -> None:
 
 
 def _watch_connection(connection: BaseDatabaseWrapper, **_kwargs: Any) -> None:
-    # In front, because a wrapper that is in force for a while takes away the last one.
+    # First, because Django's `execute_wrapper()` context removes the last one when it ends.
     if watch.timed not in connection.execute_wrappers:
         connection.execute_wrappers.insert(0, watch.timed)
 

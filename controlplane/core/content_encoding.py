@@ -29,7 +29,7 @@ def compress(body: bytes, level: int) -> bytes:
 
 
 def gzip_etag(etag: bytes) -> bytes:
-    """Return the strong ETag of the gzip form of what `etag` (strong, in quotes) names."""
+    """Return the strong ETag of the gzip form of the body with `etag` (strong, in quotes)."""
     return etag[:-1] + b'-gzip"'
 
 

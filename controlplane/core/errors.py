@@ -118,9 +118,9 @@ class Unavailable(DomainError):
 
 
 class Busy(Unavailable):
-    """Too much is running; nothing is broken."""
+    """The server is overloaded; nothing is broken."""
 
-    title = "Too much is going on here"
+    title = "The server is busy"
 
 
 class Broken(DomainError):

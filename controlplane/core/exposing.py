@@ -22,7 +22,7 @@ from controlplane.core.content_encoding import accepts_gzip, compress
 
 CACHE_SECONDS = 5.0
 MAX_FORMATS = 8
-"""Formats kept at a time; a scraper names its own, and there are few."""
+"""Most formats cached at a time, by `Accept` header."""
 GZIP_LEVEL = 4
 END_OF_OPENMETRICS = b"# EOF\n"
 
@@ -44,10 +44,10 @@ def registry(ours: Source) -> CollectorRegistry:
 
 
 def text(of: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """All metrics in the best format the scraper accepts, and its content type.
+    """Return all metrics in the best format the scraper accepts, and its content type.
 
-    Gauges and counters are written here, several times as fast as by the library's encoders, which
-    write all the rest.
+    Gauges and counters are encoded here, several times as fast as by the library, which encodes
+    the other types.
     """
     encode, content_type = choose_encoder(accept)
     is_openmetrics = content_type.startswith("application/openmetrics-text")
@@ -92,7 +92,7 @@ def _line(sample: Sample) -> str:
 
 
 def _number(value: float) -> str:
-    """As the library writes it; most are whole and small."""
+    """Format a value as the library does, faster for integers."""
     return f"{value:d}.0" if type(value) is int else str(floatToGoString(value))  # type: ignore[no-untyped-call]
 
 
@@ -104,7 +104,7 @@ def _escaped(label: str) -> str:
 
 @dataclass(frozen=True)
 class Exposition:
-    """The text of a scrape and its content type; compressed at most once."""
+    """The body of a scrape and its content type; compressed at most once."""
 
     content: bytes
     content_type: str
@@ -135,9 +135,9 @@ class _Kept:
 
 @dataclass
 class Cache:
-    """Expositions by format, kept for :data:`CACHE_SECONDS` or until `version()` changes.
+    """Expositions by format, cached for :data:`CACHE_SECONDS` or until `version()` changes.
 
-    One caller builds at a time; others wait for its text. `clock` is monotonic, in seconds.
+    One caller builds at a time; others wait for its result. `clock` is monotonic, in seconds.
     """
 
     build: Callable[[str], tuple[bytes, str]]
@@ -167,7 +167,7 @@ class Cache:
 
 
 def build_info() -> Metric:
-    """1, labeled with the versions of this program and of Python."""
+    """Return the build info metric: 1, labeled with the versions of Switchgear and Python."""
     family = GaugeMetricFamily(
         "switchgear_build_info",
         "1, with the versions of Switchgear and of Python as labels.",

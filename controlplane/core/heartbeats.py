@@ -27,9 +27,10 @@ def beat(name: str) -> None:
 
 
 def ages() -> dict[str, float]:
-    """Seconds since the last sign of life, by name; a process never heard of is absent.
+    """Return the seconds since the last heartbeat, by name; unknown processes are absent.
 
-    One from the future was written before the clock was set back; it is as old as it is ahead.
+    A heartbeat from the future was written before the clock was set back; its distance counts as
+    its age.
     """
     rows = list(Heartbeat.objects.all())
     now = db_now()

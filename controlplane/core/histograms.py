@@ -11,7 +11,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 class Histogram:
     """Counts of durations by bucket; `bounds` are inclusive upper bounds in seconds, ascending.
 
-    To observe costs well under a microsecond. Not locked: a thread switch may lose a count.
+    Observing takes well under a microsecond. Not locked: a thread switch may lose a count.
     """
 
     __slots__ = ("_bounds", "_counts", "_sum_seconds")

@@ -1,7 +1,7 @@
-"""Prometheus metrics, read from PostgreSQL at a scrape, so that any process tells the same.
+"""Prometheus metrics, read from PostgreSQL at each scrape, so every process reports the same.
 
-Apps add theirs in a module named `metrics`. Without the database the scrape still tells what this
-process knows by itself.
+Apps add theirs in a module named `metrics`. Without the database a scrape still reports metrics of
+this process.
 """
 
 import functools
@@ -57,13 +57,15 @@ def exposition(accept: str) -> tuple[bytes, str]:
 
 
 def scrape(accept: str) -> exposing.Exposition:
-    """As :func:`exposition`, at most :data:`exposing.CACHE_SECONDS` old, and never older than the
-    snapshot that this process serves."""
+    """Return :func:`exposition`, cached for at most :data:`exposing.CACHE_SECONDS`.
+
+    It is rebuilt when this process serves another snapshot.
+    """
     return scrapes.get(accept)
 
 
 def from_process(source: Callable[[], Iterable[Metric]]) -> None:
-    """Register a function that yields what this process itself has measured."""
+    """Register a function that yields metrics of this process."""
     _process_sources.append(source)
 
 

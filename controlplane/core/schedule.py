@@ -1,4 +1,4 @@
-"""The ticks that beat sends each second: those whose time has come and that have work pending."""
+"""The schedule of beat: each second, send the ticks that are due and have work pending."""
 
 import queue
 import threading
@@ -14,7 +14,7 @@ from controlplane.core.ticks import Tick
 
 SENT_BY = "beat"
 SENT_ANYWAY_SECONDS = 60
-"""A tick without pending work is sent so often all the same, should its declaration miss any."""
+"""Interval at which idle ticks are sent anyway, in case their `pending` misses work."""
 MAX_WAIT_SECONDS = 0.5
 
 FindIdle = Callable[[Collection[str]], set[str]]
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Batch:
-    """Ticks of one queue and one pace, to be run one after another by one worker."""
+    """Ticks of one queue and interval, which one worker runs one after another."""
 
     queue: str
     seconds: int
@@ -33,9 +33,9 @@ class Batch:
 
 
 class Schedule:
-    """Sends each tick at whole multiples of its pace, so that those of one pace come together.
+    """Schedules each tick at multiples of its interval, so ticks of one interval are sent together.
 
-    `find_idle` returns those of the given ticks that need not be sent.
+    `find_idle` returns the given ticks that have no work.
     """
 
     def __init__(self, known: Mapping[str, Tick], find_idle: FindIdle) -> None:
@@ -44,7 +44,7 @@ class Schedule:
         self._sent_at = dict.fromkeys(known, 0)
 
     def take(self, passed_seconds: int) -> list[Batch]:
-        """Return what is to be sent `passed_seconds` after the start, and count it as sent."""
+        """Return the batches due `passed_seconds` after the start, and count them as sent."""
         due = [
             n for n, tick in self._known.items() if self._is_over(n, tick.seconds, passed_seconds)
         ]
@@ -73,10 +73,10 @@ def _batched(due: Collection[Tick]) -> list[Batch]:
 
 
 class IdleTicks:
-    """Asks the database which ticks have no work pending, and records their turn.
+    """Finds ticks without pending work in the database, and records their turn.
 
-    It asks in one thread of its own and is never waited for long: while there is no answer, all
-    ticks count as having work.
+    The query runs in a thread of its own with a short timeout: without an answer, all ticks count
+    as having work.
     """
 
     def __init__(self, max_wait_seconds: float = MAX_WAIT_SECONDS) -> None:
@@ -111,7 +111,7 @@ class IdleTicks:
                 ticks.note(idle, SENT_BY)
             except Exception as error:
                 threads.forget_connection()
-                answer.set_exception(error)  # Raised again where it was asked.
+                answer.set_exception(error)  # Raised again in `find`.
             else:
                 answer.set_result(idle)
         threads.forget_connection()

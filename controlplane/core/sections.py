@@ -74,7 +74,7 @@ PreviewSource = Callable[[str, datetime], Mapping[str, Any]]
 """Fields to add to the preview of a switch (its id) before it is engaged."""
 
 Rows = Callable[[datetime], QuerySet[Any] | Sequence[QuerySet[Any]]]
-"""The rows, of one table or of several, at least one of which there has to be."""
+"""Return querysets of one table or several; a source has items only if one of them has rows."""
 
 _only_if: dict[AttentionSource, Rows] = {}
 _attention: list[tuple[int, AttentionSource]] = []
@@ -85,8 +85,10 @@ _preview: list[tuple[int, PreviewSource]] = []
 def attention(
     position: int, *, only_if: Rows | None = None
 ) -> Callable[[AttentionSource], AttentionSource]:
-    """Register a source of what waits for a person; it has nothing to say unless there are rows of
-    `only_if`, which are looked for together with those of all others."""
+    """Register a source of *Needs attention*.
+
+    It is skipped while `only_if` has no rows; one statement checks that for all sources.
+    """
 
     def register(source: AttentionSource) -> AttentionSource:
         _attention.append((position, source))
@@ -123,7 +125,7 @@ def attention_sources() -> list[AttentionSource]:
 
 
 def rows_of(source: AttentionSource) -> Rows | None:
-    """The rows without which an attention source has nothing to say, if it names any."""
+    """Return the `only_if` of an attention source, if it has one."""
     return _only_if.get(source)
 
 

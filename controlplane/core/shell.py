@@ -15,7 +15,7 @@ from controlplane.core.actors import SHELL, Actor, system
 from controlplane.core.errors import DomainError
 
 ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
-"""Unicode categories of characters that move the cursor, break a line or turn its direction."""
+"""Unicode categories of characters that move the cursor, break a line or change direction."""
 
 
 def shell_actor() -> Actor:
@@ -57,7 +57,7 @@ class ShellCommand(BaseCommand):
             raise CommandError(f"The database does not answer: {first_line}") from error
 
     def line(self, text: str = "") -> None:
-        """Print one line: a reason or a name can't forge another, nor steer a terminal."""
+        """Print one line, escaped: a reason or name can't forge lines or control the terminal."""
         self.stdout.write(_visible(text))
 
     def fail(self, text: str) -> None:

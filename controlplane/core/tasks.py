@@ -27,15 +27,14 @@ MOST_EVENTS_AT_ONCE = 500_000
 
 @shared_task(name="core.run_ticks", ignore_result=True)
 def run_ticks(names: list[str]) -> None:
-    """Run some ticks, one after another. A message that is lost or repeated changes nothing: the
-    next turn comes."""
+    """Run ticks one after another. A lost or repeated message does no harm."""
     for name in names:
         ticks.run(name, RAN_BY)
 
 
 @shared_task(name="core.run_tick", ignore_result=True)
 def run_tick(name: str) -> None:
-    """Run one tick: the message that beat sent before this release."""
+    """Run one tick; kept for messages that beat sent before this release."""
     ticks.run(name, RAN_BY)
 
 

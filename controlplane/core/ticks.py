@@ -30,8 +30,8 @@ Pending = Callable[[Any], Iterable[QuerySet[Any]]]
 class Tick:
     """A function to be called every `seconds` with the database's time; it returns what it did.
 
-    `queue` is the concern whose workers run it. `pending` takes the database's time as a query
-    expression and returns querysets: while each of them is empty, the tick has nothing to do.
+    `queue` names the workers that run it. `pending` takes the database's time as a query expression
+    and returns querysets: while all of them are empty, the tick has no work.
     """
 
     name: str
@@ -96,9 +96,9 @@ def turns() -> list[Turn]:
 
 
 def without_work(names: Collection[str]) -> set[str]:
-    """Return those of `names` that have nothing to do at the moment, by one query.
+    """Return those of `names` that have no work at the moment, by one query.
 
-    A tick that does not declare what is pending always has something to do.
+    A tick without `pending` always has work.
     """
     asked = sorted(name for name in names if registered()[name].pending is not None)
     if not asked:
@@ -115,7 +115,7 @@ def without_work(names: Collection[str]) -> set[str]:
 
 @functools.lru_cache(maxsize=256)
 def _has_pending(name: str) -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL, and its values, of the condition that a tick has something to do."""
+    """Return the SQL condition that a tick has work, and its parameters."""
     pending = registered()[name].pending
     querysets = pending(Now()) if pending else ()
     compiled = [rows.values("pk").query.sql_with_params() for rows in querysets]

@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class Watchdog:
-    """Looks at every tick each second and runs the late ones, each in a thread of its own.
+    """Checks every tick each second and runs late ones, each in a thread of its own.
 
     A tick whose last turn was the watchdog's own is late as soon as it is due: until a worker
     takes it back, it keeps its normal pace. A tick that nobody has ever run, as at the first start

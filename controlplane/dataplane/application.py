@@ -27,9 +27,9 @@ MAX_PARAMETERS = 50
 
 @lru_cache(maxsize=64)
 def check_query(query: bytes, known: tuple[str, ...]) -> None:
-    """Raise :class:`InvalidInput` if the query has a name that is not known.
+    """Raise :class:`InvalidInput` if the query has an unknown name.
 
-    Pollers repeat the same query, so a known good one costs a look-up.
+    Pollers repeat the same query, so valid ones are cached.
     """
     text = query.decode("latin-1")
     try:
@@ -65,7 +65,7 @@ class Application:
             await self._admit(route, call)
             if route.reads_body:
                 await call.read()
-                began = perf_counter()  # How fast a caller sends is no matter of ours.
+                began = perf_counter()  # Excludes the time the caller took to send the body.
             answer = await route.handler(self._state, call)
             if answer is not None:
                 await call.answer(answer)

@@ -58,7 +58,7 @@ class Call:
         self.body = b""
         self.credential: Credential | None = None
         self.held = False
-        """Whether it waited for news: then it says nothing of our speed."""
+        """True if the answer was held for a change: its duration doesn't count as latency."""
         self.status = 0
         """That of the answer which has begun, so that no other can; 0 before."""
         self.send = send
@@ -73,7 +73,7 @@ class Call:
         )
 
     async def begin(self, status: int, said: Iterable[Header]) -> None:
-        """Send status and headers, with the time and the request's id among them."""
+        """Send status and headers, including the time and the request id."""
         self.status = status
         request_id = (b"x-request-id", _request_id(self.headers))
         headers = [*said, *self.time_headers(), request_id]
@@ -111,8 +111,11 @@ class Call:
 
 
 def broken_off() -> DomainError:
-    """The error of a body that ends too early. The server says the same when the caller is gone as
-    when a chunk is malformed; only in the second case does anybody read this."""
+    """Return the error for a body that ends early.
+
+    The server reports a disconnect and a malformed chunk alike; only in the second case does
+    anybody read this.
+    """
     return DomainError("The request's body is malformed or incomplete.")
 
 

@@ -1,4 +1,4 @@
-"""The gzip form of prepared bodies: made once per body, for the first caller that accepts it."""
+"""Gzip for prepared bodies: compressed once per body, for the first caller that accepts it."""
 
 import asyncio
 
@@ -10,14 +10,14 @@ Answer = tuple[int, list[Header], bytes]
 
 LEVEL = 6
 MAX_INLINE_BYTES = 64 * 1024
-"""Larger bodies are compressed in a thread: they would hold the event loop for over a millisecond.
-zlib releases the interpreter's lock meanwhile."""
+"""Largest body compressed on the event loop; larger ones would block it for over a millisecond.
+They are compressed in a thread, where zlib releases the interpreter's lock."""
 CONTENT_ENCODING: Header = (b"content-encoding", b"gzip")
 VARY: Header = (b"vary", b"Accept-Encoding")
 
 
 class GzipForm:
-    """The gzip form of a body, made when it is first asked for."""
+    """The gzip form of a body, compressed on first use."""
 
     __slots__ = ("_body", "_compressed", "_compressing")
 
@@ -28,7 +28,7 @@ class GzipForm:
         self._compressing: asyncio.Future[bytes] | None = None
 
     async def get(self) -> bytes:
-        """Return the gzip form. Callers that come while it is being made wait for the same one."""
+        """Return the gzip form. Concurrent callers wait for the same compression."""
         if self._compressed is not None:
             return self._compressed
         if len(self._body) <= MAX_INLINE_BYTES:
@@ -36,7 +36,7 @@ class GzipForm:
         loop = asyncio.get_running_loop()
         if self._compressing is None or self._compressing.get_loop() is not loop:
             self._compressing = loop.run_in_executor(None, compress, self._body, LEVEL)
-        # A caller that hangs up must not cancel it for the others.
+        # Shielded: a caller that disconnects must not cancel it for the others.
         return self._keep(await asyncio.shield(self._compressing))
 
     def _keep(self, compressed: bytes) -> bytes:
@@ -56,7 +56,7 @@ def wants_gzip(answer: Answer, headers: Headers) -> bool:
 async def encoded(answer: Answer, form: GzipForm) -> Answer:
     """Return `answer` with `form`, the gzip form of its body.
 
-    The ETag becomes that of the gzip form, because a strong ETag names exact bytes.
+    The ETag becomes that of the gzip form, because a strong ETag identifies exact bytes.
     """
     status, described, _ = answer
     compressed = await form.get()

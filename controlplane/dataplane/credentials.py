@@ -15,10 +15,9 @@ NOBODY = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A usable token: SHA-256 of its secret, what it may do, and when it ends (UNIX seconds).
+    """A usable token: SHA-256 of its secret, its scopes, and its expiry (UNIX seconds).
 
-    With `services` it reports and asks only as one of these. A table that was kept on disk does not
-    say whose it is.
+    With `services` it reports and asks only as one of these. A table loaded from disk has no owner.
     """
 
     token_id: int
@@ -55,9 +54,10 @@ def authenticate(
     *scopes: str,
     clock: Callable[[], float] = time.time,
 ) -> Credential:
-    """The credential behind a request's token, if it has one of `scopes` at `clock()` (UNIX time).
+    """Return the credential of a request's token if it has one of `scopes`.
 
-    Raises :class:`Forbidden` if it has none of them, and what :func:`identify` does.
+    `clock()` is UNIX time. Raises :class:`Forbidden` without a scope, and the errors of
+    :func:`identify`.
     """
     found = identify(table, headers, clock=clock)
     if found.scopes.isdisjoint(scopes):
@@ -68,7 +68,7 @@ def authenticate(
 def identify(
     table: TokenTable | None, headers: Headers, *, clock: Callable[[], float] = time.time
 ) -> Credential:
-    """The credential behind a request's token, whatever it may do, at `clock()` (UNIX time).
+    """Return the credential of a request's token, whatever its scopes; `clock()` is UNIX time.
 
     Takes the same time for an unknown prefix as for a wrong secret. Raises
     :class:`Unauthenticated`, or :class:`Unavailable` without a table.

@@ -1,4 +1,4 @@
-"""Watches the disk of the data directory, so that a full or read-only one is reported.
+"""Watch the disk of the data directory and report a full, read-only or failing one.
 
 The data plane itself needs no disk; PostgreSQL and Redis do, and a restart needs the signed copy.
 """
@@ -14,7 +14,7 @@ from controlplane.dataplane.state import State
 LOOK_SECONDS = 3.0
 MIN_FREE_BYTES = 16 * 1024 * 1024  # PostgreSQL writes its log in segments of this size.
 MIN_FREE_RATIO = 0.05
-"""The lesser of the two counts, so that the small volume of a data plane alone is not full."""
+"""The lower of the two limits applies, so a small volume of a data plane doesn't count as full."""
 
 _WORKS = ("Snapshots, streams and checks from memory",)
 FULL = Cause(
@@ -63,7 +63,7 @@ def trouble(folder: Path, save_errno: int | None) -> Cause | None:
 
 
 async def watch(folder: Path | None, state: State) -> None:
-    """Keep `state.disk` true until cancelled. A disk that hangs delays nobody else."""
+    """Keep `state.disk` up to date until cancelled. A hanging disk delays nothing else."""
     while folder is not None:
         state.disk = await asyncio.to_thread(trouble, folder, state.save_errno)
         await asyncio.sleep(LOOK_SECONDS)

@@ -15,7 +15,7 @@ from controlplane.dataplane.state import State
 
 
 def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
-    """The figures as text. They are few: made at each scrape."""
+    """Return the metrics as text. They are few, so each scrape builds them."""
     found = exposing.Exposition(*exposing.text(exposing.registry(_Figures(state)), accept))
     content, said = found.headers(accept_encoding)
     headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
@@ -23,11 +23,11 @@ def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
 
 
 def latencies(state: State) -> Iterator[Metric]:
-    """Histograms of what this process serves, alone or beside a console."""
-    worker = str(os.getpid())  # Of several, each scrape meets one: a series for each.
+    """Yield latency histograms of this process, a data plane alone or part of a console."""
+    worker = str(os.getpid())  # A scrape reaches one of several workers: one series each.
     yield histograms.family(
         "switchgear_dataplane_answer_seconds",
-        "Seconds to answer a service, without what was held for news; streams are left out.",
+        "Seconds to answer a service, without held polls and streams.",
         ("kind", "worker"),
         [((kind, worker), each) for kind, each in list(state.answer_seconds.items())],
     )
@@ -61,7 +61,7 @@ class _Figures:
         answered = CounterMetricFamily(
             "switchgear_dataplane_answers",
             "Requests of services that were answered; streams count at their end.",
-            labels=["code", "worker"],  # Of several, each scrape meets one: a series for each.
+            labels=["code", "worker"],  # A scrape reaches one of several workers: one series each.
         )
         for code, times in sorted(state.answered.items()):
             if code:  # Without one the caller hung up before there was anything to say.

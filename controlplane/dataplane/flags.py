@@ -103,7 +103,7 @@ class Sheet:
     ramping: Entry | None = None
     stopped: bytes = b""
     gzip_forms: dict[tuple[bool, ...], GzipForm] = field(default_factory=dict, compare=False)
-    """Of whole answers, by :meth:`outcomes`."""
+    """Cached whole answers, by :meth:`outcomes`."""
 
     @classmethod
     def of(cls, cells: Iterable[Cell]) -> "Sheet":
@@ -128,8 +128,10 @@ class Sheet:
         return bool(self.gaps)
 
     def outcomes(self, targeting_key: str | None) -> tuple[bool, ...]:
-        """Return the decision of each gap for one caller; empty if the global switch stops it, or
-        if there are no gaps."""
+        """Return the decision of each gap for one caller.
+
+        Empty if the global switch stops everything or there are no gaps.
+        """
         if self.ramping is not None and not _admits(self.ramping, targeting_key):
             return ()
         return tuple(_admits(gap.entry, targeting_key) for gap in self.gaps)

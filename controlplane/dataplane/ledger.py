@@ -71,7 +71,7 @@ class Ledger:
 
     @property
     def acknowledged_seconds(self) -> Histogram:
-        """From a change to its acknowledgement by an instance."""
+        """Seconds from a change to its acknowledgement by an instance."""
         return self._roll.acknowledged_seconds
 
     def heard(

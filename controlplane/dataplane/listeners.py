@@ -47,9 +47,9 @@ class Listener:
     def __init__(self, hears: str = SNAPSHOT, holder: int = 0) -> None:
         self.hears = hears
         self.holder = holder
-        """The id of the token that it counts for."""
+        """Id of the token that this request counts for."""
         self.dismissed = False
-        """True once it has to end, because another token has a better claim to its place."""
+        """True once the request must end to give its place to another token."""
         self.gone = False
         """Whether the caller has hung up."""
         self.stuck = False
@@ -131,8 +131,8 @@ class Listeners:
         """Hold one more request of the token `holder`, until :meth:`leave`.
 
         When all places are taken, the token that holds most of them gives one up to a token that
-        holds fewer. Raises :class:`Unavailable` if there is none; those that are turned away are
-        told to come back at different times.
+        holds fewer. Raises :class:`Unavailable` if none does, with a random `Retry-After` so that
+        retries are spread.
         """
         if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(
@@ -170,7 +170,10 @@ class Listeners:
         self.ring()
 
     def _dismiss_one(self, holder: int) -> bool:
-        """End the oldest request of the token with most, if `holder` has fewer with one more."""
+        """End the oldest request of the token with the most; return False if `holder` has no fewer.
+
+        `holder` must still have fewer after one more request.
+        """
         if not self._by_holder:
             return False
         greediest = max(self._by_holder.values(), key=len)

@@ -1,7 +1,7 @@
 """Reading `<epoch>.<version>` as clients send it back, in If-None-Match and Last-Event-ID. Pure.
 
-In a tag it may have a suffix: that of what marked instances are served while a drill is in force.
-The ETag of a gzip form names the same document.
+In an ETag a suffix marks the document that drill instances get while a drill runs, and `-gzip` the
+gzip form of the same document.
 """
 
 import re

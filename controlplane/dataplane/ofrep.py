@@ -28,7 +28,7 @@ from controlplane.dataplane.state import State
 
 INACTIVITY_SECONDS = 120
 MAX_GZIP_FORMS = 16
-"""Forms kept per version, each of another outcome of the ramps; the rest travel unencoded."""
+"""Most gzip forms cached per version, one per outcome of all ramps; others are sent plain."""
 EVENTS_PATH = "/ofrep/v1/events"
 EVENT_STREAMS = [
     # Without an origin, so that it is the one the client knows us by, whatever proxies it passes.
@@ -113,10 +113,9 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
 
 
 def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
-    """Return the gzip form of `content`, which :func:`bulk` has just answered to `body`.
+    """Return the cached gzip form of `content`, the answer of :func:`bulk` to `body`.
 
-    Callers for whom all ramps decide alike get the same content. None if there are too many such
-    groups to keep a form for each.
+    Callers with the same outcome of all ramps share it. None above `MAX_GZIP_FORMS` outcomes.
     """
     sheet = _flags(state, served(state)).sheet(state.wall())
     outcomes = sheet.outcomes(_targeting_key(body))

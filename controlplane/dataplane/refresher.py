@@ -150,8 +150,11 @@ class Refresher:
         self._rebuild_seconds = min(perf_counter() - began, LONGEST_REST_SECONDS)
 
     def _measure(self, copy: Copy) -> None:
-        """Only of a version that follows one which the database had confirmed to this process: the
-        first may have been published long ago."""
+        """Observe the time from publication to service.
+
+        Only for a version that follows one confirmed by the database: the first may have been
+        published long ago.
+        """
         state, before = self._state, self._state.copy
         if before is None or before.is_kept or not state.heard_database:
             return

@@ -19,7 +19,7 @@ HEARTBEAT_SECONDS = 10.0
 PROPAGATION_SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 )  # fmt: skip
-"""Bounds of the histograms from a change to its effect."""
+"""Upper bounds of the propagation histograms, in seconds."""
 MOST_INSTANCES = 20_000
 MOST_ACKS = 50_000
 MOST_DIGITS = 18
@@ -71,7 +71,7 @@ class Roll:
         self.dropped = 0
         """Notes that were never written, for want of room."""
         self.acknowledged_seconds = Histogram(PROPAGATION_SECONDS)
-        """From a change to its acknowledgement, by instances that had an older version before."""
+        """Seconds from a change to its acknowledgement by instances that had an older version."""
         self._wall = wall
         self._wake = wake
         self._most = most
@@ -202,9 +202,10 @@ class Roll:
             self._wake()
 
     def _measure(self, note: Note, mark: tuple[UUID, int], at: datetime) -> None:
-        """Only of the version that is served: of others it is not known when they were published.
+        """Observe the time from publication to acknowledgement of the served version.
 
-        A newcomer takes up what may have been published long ago.
+        The publication time of other versions isn't known here. New instances don't count: the
+        version they start with may have been published long ago.
         """
         served, (epoch, version) = note.publication, mark
         if served is None or (served.epoch, served.version) != mark or note.epoch != epoch:

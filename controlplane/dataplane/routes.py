@@ -14,10 +14,11 @@ Handler = Callable[[State, Call], Awaitable[Answer | None]]
 
 
 class Route(NamedTuple):
-    """`scopes`: any of them will do; without any, nobody is asked who they are.
+    """A path of the data plane.
 
-    `for_browsers`: Django serves this path too, to people who are signed in. `parameters`: the
-    query parameters it knows; None accepts any, as of paths that another protocol defines.
+    `scopes`: one of them is required; without any, no token is needed. `for_browsers`: Django
+    serves this path too, to people who are signed in. `parameters`: known query parameters; None
+    accepts any, on paths that another protocol defines.
     """
 
     methods: tuple[str, ...]

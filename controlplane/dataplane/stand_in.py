@@ -1,7 +1,7 @@
-"""The data plane of an installation that is starting: it answers services before the console can.
+"""The data plane of a starting installation: it answers services before the console is ready.
 
-It serves the signed copy on the console's port from the first second of a start. The supervisor
-ends it once the web process is ready. All else is refused with 503 and `Retry-After`.
+It serves the signed copy on the console's port. The supervisor stops it once the web process is
+ready. All other requests get 503 and `Retry-After`.
 """
 
 from controlplane import logs

@@ -31,7 +31,7 @@ BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 ANSWER_SECONDS = (
     0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5,
 )  # fmt: skip
-"""Bounds of the latency histograms."""
+"""Upper bounds of the latency histograms, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class State:
         self.policies: Policies | None = None
         self.causes: tuple[Cause, ...] = ()
         self.disk: Cause | None = None
-        """What is wrong with the disk of this process, as it was seen last."""
+        """Current problem of this process's disk, as of the last check; None if there is none."""
         self.save_errno: int | None = None
-        """The error of the last attempt to save the signed copy, None if it was saved."""
+        """`errno` of the last attempt to save the signed copy; None if it was saved."""
         self.degradation = -1
         """The revision of `causes`: what else is known to be away, as the database told it."""
         self.left_epochs: frozenset[UUID] = frozenset()
@@ -67,9 +67,9 @@ class State:
         self.answered = Counter[int]()
         """How many requests with a credential had which status since the process began."""
         self.answer_seconds = defaultdict[str, Histogram](lambda: Histogram(ANSWER_SECONDS))
-        """Time taken by answers that were not held, by kind: the name of the handler."""
+        """Seconds to answer requests that were not held, by kind: the name of the handler."""
         self.served_seconds = Histogram(PROPAGATION_SECONDS)
-        """From a change to its being served here."""
+        """Seconds from a change until this process served it."""
         self.database_reachable = False
         self.redis_reachable = True
         self.heard_database = False
@@ -104,14 +104,17 @@ class State:
         return datetime.fromtimestamp(self.unix(), UTC)
 
     def expiry_time(self) -> datetime:
-        """Return the time that may end an engagement: :meth:`wall`, or before all expiries while
-        the database has not been heard, so that the local clock alone ends none."""
+        """Return the time to compare expiries with: :meth:`wall`, or a time before all expiries.
+
+        The latter until the database's time is known: the local clock alone must end no
+        engagement.
+        """
         return self.wall() if self._has_clock else BEFORE_ALL
 
     def time_headers(self) -> tuple[Header, ...]:
-        """Return `Date` and `Switchgear-Time` by the database's clock, for every answer.
+        """Return the headers `Date` and `Switchgear-Time` by the database's clock.
 
-        Without that time `Switchgear-Time` says so, and the server adds a local `Date`.
+        Without that time, `Switchgear-Time` is `unknown` and the server adds a local `Date`.
         """
         if not self._has_clock:
             return UNKNOWN_TIME
@@ -155,7 +158,7 @@ class State:
         )
 
     def known_causes(self) -> tuple[Cause, ...]:
-        """Return what is away as the database told it last, and the disk of this process."""
+        """Return the causes that the database reported last, and this process's disk problem."""
         return self.causes if self.disk is None else (*self.causes, self.disk)
 
     def is_lagging(self, head: Head) -> bool:
@@ -180,7 +183,7 @@ class State:
         return copy is None or copy.is_kept or copy.publication != head.publication
 
     def lacks_tokens(self, head: Head) -> bool:
-        """Also those that were kept on disk: they don't say who owns them."""
+        """Return True if tokens must be read; those loaded from disk lack owners."""
         is_kept = self.copy is not None and self.copy.is_kept
         return self.tokens is None or is_kept or self.revision != head.revision
 

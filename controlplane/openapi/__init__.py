@@ -1,7 +1,7 @@
-"""The finished OpenAPI document: what drf-spectacular and the data plane can't say by themselves.
+"""Names, summaries, errors and examples of the OpenAPI document.
 
-`finish` is the last hook of the generator. Everything in it is central and made from tables, so a
-new operation needs a row in `operations` and nothing else.
+`finish` is the last hook of drf-spectacular's generator. It works from tables: a new operation
+needs one row in `operations`.
 """
 
 from typing import Any
@@ -11,16 +11,17 @@ from controlplane.openapi.operations import OPERATIONS
 
 ABOUT = """
 Credentials: `Authorization: Bearer sg_…`, `X-API-Key`, or a signed-in browser (with `X-CSRFToken`).
-Every answer carries `X-Request-ID`; yours is kept if it is up to 128 of `A-Za-z0-9._-`. Those of
-the console carry `Switchgear-Environment`, too: the installation's name, percent-encoded.
+Every answer carries `X-Request-ID`; yours is kept if it has up to 128 characters of
+`A-Za-z0-9._-`. Answers of the console also carry `Switchgear-Environment`: the installation's name,
+percent-encoded.
 
 Bodies are JSON objects of at most 64 KiB (reports: 512 KiB, hooks, OpenSLO and dead letters: 1 MiB,
 points of SLIs: 4 MiB). Unknown fields and unknown query parameters are refused with the names that
-are known. Where a field may be left out, null means the same.
+are known. In an optional field, null means the same as leaving it out.
 
-`dry_run` does everything and rolls it back: the answer is what would have happened, and an id in it
-names nothing. Lists come in pages; follow `next`. Errors are `application/problem+json`; where
-fields are wrong, `errors` maps each (`evidence.labels.0`) to what is wrong with it.
+`dry_run` runs the whole change and rolls it back: the answer shows the result, and ids in it don't
+exist. Lists are paged; follow `next`. Errors are `application/problem+json`; where
+fields are wrong, `errors` maps each field (`evidence.labels.0`) to its messages.
 """
 LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 SERVERS = [{"url": "/", "description": "The console that serves this document."}]
@@ -51,7 +52,7 @@ def _name(method: str, path: str, operation: dict[str, Any]) -> None:
 
 
 def _clean(value: Any) -> None:
-    """Drop what only the generator reads, and types that a union names twice."""
+    """Drop extensions that only the generator reads, and duplicate types in unions."""
     if isinstance(value, dict):
         value.pop("x-spec-enum-id", None)
         if isinstance(value.get("type"), list):

@@ -1,8 +1,7 @@
-"""Names of the document's components: what a generated client's classes are called.
+"""Names of the document's components, which become the class names of generated clients.
 
-Serializers are called `…Shape` (answers) and `…Body` (requests). The document calls them by what
-they are: `Switch`, `EngageRequest`, `SwitchPage`. Names that would collide or say too little are
-in the table.
+Serializers are called `…Shape` (answers) and `…Body` (requests). The document uses plain names:
+`Switch`, `EngageRequest`, `SwitchPage`. The table has names that would collide or be unclear.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""An example of every request and response, made from its schema and a table of values.
+"""Examples of every request and response, built from schemas and a table of values.
 
-A property gets the value of its name where the schema allows that, else the plainest value that it
-allows. A request names what is required, and what the table of requests adds.
+A property gets the table's value for its name if its schema allows it, else the simplest valid
+value. A request has the required fields, and those in the table of requests.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "week": ("2026-W47",),
     "window_days": (30,),
 }
-"""By the name of a property, the first that its schema allows."""
+"""Candidate values by property name; the first that the schema allows is used."""
 REQUESTS: dict[str, dict[str, Any]] = {
     "acknowledge_alert": {"comment": "Kim is on it."},
     "acknowledge_escalation": {"comment": "Kim is on it."},
@@ -141,7 +141,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     },
     "update_user": {"role": "approver"},
 }
-"""Of operations whose required fields alone would say too little."""
+"""Additional request fields of operations whose required fields alone are a poor example."""
 
 
 TEXTS = {
@@ -153,7 +153,7 @@ TEXTS = {
 
 
 def add(document: dict[str, Any]) -> None:
-    """Give each content of each operation an example, in place, where it has none."""
+    """Add an example to every content of every operation that has none, in place."""
     make = _Maker(document["components"]["schemas"])
     for operations in document["paths"].values():
         for operation in operations.values():
@@ -176,7 +176,8 @@ class _Maker:
         return given or self._least(schema)
 
     def _least(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Where nothing is required: the reason or the comment if there is one, else a dry run."""
+        """Return an example without required fields: a reason or comment if there is one, else a
+        dry run."""
         fields = self._schemas[schema["$ref"].removeprefix(PREFIX)]["properties"]
         for name in ("reason", "comment"):
             if name in fields:

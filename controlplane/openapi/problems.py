@@ -1,4 +1,4 @@
-"""The errors each operation may answer, by name: one `Problem` component, one response a status."""
+"""The errors of every operation: one `Problem` component, one named response per status."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ PROBLEM = {
         "detail": {"type": "string", "description": "For people: what to do next."},
         "errors": {
             "type": "object",
-            "description": "What is wrong with each field, where fields are wrong.",
+            "description": "Messages by field, if fields are wrong.",
             "additionalProperties": {"type": "array", "items": {"type": "string"}},
         },
     },
@@ -41,7 +41,7 @@ ERRORS: dict[str, tuple[str, str, DomainError]] = {
     "403": (
         "Forbidden",
         "A scope or a role is missing.",
-        errors.Forbidden("This takes the scope switches:write."),
+        errors.Forbidden("This needs the scope switches:write."),
     ),
     "404": ("NotFound", "The resource does not exist.", errors.NotFound("There is no such ramp.")),
     "409": (
@@ -78,7 +78,7 @@ _RESPONSES = "#/components/responses/"
 
 
 def declare(document: dict[str, Any]) -> None:
-    """Add the components, and to each operation the errors that it may answer."""
+    """Add the components, and to each operation the errors that it can return."""
     components = document["components"]
     components["schemas"]["Problem"] = PROBLEM
     named = {

@@ -24,10 +24,9 @@ _NOT_FOR_CHILDREN = {
 class Application:
     """The children of a run, in the order they are started.
 
-    `beside` is a slow step that the others need not wait for. A step that keeps its standard output
-    prints one JSON object there: who may sign in. `stand_in` serves a signed copy, if there is one,
-    from the first moment until the probe is answered. Once all of it is ready, `says` is told below
-    that, and `later` is started.
+    `beside` is a slow step that runs in parallel with the others. A step with `keeps_stdout` prints
+    one JSON object: the account that may sign in. `stand_in` serves a signed copy, if there is one,
+    until the probe succeeds. Then `says` is shown below the welcome text, and `later` is started.
     """
 
     beside: ChildSpec

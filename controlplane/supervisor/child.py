@@ -31,7 +31,7 @@ class ChildSpec:
     False keeps them for the reason of a death only, `keeps_stdout` collects its standard output.
     `attached` leaves it the terminal and the supervisor's process group. `optional` children never
     end the run, however often they die. `repair` is called after each death and may return a
-    process to run to its end before the next start.
+    process that runs to completion before the next start.
     """
 
     name: str
@@ -190,10 +190,9 @@ class Child:
 
 
 def _input(ends: contextlib.ExitStack, content: bytes | None) -> int:
-    """Return a descriptor to read `content` from, closed by `ends`.
+    """Return a pipe to read `content` from, closed by `ends`.
 
-    A pipe: a password in it lies nowhere, and no disk has to take it. `content` is far shorter than
-    what a pipe holds.
+    A pipe needs no disk and leaves no password on one. `content` must fit into its buffer.
     """
     if content is None:
         return subprocess.DEVNULL

@@ -79,15 +79,17 @@ def start(
 
 
 def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable: bool) -> None:
-    """Wait for one service; a lasting run goes on without Redis, and retries PostgreSQL as long as
-    there is something to serve."""
+    """Wait for one service.
+
+    A durable run goes on without Redis, and retries PostgreSQL while there is a copy to serve.
+    """
     goes_on = child.spec.optional and durable
     seconds = _REDIS_SECONDS if goes_on else _START_SECONDS
     while not tree.wait_until(is_ready, seconds, ask=0.02):
         late = f"{child.spec.name} did not get ready within {seconds} s."
         if not goes_on and tree.may_give_up():
             raise CannotRun(f"{late} Its last lines:{child.last_words()}")
-        tree.terminal.say(f"{late} The run goes on, and it is started again and again.")
+        tree.terminal.say(f"{late} The run goes on, and retries it.")
         if goes_on:
             return
 

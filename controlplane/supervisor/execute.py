@@ -27,7 +27,7 @@ _NOT_FOR_TESTS = {
     *("SLACK_BOT_TOKEN", "SLACK_CHANNEL", "SLACK_WEBHOOK_URL", "SLACK_SIGNING_SECRET"),
     *("SLACK_API_URL", "PUBLIC_URL", "WEBHOOK_ALLOW", "PROBE_ALLOW", "PROMETHEUS_ALLOW"),
     *("MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
-    # Every process that a test starts would compile all modules again.
+    # Without this, every process that a test starts would compile all modules again.
     "PYTHONDONTWRITEBYTECODE",
 }
 

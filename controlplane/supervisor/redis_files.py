@@ -1,8 +1,8 @@
-"""Repair of the embedded Redis' append-only files: `python -m … DIRECTORY STEP`.
+"""Repair the append-only files of the embedded Redis: `python -m … DIRECTORY STEP`.
 
-Redis refuses to start on a file with one damaged byte, and `redis-check-aof --fix` drops all that
-follows it. Here only the damaged commands are dropped. Steps, each tried when Redis still refuses
-the result of the one before:
+Redis refuses to start on a file with one damaged byte, and `redis-check-aof --fix` drops everything
+after it. This module drops only the damaged commands. Each step is tried if Redis still refuses the
+result of the one before:
 
 1. keep the database dump and every readable command;
 2. keep every readable command, without the dump;
@@ -23,7 +23,7 @@ MAX_KEPT = 5
 STEPS = (1, 2, 3)
 _FILE, _FOLDER = "appendonly.aof", "appendonlydir"
 _COMMAND = re.compile(rb"\*(\d{1,7})\r\n(?=\$)")
-# A length that runs into the next command would else make up a command Redis does not know.
+# Without this check, a wrong length that runs into the next command yields an unknown command.
 _NAME = re.compile(rb"\$\d{1,2}\r\n[A-Za-z][A-Za-z.|_-]*\r\n")
 _ARGUMENT = re.compile(rb"\$(\d{1,9})\r\n")
 _COMMENT = re.compile(rb"#[^\r\n]*\r\n")
@@ -42,7 +42,7 @@ def repair(directory: Path, step: int, now: datetime) -> str:
     """
     kept = directory.with_name(f"{directory.name}-damaged")
     aside = kept / now.strftime("%Y%m%dT%H%M%S.%fZ")
-    # Later steps start from what was set aside, not from the result that Redis refused.
+    # Later steps start from the original files, not from the result that Redis refused.
     source = directory if step == 1 else max(kept.iterdir())
     draft = directory.with_name(f"{directory.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
@@ -66,7 +66,7 @@ def repair(directory: Path, step: int, now: datetime) -> str:
 
 def _said(step: int, dropped: int) -> str:
     if step == 1:
-        return f"{dropped} damaged bytes were left out; dead letters in them are only there."
+        return f"{dropped} damaged bytes were left out, and any dead letters in them."
     if step == 2:
         return f"The database dump and {dropped} damaged bytes were left out."
     return "Redis starts empty; dead letters of services are only in the damaged files."

@@ -24,7 +24,7 @@ class Restarts:
     def delay_seconds(self, lived_seconds: float) -> float:
         """Record a death after `lived_seconds`; return the seconds to wait before the next start.
 
-        The delay doubles from death to death and starts over once the child has lived steadily.
+        The delay doubles with each death and is reset once the child has run steadily.
         """
         quick = lived_seconds < QUICK_DEATH_SECONDS
         self.quick_in_a_row = self.quick_in_a_row + 1 if quick else 0

@@ -22,7 +22,7 @@ Build = Callable[[Environment, Layout, Mapping[str, str]], Application]
 _APPLICATION_STOP_SECONDS = 5
 _STAND_IN_STOP_SECONDS = 6
 _STEP_AGAIN_SECONDS = 5
-_WRONG_SETTING = 2  # The exit code of a process that names a wrong variable: trying is no use.
+_WRONG_SETTING = 2  # Exit code of a process that names a wrong setting: retrying is no use.
 
 
 def run(terminal: Terminal, build: Build = application.build) -> int:
@@ -37,7 +37,7 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
         kept.callback(Lock(place.run / "lock").release)
         _forget_services(place)
         copy = place.data / "snapshot" / "current"
-        # While there is something to serve, the data plane goes on whatever else can't.
+        # While there is a copy to serve, the data plane goes on whatever else fails.
         tree = kept.enter_context(Tree(terminal, may_give_up=lambda: not copy.exists()))
         given = {name: os.environ.get(name, "") for name in embedded.VARIABLES}
         home = place.data
@@ -67,7 +67,7 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
 
 
 def _forget_services(place: Layout) -> None:
-    with contextlib.suppress(OSError):  # Its process id tells that it is out of date.
+    with contextlib.suppress(OSError):  # Its process id shows that it is out of date.
         (place.run / "services.json").unlink(missing_ok=True)
 
 
@@ -104,7 +104,7 @@ def _serve(
 
 
 def _complete(tree: Tree, step: ChildSpec) -> Child:
-    """Run a step to its success: again and again while there is something to serve."""
+    """Run a step until it succeeds; a failure ends the run if there is no copy to serve."""
     delay = _STEP_AGAIN_SECONDS
     while True:
         done = tree.run_once(step)
@@ -112,7 +112,7 @@ def _complete(tree: Tree, step: ChildSpec) -> Child:
             _check(done)
             return done
         tree.terminal.say(
-            f"{step.name} failed ({done.describe_end()}), and is tried again in {delay} s:"
+            f"{step.name} failed ({done.describe_end()}); trying again in {delay} s:"
             f"{done.last_words()}"
         )
         tree.wait_until(lambda: False, delay)

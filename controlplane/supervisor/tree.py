@@ -77,7 +77,7 @@ class Tree:
         return child
 
     def retire(self, child: Child, grace_seconds: float) -> None:
-        """End one supervised child for good while the others go on."""
+        """Stop one supervised child for good while the others go on."""
         self._supervised.remove(child)
         child.send(child.spec.stop_signal)
         if not self.wait_until(lambda: not child.is_alive, grace_seconds, ask=_ASK_AGAIN_SECONDS):
@@ -228,7 +228,7 @@ class Tree:
             if self.may_give_up() and not child.spec.optional:
                 raise CannotRun(why)
             if deaths % _DEATHS_BETWEEN_REASONS == QUICK_DEATHS_ALLOWED:
-                self.terminal.say(f"{why}\nThe run goes on; {name} is started again and again.")
+                self.terminal.say(f"{why}\nThe run goes on, and retries {name}.")
         else:
             self.terminal.say(f"{name} ended ({end}); starting it again in {delay:g} s")
         child.start_at = now + delay

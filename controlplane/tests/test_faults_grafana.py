@@ -85,7 +85,7 @@ async def nothing(*_):
 
 
 class Status:
-    """What a web process serves."""
+    """Return the metrics page of a web process."""
 
     version, age_seconds = 17, 0.4
 

@@ -138,7 +138,7 @@ def test_a_body_that_does_not_arrive_in_time_is_told_so_and_nothing_runs(monkeyp
 
 def test_a_body_that_breaks_off_is_the_callers_mistake():
     async def receive():
-        return {"type": "http.disconnect"}  # What the server says of a malformed chunk, too.
+        return {"type": "http.disconnect"}  # The server also sends this for a malformed chunk.
 
     assert ask_with(receive)[0]["status"] == 400
 

@@ -1,4 +1,4 @@
-"""What ticks declare to be pending: a tick that has work is never taken for an idle one."""
+"""Pending work of ticks: a tick that has work never counts as idle."""
 
 import uuid
 from collections.abc import Callable

@@ -29,7 +29,7 @@ _THERE = """
 
 
 def pending() -> list[QuerySet[Any]]:
-    """Return the reported growths and the points that wait to be added."""
+    """Return the reported increments and points that are not added yet."""
     return [Reported.objects.all(), Delayed.objects.all()]
 
 

@@ -22,7 +22,7 @@ from slo.models import Sli, Slo
 
 MINUTE = timedelta(minutes=1)
 MAX_RUNNING = 2
-"""Backtests at a time in a process: each computes for seconds."""
+"""Most concurrent backtests in a process: each takes seconds of CPU."""
 RETRY_AFTER_SECONDS = 5
 
 _running: set[str] = set()
@@ -31,14 +31,16 @@ _lock = threading.Lock()
 
 @contextmanager
 def one_at_a_time(actor: Actor) -> Iterator[None]:
-    """Run one backtest of this person or token. Raises :class:`TooManyRequests` while another one
-    of theirs runs, or :data:`MAX_RUNNING` of anybody's."""
+    """Limit backtests to one per person or token, and :data:`MAX_RUNNING` in this process.
+
+    Raises :class:`TooManyRequests` above that.
+    """
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:
-            said = "A backtest is running already; wait until it is done."
+            said = "You already have a backtest running; try again when it is done."
             if name not in _running:
-                said = "Others are running backtests just now; try again in a moment."
+                said = "Others are running backtests right now; try again in a moment."
             raise TooManyRequests(said, retry_after=RETRY_AFTER_SECONDS)
         _running.add(name)
     try:

@@ -23,7 +23,7 @@ MOST_MISSED = 60
 FORGOTTEN_EVERY = 60
 KEPT = 35 * MINUTES_A_DAY
 JUDGED_LATELY = timedelta(seconds=50)
-"""Shorter than a minute by two turns: the next minute is judged as soon as it is due."""
+"""Two ticks less than a minute, so that the next minute is judged as soon as it is due."""
 SET_BACK = 5
 """The last turn is so many minutes ahead only if the clock was set back: judging begins anew. A few
 may be, as whoever is called late brings an old time along."""
@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 def pending(now: Combinable) -> QuerySet[Slo]:
-    """Return the SLOs unless a minute was judged lately; `now` is a query expression."""
+    """Return all SLOs, or none if a minute was judged lately; `now` is a query expression."""
     lately = Turn.objects.filter(judged_at__range=(now - Value(JUDGED_LATELY), now))
     return Slo.objects.present().filter(~Exists(lately))
 

@@ -82,7 +82,7 @@ def said(slo: Slo) -> Document:
 
 
 def plain_threshold(threshold_ms: float | None) -> int | float | None:
-    """A threshold as it was written, without decimals where it has none."""
+    """Return a threshold as a number, as an integer if it is whole."""
     return None if threshold_ms is None else presets.plain(Decimal(str(threshold_ms)))
 
 

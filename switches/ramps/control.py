@@ -32,14 +32,14 @@ VERBS = ("advance", "pause", "resume", "abort")
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
 ) -> Ramp:
-    """On to the next step now: the rest of the dwell, gates without data and what holds the ramp
-    are passed over.
+    """Advance to the next step now, skipping the rest of the dwell, gates without data and holds.
 
-    `step_index` is the step to be left; without it, the one that the ramp is at when this begins to
-    wait for its turn. Of two who advance at once, the second gets a :class:`Conflict` that names
-    the first. Takes the role of an approver; where a manual gate waits, or more than a quarter
-    would flow too early of a switch that takes two persons, also another person than the one who
-    asked. Raises :class:`Conflict` where a gate fails or a rule stands in the way.
+    `step_index` is the step to leave; by default the current one, read before waiting for the lock.
+    If two people advance at once, the second gets a :class:`Conflict` that names the first.
+
+    Requires the role approver. A manual gate that waits, or letting more than a quarter flow early
+    on a switch that needs two people, also requires somebody other than the requester. Raises
+    :class:`Conflict` if a gate fails or a rule forbids it.
     """
     _check(actor, reason)
     if actor.type != "system" and actor.role not in LET_GO_ON:
@@ -122,13 +122,13 @@ def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
 
 
 def _moved_already(found: Scene) -> Conflict:
-    """The ramp is at another step than the one that was to be left: who moved it, and to what."""
+    """Return the error for a ramp that left the given step: who advanced it, and to which step."""
     moves_on_record = AuditEntry.objects.filter(target=found.switch.pk, action="ramp.advanced")
     last = moves_on_record.order_by("-id").first()
     share = words.percent(found.percent_of(found.index))
     at = f"step {found.index + 1} of {len(found.ramp.plan)}, {share}"
     if found.index == 0 or last is None:
-        return Conflict(f"It is at {at}. Nothing was changed.", step_index=found.index)
+        return Conflict(f"The ramp is at {at}. Nothing was changed.", step_index=found.index)
     return Conflict(
         f"{last.actor_type}:{last.actor_name} advanced it to {at}, at {last.at:%H:%M:%S} UTC. "
         "Nothing was changed; advance again if you mean the step after that.",
@@ -150,14 +150,14 @@ def _none_fails(look: Look) -> None:
 
 
 def _may_pass_over(found: Scene, look: Look, actor: Actor, now: datetime) -> None:
-    """Nobody alone answers a manual gate, nor lets all or most flow at once by way of a ramp."""
+    """Raise :class:`Forbidden` if skipping this step needs a second person."""
     waits = any(gate["type"] == "manual" and gate["verdict"] == WAITING for gate in look.gates)
     if waits:
         _be_another(found.ramp, actor, "A manual gate needs a signed-in person")
     is_early = look.step.due_at is not None and look.step.due_at > now
     if not is_early and not look.is_held and all(gate["verdict"] == PASS for gate in look.gates):
         return
-    # Past a dwell even the longest plan would be as hasty as :func:`plans.is_hasty` knows them.
+    # Skipping a dwell can make any plan hasty in the sense of :func:`plans.is_hasty`.
     is_large = found.is_last or found.percent_of(found.index + 1) > plans.MAX_EARLY_PERCENT
     if is_large and needs_second_person(found.switch, at_once=True):
         share = "all" if found.all_flows_next else words.percent(found.percent_of(found.index + 1))

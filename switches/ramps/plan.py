@@ -21,7 +21,7 @@ DEFAULT_PERCENTS = (5, 25, 100)
 EVERYTHING = 100
 MAX_EARLY_PERCENT = 25
 MIN_EARLY_SECONDS = 60
-"""A plan that spends less than this at `MAX_EARLY_PERCENT` or less is hasty."""
+"""A plan is hasty if it spends less time than this at `MAX_EARLY_PERCENT` or less."""
 
 Check = Callable[[Any], Any]
 """Gives the value as it is kept; raises ValueError with a sentence that says what it must be."""
@@ -140,8 +140,11 @@ def is_at_once(plan: list[dict[str, Any]]) -> bool:
 
 
 def is_hasty(plan: list[dict[str, Any]]) -> bool:
-    """Whether it lets most of it flow before anybody could see what a small share does. Where a
-    release at once takes a second person, such a plan does, too; gates may pass in a moment."""
+    """Return True if most traffic flows before anybody could see the effect of a small share.
+
+    Such a plan needs a second person wherever an immediate release does. Gates don't count: they
+    may pass in a moment.
+    """
     early: list[float] = [
         step["dwell_seconds"] for step in plan if step["percent"] <= MAX_EARLY_PERCENT
     ]

@@ -118,6 +118,6 @@ class AdvanceBody(RampActionBody):
     step_index = Whole(
         min_value=0,
         required=False,
-        help_text="The step to be left, from 0, as it was seen; at another it is 409. Send it, so "
-        "that two who advance at once pass one step.",
+        help_text="The step to leave, from 0, as you saw it; if the ramp is at another step, the "
+        "answer is 409. Send it, so that two people who advance at once advance one step.",
     )

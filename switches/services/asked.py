@@ -40,7 +40,7 @@ class Wish:
 
     @property
     def is_hasty(self) -> bool:
-        """Whether it is as good as that, where a release at once takes a second person."""
+        """True if it counts as an immediate release where that needs a second person."""
         return self.steps is None or plans.is_hasty(self.steps)
 
 
@@ -85,7 +85,7 @@ def ask(wish: Wish, actor: Actor, now: datetime) -> Approval:
 
 
 def _pace(steps: list[dict[str, Any]]) -> str:
-    """Why a plan needs a second person where a ramp alone would not."""
+    """Return the reason that a hasty plan needs a second person, else an empty text."""
     return f"; {HASTY}, which counts as at once" if plans.is_hasty(steps) else ""
 
 

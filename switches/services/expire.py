@@ -40,7 +40,7 @@ def expire_due(now: datetime) -> int:
 
 
 def past_expiry(now: datetime | Combinable) -> QuerySet[Episode]:
-    """Return the episodes whose expiry nobody has dealt with; `now` may be a query expression."""
+    """Return episodes with an unhandled expiry; `now` may be a query expression."""
     return Episode.objects.filter(
         ended_at__isnull=True, overdue_at__isnull=True, expires_at__lte=now, allow_percent=0
     )

@@ -88,10 +88,10 @@ def release(
 
 
 def needs_second_person(switch: Switch, *, at_once: bool) -> bool:
-    """Whether a release waits for an approver who is not the one who asks.
+    """Return True if a release needs an approver other than the requester.
 
-    Always for the global switch; for a segment and for a protected one if everything is to flow at
-    once, or by a plan that is as good as that (:func:`switches.ramps.plan.is_hasty`).
+    Always for the global switch; for a segment or a protected switch if all traffic is to flow at
+    once, or by a hasty plan (:func:`switches.ramps.plan.is_hasty`).
     """
     if switch.scope == Scope.GLOBAL:
         return True

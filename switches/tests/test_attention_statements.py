@@ -1,4 +1,4 @@
-"""What waits for a person is read in few statements, and nothing is lost by that."""
+"""Needs attention is read in few statements, and misses nothing."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""No session that holds a lock and does nothing keeps an engage, or its like, for a second."""
+"""An idle session that holds a lock delays an engage, and the like, by less than a second."""
 
 import threading
 import time

@@ -114,7 +114,7 @@ def _questions() -> list[Escalation]:
 
 
 def questions() -> QuerySet[Escalation]:
-    """Return the open questions about trips that were refused."""
+    """Return the open escalations about refused trips."""
     return Escalation.objects.filter(subject__startswith=history.SUBJECT, closed_at__isnull=True)
 
 

@@ -176,8 +176,10 @@ class Asker:
         self._etag = (etag, snapshot) if sane and snapshot is not None else None
 
     def _hear_version(self, before: Snapshot | None, after: Snapshot, is_pushed: bool) -> None:
-        """Record that a version which follows one in force was published after that one was last
-        confirmed, or just now if the console sent it unasked."""
+        """Record when a version that follows one in force was published at the earliest.
+
+        That is when the version in force was last confirmed, or just now for a pushed one.
+        """
         if before is None or after.epoch != before.epoch or after.version <= before.version:
             return
         if self._confirmed_at is not None and after.published_at is not None:
@@ -193,7 +195,7 @@ class Asker:
 
 
 def _age_seconds(response: Response) -> float:
-    """Return how long ago the database confirmed the answer; 0 if it does not say."""
+    """Return the seconds since the database confirmed the answer; 0 if it does not say."""
     with contextlib.suppress(ValueError):
         return max(0.0, min(float(response.headers.get("switchgear-age", "")), 1e9))
     return 0.0

@@ -1,9 +1,8 @@
-"""HTTP to the console, over what Python brings with it.
+"""HTTP to the console, by the standard library.
 
-No answer can hold its caller longer than it is given, or fill the memory: not one that comes a byte
-at a time, not one without an end, and not one that grows without bounds when it is decompressed.
-Redirects are not followed; of the content codings only gzip is taken, and not on streams.
-Whatever goes wrong is a :class:`Failed`, whose words hold no secret.
+Time and memory of every answer are limited: also if it comes a byte at a time, never ends, or
+expands without bounds when decompressed. Redirects are not followed; gzip is the only content
+coding, and not on streams. Every error is a :class:`Failed`, whose text holds no secret.
 """
 
 import contextlib
@@ -281,10 +280,10 @@ class _told(contextlib.AbstractContextManager[None]):
 
 
 def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
-    """Return the body, decompressed.
+    """Return the decompressed body.
 
-    Raises :class:`Failed` for one that is too large in either form, too short, damaged, or in a
-    coding that was not asked for.
+    Raises :class:`Failed` if it is too large in either form, too short, damaged, or in a coding
+    that was not asked for.
     """
     declared = response.length
     if declared is not None and declared > most_bytes:
@@ -297,7 +296,7 @@ def _whole(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
     while piece := response.read(PIECE_BYTES):
         received += len(piece)
         if gunzip is not None:
-            # One byte more than allowed is enough to know; a bomb is never unpacked further.
+            # One byte above the limit is enough to refuse; a gzip bomb is never expanded further.
             piece = gunzip.decompress(piece, most_bytes - length + 1)
         pieces.append(piece)
         length += len(piece)

@@ -56,9 +56,10 @@ admin.site.password_change_done = _password  # type: ignore[method-assign, assig
 
 
 class Table(admin.ModelAdmin):  # type: ignore[type-arg]
-    """A table of the administration: rows are filtered only by what the page itself offers.
+    """An admin table that accepts only the filters its page offers.
 
-    Django lets the address filter by any column, which answers a hidden one letter by letter.
+    Django accepts any column in the query string, so hidden values could be guessed letter by
+    letter.
     """
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:

@@ -1,6 +1,6 @@
-"""The rows without which core's sources of attention have nothing to say.
+"""Querysets that tell if a source in *Needs attention* of core can have items.
 
-Each may have a few too many, never too few: a source that is asked in vain costs a query.
+They may match too many rows, never too few: calling a source in vain costs one query.
 """
 
 from datetime import datetime

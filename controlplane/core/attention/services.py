@@ -90,7 +90,7 @@ def _count(now: datetime) -> Count:
 
 
 def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[AttentionSource]:
-    """The sources that have nothing to say, by one statement for all that name their rows."""
+    """Return the sources without items, by one statement for all that declare their rows."""
     named = [(source, rows) for source in sources if (rows := sections.rows_of(source))]
     if not named:
         return set()
@@ -101,7 +101,7 @@ def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[Atte
             cursor.execute(f"SELECT {', '.join(texts)}", [one for each in given for one in each])
             found = cursor.fetchone()
     except Exception:
-        # Each source is asked by itself then, and the one that fails is named.
+        # Then each source is read separately, so that the failing one is named.
         if not connection.is_usable():
             raise
         log.exception("attention.rows_unread")
@@ -110,7 +110,7 @@ def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[Atte
 
 
 def _exists(rows: QuerySet[Any] | Sequence[QuerySet[Any]]) -> tuple[str, Sequence[Any]]:
-    """A condition of SQL, and its parameters."""
+    """Return the SQL condition that a row exists, and its parameters."""
     texts = ["false"]
     given: list[Any] = []
     for each in [rows] if isinstance(rows, QuerySet) else rows:
@@ -124,8 +124,10 @@ def _exists(rows: QuerySet[Any] | Sequence[QuerySet[Any]]) -> tuple[str, Sequenc
 
 
 def _undone_if_it_fails() -> AbstractContextManager[Any]:
-    """A savepoint inside a transaction, which a failing statement would end; else nothing, since
-    sources only read and a statement by itself needs no BEGIN and COMMIT."""
+    """Return a savepoint inside a transaction, which a failing statement would abort, else nothing.
+
+    Sources only read, so a single statement needs no BEGIN and COMMIT.
+    """
     return transaction.atomic() if connection.in_atomic_block else nullcontext()
 
 

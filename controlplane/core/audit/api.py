@@ -54,8 +54,8 @@ class AuditFilters(Filters):
     q = serializers.CharField(
         required=False,
         max_length=200,
-        help_text="In the actor, action, target or reason. A text of fewer than 3 bytes is looked "
-        f"for in the newest {search.MAX_SCANNED:,} entries only; `searched_newest` says so.",
+        help_text="In the actor, action, target or reason. A text of fewer than 3 bytes is "
+        f"searched in the newest {search.MAX_SCANNED:,} entries only; `searched_newest` says so.",
     )
     actor = serializers.CharField(
         required=False, max_length=220, help_text="A name, or type and name: `user:kim`."
@@ -94,7 +94,7 @@ class AuditList(ListView[AuditEntry]):
         rows = matching(rows, filters)
         if text is not None and search.is_short(text):
             return rows.filter(search.containing(text), search.among_newest())
-        return rows  # A longer text is looked for by segment.
+        return rows  # Longer texts are searched by segment.
 
     def compiled(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
         text = self._text()
@@ -184,7 +184,7 @@ def _shown(
     ip: str,
     digest: str,
 ) -> dict[str, Any]:
-    """An entry; its values are sent as they are kept, so whole numbers may have any size."""
+    """Return an entry; its values are sent as stored, so integers may have any size."""
     return {
         "id": entry_id,
         "at": moment(at),

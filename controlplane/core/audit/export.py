@@ -7,7 +7,7 @@ from controlplane.core.audit.chain import FIELDS
 
 COLUMNS = (*FIELDS, "hash")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Also in fullwidth, which spreadsheets read as the same characters."""
+"""Starts of formulas, with the fullwidth forms that spreadsheets treat alike."""
 
 
 def csv_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:

@@ -1,8 +1,8 @@
-"""Finding a text in the audit trail: trigrams from an index first, the exact check after.
+"""Text search in the audit trail: candidates from a trigram index, then an exact comparison.
 
-The trail is searched in segments of 16,384 rows from the end that is asked for, until the page is
-full. So neither a text that nearly every row has nor one that none has takes long, and what is
-found comes in order without sorting. The migration `0015_audit_trigrams` says what is indexed.
+The trail is searched in segments of 16,384 rows, in page order, until the page is full. So both
+very common and absent texts are fast, and results need no sorting. The migration
+`0015_audit_trigrams` defines the indexed trigrams.
 """
 
 from typing import Any
@@ -14,11 +14,11 @@ from controlplane.core.audit.models import AuditEntry
 
 PLACES = ("actor_name", "action", "target", "reason")
 MIN_BYTES = 3
-"""Of a text in capitals; a shorter one has no trigram."""
+"""Shortest text, in upper case, that has a trigram."""
 MAX_SCANNED = 20_000
-"""So many of the newest rows are looked through for a shorter text."""
+"""Newest rows that are scanned for a text without a trigram."""
 MAX_TRIGRAMS = 16
-"""Of a longer text so many are looked up, evenly spread: each costs as much again."""
+"""Most trigrams looked up for one text, evenly spread: each adds the same cost."""
 SEGMENT_BITS = 14
 
 _IN_SEGMENT = rf"""
@@ -29,7 +29,7 @@ _IN_SEGMENT = rf"""
             e.actor_name || E'\n' || e.action || E'\n' || e.target || E'\n' || e.reason
         ) @> segment.trigrams
     ))
-"""  # noqa: S608 - a number of ours
+"""  # noqa: S608 - a constant of this module
 _NEWEST = "(SELECT coalesce(max(id), 0) FROM core_auditentry)"
 _BY_SEGMENT = """
     SELECT found.* FROM (
@@ -45,12 +45,12 @@ _BY_SEGMENT = """
 
 
 def is_short(text: str) -> bool:
-    """Whether a text is too short for the index, so that only the newest rows are searched."""
+    """Return True if the text has no trigram, so that only the newest rows can be searched."""
     return _folded_bytes(text) < MIN_BYTES
 
 
 def containing(text: str) -> Q:
-    """The rows that have the text, in any case; the exact check, which by itself reads all rows."""
+    """Match rows that contain the text, ignoring case. Without the index this reads all rows."""
     found = Q()
     for place in PLACES:
         found |= Q(**{f"{place}__icontains": text})
@@ -58,8 +58,8 @@ def containing(text: str) -> Q:
 
 
 def among_newest() -> Q:
-    """The newest rows, which a text that :func:`is_short` is looked for in."""
-    return Q(id__gt=RawSQL(f"{_NEWEST} - %s", [MAX_SCANNED]))  # noqa: S611 - no text of others
+    """Match the newest `MAX_SCANNED` rows, for a text that :func:`is_short`."""
+    return Q(id__gt=RawSQL(f"{_NEWEST} - %s", [MAX_SCANNED]))  # noqa: S611 - no user input
 
 
 def by_segment(
@@ -70,10 +70,10 @@ def by_segment(
     position: int | None,
     limit: int,
 ) -> tuple[str, tuple[Any, ...]]:
-    """The statement for the first `limit` of `rows` that have `text`, with its parameters.
+    """Return the SQL for the first `limit` of `rows` that contain `text`, and its parameters.
 
-    `rows` are in order of their ids, `ascending` or not, cut to `limit` and begin at `position`, if
-    one is given. `text` must not be :func:`is_short`.
+    `rows` are ordered by id (`ascending` or descending), cut to `limit`, and begin at `position`
+    if given. `text` must not be :func:`is_short`.
     """
     in_segment = RawSQL(_IN_SEGMENT, [], output_field=BooleanField())  # noqa: S611 - a parameter
     query = rows.query.chain()
@@ -93,5 +93,5 @@ def by_segment(
 
 
 def _folded_bytes(text: str) -> int:
-    """The length of a text in capitals at least, whether or not PostgreSQL agrees on each."""
+    """Return a lower bound of the text's length in upper case, also by PostgreSQL's rules."""
     return min(len(text.encode()), len(text.upper().encode()))

@@ -131,14 +131,18 @@ def actions() -> list[str]:
 
 
 def verify(anchors: Mapping[int, str] | None = None) -> chain.Verdict:
-    """Check the stored trail, against the heads recorded elsewhere in this database and against
-    published anchors (id → hash) if any are given."""
+    """Check the stored trail, also against heads recorded elsewhere in this database.
+
+    `anchors` (id → hash) are published ones, checked if given.
+    """
     return chain.verify(rows(), known_heads() | dict(anchors or {}))
 
 
 def known_heads() -> dict[int, str]:
-    """Return id → hash of the last whole round's head and of the anchors announced here: what a
-    trail that was cut or rehashed contradicts, unless these were rewritten, too."""
+    """Return id → hash of the head of the last complete round and of announced anchors.
+
+    A truncated or rehashed trail contradicts them, unless they were rewritten as well.
+    """
     announced = OutboxMessage.objects.filter(event="audit.anchored").order_by("-id")
     payloads = announced.values_list("payload__id", "payload__hash")[:READ_AT_ONCE]
     heads = {int(id): str(digest) for id, digest in payloads if id and digest}

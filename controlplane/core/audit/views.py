@@ -56,7 +56,7 @@ class AuditFilters(forms.Form):
         return condition
 
     def entries(self, limit: int) -> list[AuditEntry]:
-        """The newest `limit` rows that pass."""
+        """Return the newest `limit` rows that match the filters."""
         rows = AuditEntry.objects.filter(self.condition()).order_by("-id")
         text, before = self.cleaned_data.get("q"), self.cleaned_data.get("before")
         if not text or search.is_short(text):
@@ -65,7 +65,7 @@ class AuditFilters(forms.Form):
         return list(AuditEntry.objects.raw(sql, params))
 
     def searched_newest(self) -> int | None:
-        """To how many of the newest rows a short text narrows the search."""
+        """Number of newest rows that a short text is searched in; None if all are searched."""
         text = self.cleaned_data.get("q")
         return search.MAX_SCANNED if text and search.is_short(text) else None
 

@@ -50,7 +50,7 @@ def known() -> tuple[Cause, ...]:
 
 
 def standing() -> QuerySet[Degradation]:
-    """Return the one row if any cause stands or is about to fall, no row else."""
+    """Return the row if any cause is active or about to end, else an empty queryset."""
     return Degradation.objects.filter(pk=1).exclude(causes=[], falling={})
 
 

@@ -37,7 +37,7 @@ MAX_STRANGERS = 1000
 STRANGERS_WITHIN = timedelta(minutes=10)
 EVICTED_AT_ONCE = 100
 ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE = 1.0, 60.0
-"""Of one address, whatever names it tries: enough for an office that comes in at nine."""
+"""Limits of one address for all names together: enough for an office at nine in the morning."""
 MAX_ADDRESSES = 10_000
 _hashing = threading.BoundedSemaphore(HASHED_AT_ONCE)
 _waiters = threading.BoundedSemaphore(MAX_HASHING_WAITERS)
@@ -47,8 +47,10 @@ _lock = threading.Lock()
 
 @contextmanager
 def hashing() -> Iterator[None]:
-    """Compare a password inside: that takes a core for a third of a second, so few do at once in a
-    process, and few wait. Enter it before the first query: whoever waits holds no connection.
+    """Limit how many password comparisons run or wait in this process.
+
+    Each takes a third of a second of CPU. Enter this context before the first query, so that a
+    waiting request holds no connection.
 
     Raises :class:`TooManyRequests`.
     """
@@ -68,15 +70,15 @@ def _wait_for_hashing() -> None:
         finally:
             _waiters.release()
     raise TooManyRequests(
-        "Many people are signing in just now. Try again in a moment.", retry_after=3
+        "Too many people are signing in right now. Try again in a moment.", retry_after=3
     )
 
 
 def count_attempt(request: HttpRequest, username: str = "") -> None:
-    """Count one more try of this address to sign in, in this process.
+    """Count a sign-in attempt of this address, in this process.
 
-    Raises :class:`TooManyRequests` if it has tried too often, unless this person has a session from
-    the same address: a flood of names from an office locks out nobody who works there.
+    Raises :class:`TooManyRequests` above the limit, unless `username` has a session from the same
+    address: a flood of names from an office locks out nobody who works there.
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
@@ -88,16 +90,16 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
     known = BrowserSession.objects.filter(user__username=username, ip=ip)
     if not allowed and not (username and known.exists()):
         raise TooManyRequests(
-            "Too many tries to sign in came from your address. Try again in a moment.",
+            "Too many sign-in attempts from your address. Try again in a moment.",
             retry_after=random.randint(2, 10),  # noqa: S311
         )
 
 
 def begin_as_stranger(request: HttpRequest, now: datetime) -> None:
-    """Begin a session for somebody who has yet to come in: it keeps the question they were asked.
+    """Begin an anonymous session, which holds the sign-in challenge.
 
-    Each is a row. Of an address that has begun very many, the oldest end: nobody is kept out by
-    what others of the same address ask for.
+    Each is a row. Beyond `MAX_STRANGERS` of one address the oldest are deleted, so others at that
+    address can't block a sign-in.
     """
     if request.session.session_key is not None:
         return

@@ -89,7 +89,7 @@ def open_questions(type: str) -> list[Gate]:
 
 
 def open_gates(type: str) -> QuerySet[Gate]:
-    """Return the rows of the questions of this type."""
+    """Return the open gates of this type."""
     return Gate.objects.filter(type=type)
 
 

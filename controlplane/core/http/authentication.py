@@ -43,9 +43,8 @@ def actor_of(request: HttpRequest | Request) -> Actor:
 class TokenAuthentication(BaseAuthentication):
     """`Authorization: Bearer sg_…`, else `X-API-Key`. A wrong token never falls back to a session.
 
-    Another scheme in `Authorization`, such as a proxy's own, is not meant for us. Reads take the
-    word of the process's token table, where there is one; whatever changes something asks the
-    database.
+    Another scheme in `Authorization`, such as a proxy's own, is ignored. Reads use the token table
+    in memory if the process has one; writes query the database.
     """
 
     def authenticate(self, request: Request) -> tuple[User, KnownToken] | None:

@@ -1,7 +1,7 @@
-"""Lists read as plain tuples: one statement, no objects, PostgreSQL's binary format.
+"""Read lists as plain tuples: one statement, no model instances, PostgreSQL's binary format.
 
-A list view that names its `columns` is read so. Django's own cursors take results as text, where
-a hundred rows with four times each cost more than the rest of the request.
+Used by list views that declare `columns`. Django's cursors take results as text: parsing a hundred
+rows with four timestamps each costs more than the rest of the request.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 
 class Statement(NamedTuple):
-    """The statement of one page; without text if no row can match."""
+    """The SQL of one page and its parameters; the SQL is empty if no row can match."""
 
     sql: str
     params: Row
@@ -33,13 +33,13 @@ class Statement(NamedTuple):
 
 
 _statements: dict[tuple[type, str], Statement] = {}
-"""By view and query string, which determine it; building one takes as long as running it."""
+"""Statements by view and query string. Building one takes as long as running it."""
 
 
 def statement(view: "ListView[Any]", request: Request) -> Statement:
-    """The statement for the page that a request names.
+    """Return the statement for the page that a request asks for.
 
-    Raises what is wrong with the request's filters, limit or cursor.
+    Raises :class:`InvalidInput` for a bad filter, limit or cursor.
     """
     key = type(view), request.META.get("QUERY_STRING", "")
     found = _statements.get(key)
@@ -53,9 +53,9 @@ def statement(view: "ListView[Any]", request: Request) -> Statement:
 
 
 def fetch(sql: str, params: Row) -> list[Row]:
-    """The rows of a query as PostgreSQL sends them in binary: JSON columns are to be cast to text.
+    """Return the rows of a query, read in PostgreSQL's binary format. Cast JSON columns to text.
 
-    Runs behind Django's own wrapper, so that errors, query logs and counts are as usual.
+    Django's cursor wrapper still handles errors, query logs and counts.
     """
     connection.ensure_connection()
     cursor = Cursor(connection.connection)

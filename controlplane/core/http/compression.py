@@ -1,8 +1,8 @@
-"""Gzip for what Django answers: pages and lists, but nothing that shows a secret.
+"""Gzip for answers of Django: pages and lists, but nothing that shows a secret.
 
-Against BREACH (guessing a secret from the length of a compressed page that also repeats what the
-attacker chose): CSRF tokens are masked anew in every page, the length is blurred by up to a hundred
-random bytes, and what shows a secret once is never compressed (docs/security.md).
+Protection against BREACH (guessing a secret from the length of a compressed page that repeats
+attacker-chosen text): CSRF tokens are masked anew in every page, up to 99 random bytes blur the
+length, and answers that show a secret are never compressed (docs/security.md).
 """
 
 import gzip
@@ -19,7 +19,7 @@ LEVEL = 4
 MAX_RANDOM_BYTES = 100
 TYPES = ("text/html", "text/plain", "text/csv", "application/json", "application/yaml")
 SECRET_PATHS = ("/sign-in/", "/confirm/", "/preferences/security/")
-"""Where people prove who they are: forms of passwords, and secrets of second factors."""
+"""Path prefixes of password forms and secrets of second factors."""
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -27,7 +27,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 class CompressionMiddleware:
     """Compress whole answers to GET of at least 1 KiB, for callers that accept gzip.
 
-    Answers to POST stay as they are: new tokens and recovery codes are shown in those.
+    Answers to POST are never compressed: they show new tokens and recovery codes.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -63,7 +63,7 @@ def _may_be_compressed(request: HttpRequest, response: HttpResponse) -> bool:
 
 
 def _compressed(content: bytes) -> bytes:
-    """The name in gzip's header has a random length, and says nothing."""
+    """Return `content` in gzip format, with a random file name to blur the length."""
     name = "x" * secrets.randbelow(MAX_RANDOM_BYTES)
     made = io.BytesIO()
     with gzip.GzipFile(name, "wb", LEVEL, made, mtime=0) as file:

@@ -22,7 +22,7 @@ CACHE_CONTROL = "public, max-age=60"
 
 
 class SchemaView(APIView):
-    """The prepared document: JSON unless YAML is asked for. Open to all: it holds no data."""
+    """The OpenAPI document, as JSON or YAML. Open to all: it holds no data."""
 
     renderer_classes = [
         OpenApiJsonRenderer2,

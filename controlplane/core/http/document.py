@@ -1,8 +1,8 @@
-"""The OpenAPI document as bytes: built once for a release, at most once in a process.
+"""The OpenAPI document as bytes, built once per release, at most once per process.
 
 `collectstatic` writes it next to the static files, named by a fingerprint of the source code, so
 that a web process never serves the document of another release. A process that finds no such file
-builds the document itself; whoever asks meanwhile is told to come back.
+builds the document itself, and answers 503 meanwhile.
 """
 
 import gzip
@@ -23,7 +23,7 @@ from drf_spectacular.generators import SchemaGenerator
 from controlplane.core.errors import Unavailable
 
 BUILD_SECONDS = 2
-"""A build takes about that long; sent as Retry-After."""
+"""Approximate duration of a build; sent as Retry-After."""
 GZIP_LEVEL = 9
 FOLDERS = ("controlplane", "switches", "breakers", "slo")
 JSON, YAML = "json", "yaml"
@@ -35,7 +35,7 @@ _ready: dict[str, "Representation"] = {}
 
 @dataclass(frozen=True)
 class Representation:
-    """One form of the document: its bytes, the same compressed, and the ETag of each."""
+    """The document in one format: its bytes, plain and compressed, and the ETag of each."""
 
     plain: bytes
     compressed: bytes
@@ -68,7 +68,7 @@ def build() -> dict[str, Any]:
 
 
 def write(folder: Path) -> None:
-    """Write the document of this source code into `folder`, unless it is there."""
+    """Write the document of this source code into `folder` unless it exists."""
     target = folder / f"{STEM}{fingerprint()}.{JSON}"
     if target.exists():
         return
@@ -82,7 +82,7 @@ def write(folder: Path) -> None:
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of the code that the document is made from, tests left out."""
+    """Return a digest of the code that the document is built from, without tests."""
     digest = hashlib.sha256()
     for file in _sources():
         digest.update(str(file.relative_to(settings.BASE_DIR)).encode())
@@ -119,7 +119,7 @@ def _json() -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Turn what serializers declare into JSON: limits are decimals, texts may be lazy."""
+    """Convert values that serializers declare to JSON: decimals and lazy strings."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)

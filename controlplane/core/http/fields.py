@@ -78,12 +78,12 @@ class Body(serializers.Serializer[Any]):
     """A request's JSON object. Null means absent where a field may be left out.
 
     Unknown fields are refused: `dryrun` must not engage for real. Only bodies that another
-    product defines (`ignores_unknown`) may grow without us.
+    product defines (`ignores_unknown`) may have more.
     """
 
     ignores_unknown: ClassVar[bool] = False
     shown_as: ClassVar[type[serializers.Serializer[Any]] | None] = None
-    """The answer whose fields are ignored here, so that what was shown can be put back."""
+    """Serializer of the answer. A request may carry its fields, which are ignored."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         unknown = set() if self.ignores_unknown else data.keys() - self.fields.keys()

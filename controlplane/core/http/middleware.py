@@ -115,7 +115,7 @@ class DomainErrorMiddleware:
 
 
 def _note_person(request: HttpRequest) -> None:
-    """Tell the server whose session this is, for the requests that come with it from now on."""
+    """Record the session's user in the ASGI scope, so that later requests count for that user."""
     noted = getattr(request, "scope", {}).get(requests.SIGNED_IN)
     if noted is not None and request.session.session_key:
         noted[request.session.session_key] = request.session.get(SESSION_KEY)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 USUAL_LIMIT = 50
 LARGEST_LIMIT = 200
 FORWARD, BACKWARD = "next", "previous"
-CURSOR_HELP = "Where to go on, from `next` or `previous`."
+CURSOR_HELP = "Position in the list, from `next` or `previous`."
 LIMIT_HELP = f"Rows in a page; more than {LARGEST_LIMIT} count as that."
 PAGE_PARAMETERS = [
     OpenApiParameter("cursor", str, description=CURSOR_HELP),
@@ -30,13 +30,13 @@ PAGE_PARAMETERS = [
         "limit", {"type": "integer", "minimum": 1}, description=LIMIT_HELP, default=USUAL_LIMIT
     ),
 ]
-"""For views that page a list in memory by :func:`page_of`."""
+"""OpenAPI parameters of views that use :func:`page_of`."""
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that is asked for: its column and order, where it starts, and its rows at most."""
+    """A requested page: its ordering and direction, its position, and its maximum of rows."""
 
     ordering: str
     direction: str
@@ -63,7 +63,7 @@ class CursorPages(BasePagination):
     def cut(
         self, request: Request, asked: Page, rows: list[Any], position_of: Callable[[Any], Any]
     ) -> list[Any]:
-        """The page's rows out of those of :func:`narrowed`; notes where the list goes on."""
+        """Return the page's rows out of those of :func:`narrowed`, and set the links."""
         more = len(rows) > asked.limit
         rows = rows[: asked.limit]
         if asked.direction == BACKWARD:
@@ -109,14 +109,14 @@ class CursorPages(BasePagination):
 
 
 def page(request: Request, ordering: str, model: type[models.Model]) -> Page:
-    """The page that a request names; raises :class:`InvalidInput` for a bad limit or cursor."""
+    """Parse the page from a request. Raises :class:`InvalidInput` for a bad limit or cursor."""
     limit = _limit(request)
     column = model._meta.get_field(ordering.lstrip("-"))
     return Page(ordering, *_cursor(request, isinstance(column, models.CharField)), limit)
 
 
 def narrowed(queryset: models.QuerySet[Any], asked: Page) -> models.QuerySet[Any]:
-    """The rows of the page and one more, so that we know whether there are more."""
+    """Select the rows of the page and one more, which tells if the list continues."""
     name = asked.ordering.lstrip("-")
     descending = asked.ordering.startswith("-") != (asked.direction == BACKWARD)
     if asked.position is not None:
@@ -125,9 +125,9 @@ def narrowed(queryset: models.QuerySet[Any], asked: Page) -> models.QuerySet[Any
 
 
 def page_of(rows: Sequence[Row], request: Request) -> dict[str, Any]:
-    """Return one page of a list that is in memory, shaped as :class:`CursorPages` does.
+    """Return one page of a list in memory, in the format of :class:`CursorPages`.
 
-    Its cursor counts rows from the start, as such a list has no unique column.
+    The cursor counts rows from the start, since such a list has no unique column.
     """
     limit = _limit(request)
     direction, position = _cursor(request, is_text=False)

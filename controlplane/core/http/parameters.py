@@ -1,4 +1,4 @@
-"""Unknown names in queries and bodies: refused with the names that are known. Pure."""
+"""Errors for unknown names in queries and bodies, with the names that are known. Pure."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -23,7 +23,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
 
 
 def unknown_message(name: str, known: Iterable[str], kind: str) -> str:
-    """Say that `name` is unknown, and which name was probably meant, else all that are known."""
+    """Return the message for an unknown `name`, with the closest known name, else all of them."""
     names = sorted(known)
     meant = get_close_matches(name.replace("-", "_")[:MAX_NAME_LENGTH], names, n=1, cutoff=0.75)
     if meant:

@@ -20,7 +20,7 @@ DEEPEST = 32  # levels; far below where Python's own JSON writer gives up
 
 
 def dumps(value: Any) -> bytes:
-    """JSON in UTF-8. Jobs and evidence may hold what orjson won't write: numbers beyond 64 bits."""
+    """Return JSON in UTF-8. Jobs and evidence may hold integers beyond 64 bits, unlike orjson."""
     try:
         return orjson.dumps(value, option=orjson.OPT_UTC_Z)
     except TypeError:
@@ -28,7 +28,7 @@ def dumps(value: Any) -> bytes:
 
 
 def moment(at: datetime | None) -> datetime | str | None:
-    """A time in UTC that :func:`dumps` writes as `canonical.timestamp` does, but sooner."""
+    """Return a UTC time that :func:`dumps` writes as `canonical.timestamp` does, but faster."""
     return at if at is None or at.microsecond else timestamp(at)
 
 

@@ -14,7 +14,7 @@ MOST_HOPS = 20
 """Of an `X-Forwarded-For`, counted from our end; no honest chain is longer."""
 
 SIGNED_IN = "switchgear.signed_in"
-"""Where the ASGI scope takes a note of whose session a request came with."""
+"""Key in the ASGI scope for a dict of session key → user id, filled by Django."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -50,7 +50,7 @@ def client_ip(request: HttpRequest) -> str:
 
 
 def client_address(peer: str, forwarded_for: str) -> str:
-    """The client behind a connection from `peer`, given its `X-Forwarded-For`."""
+    """Return the client's address, given the connection's `peer` and `X-Forwarded-For`."""
     address = _address(peer)
     if address is None or not _is_proxy(address):
         return peer

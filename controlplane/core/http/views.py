@@ -37,7 +37,7 @@ class ApiView(APIView):
     read_scope: ClassVar[str]
     write_scope: ClassVar[str]
     query_parameters: ClassVar[tuple[str, ...]] = ()
-    """Query parameters beside those of `filters`, of `path_parameters` and of pages."""
+    """Query parameters beyond those of `filters`, `path_parameters` and pagination."""
     content_negotiation_class = rendering.OneFormat
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
@@ -66,10 +66,10 @@ class ApiView(APIView):
 
 
 class ListView(ApiView, ListAPIView[Row]):
-    """A list in pages; `ordering` is one unique column, `filters` are its query parameters.
+    """A paged list; `ordering` is one unique column, `filters` are its query parameters.
 
-    One that names `columns`, with that of `ordering` first, reads tuples of them in one statement
-    and shows them by :meth:`present`; its filters may depend on nothing but the query string.
+    A view with `columns` (that of `ordering` first) reads tuples in one statement and converts
+    them in :meth:`present`; its filters must depend on the query string only.
     """
 
     ordering: ClassVar[str]
@@ -81,16 +81,16 @@ class ListView(ApiView, ListAPIView[Row]):
             return super().list(request, *args, **kwargs)
         sql, params, page = columns.statement(self, request)
         pages = self.paginator
-        assert isinstance(pages, CursorPages)  # noqa: S101 - that of every list
+        assert isinstance(pages, CursorPages)  # noqa: S101 - every list has it
         rows = pages.cut(request, page, columns.fetch(sql, params) if sql else [], itemgetter(0))
         return pages.get_paginated_response(self.present(rows))
 
     def compiled(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
-        """The statement that reads the rows of a page, already cut to it."""
+        """Return the SQL and parameters that read `rows`, already limited to the page."""
         return rows.query.sql_with_params()
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        """The rows of a page, by `columns`, as what orjson writes."""
+        """Convert the rows of a page, tuples of `columns`, to values that orjson can write."""
         raise NotImplementedError
 
     def filter_queryset(self, queryset: Any) -> Any:
@@ -161,7 +161,7 @@ def _once(
     body: type[MutationBody],
     work: Callable[[dict[str, Any], Actor, datetime], Done],
 ) -> HttpResponse:
-    """Do it; once more if our session was ended because a kill waited for it."""
+    """Run `work`; retry once if our session was terminated because a kill waited for it."""
     try:
         return _attempt(request, body, work)
     except SessionEnded:

@@ -158,8 +158,8 @@ def tally(head: Head, now: datetime) -> tuple[Applied, Applied]:
 
 
 def tally_at_head() -> tuple[datetime, Head, int, Applied, Applied]:
-    """The database's time, what is published, the first version of its epoch, and what
-    :func:`tally` says of that: in one query."""
+    """Return in one query the database's time, the published head, the first version of its epoch,
+    and the counts of :func:`tally`."""
     asked: list[Any] = [HEARD_WITHIN, GONE_AFTER]
     with connection.cursor() as cursor:
         cursor.execute(TALLY_AT_HEAD, asked)
@@ -169,7 +169,7 @@ def tally_at_head() -> tuple[datetime, Head, int, Applied, Applied]:
 
 
 def _applied(rows: Sequence[tuple[Any, ...]]) -> tuple[Applied, Applied]:
-    """By (there, applied, count): what those that are there apply, and those that are silent."""
+    """Split rows of (there, applied, count) into versions of present and of silent instances."""
     there, silent = (
         Applied({applied: count for is_there, applied, count in rows if is_there is which})
         for which in (True, False)

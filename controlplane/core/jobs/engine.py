@@ -11,8 +11,10 @@ from controlplane.core.jobs.models import Job
 
 
 def due(tick: str, now: Combinable) -> QuerySet[Job]:
-    """Return the jobs of a tick that are due by `now`, a query expression, leased or not, and
-    those whose times lie ahead because the clock was set back."""
+    """Return the jobs of a tick that are due at `now`, a query expression, leased or not.
+
+    Includes jobs whose times lie ahead because the clock was set back.
+    """
     names = [kind.name for kind in kinds.of_tick(tick)]
     return Job.objects.filter(Q(next_at__lte=now) | Q(heartbeat_at__gt=now), kind__in=names)
 

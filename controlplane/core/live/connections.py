@@ -1,5 +1,7 @@
-"""The TCP connections under sockets: the server neither bounds what it gathers of an unfinished
-message nor lets go of a connection that nobody reads, so both are done here, by file descriptor.
+"""TCP connections of WebSockets, found by file descriptor.
+
+The server neither limits an unfinished message nor closes a connection that nobody reads, so both
+are done with these functions.
 """
 
 import os
@@ -11,13 +13,13 @@ from typing import NamedTuple
 
 Peer = tuple[str, int]
 DESCRIPTORS = "/dev/fd"
-# Of Linux's `struct tcp_info`, since 4.6: `tcpi_unacked`; `tcpi_bytes_acked`,
+# Fields of `struct tcp_info` of Linux 4.6 and later: `tcpi_unacked`; `tcpi_bytes_acked`,
 # `tcpi_bytes_received`, two counts of segments and `tcpi_notsent_bytes`.
 _INFO = struct.Struct("@24xI92xQQ8xI")
 
 
 class Traffic(NamedTuple):
-    """Bytes that came, bytes that the other side took, and whether it has yet to take some."""
+    """Bytes received, bytes acknowledged, and whether some are unacknowledged or unsent."""
 
     received: int
     taken: int
@@ -25,7 +27,7 @@ class Traffic(NamedTuple):
 
 
 def find(peers: Collection[Peer]) -> dict[Peer, int]:
-    """The file descriptors of this process's connections from these addresses and ports."""
+    """Return this process's file descriptors of connections from these addresses and ports."""
     found: dict[Peer, int] = {}
     for name in os.listdir(DESCRIPTORS):
         peer = _peer(int(name))
@@ -35,7 +37,7 @@ def find(peers: Collection[Peer]) -> dict[Peer, int]:
 
 
 def traffic(descriptor: int, peer: Peer) -> Traffic | None:
-    """The traffic with `peer` so far; None if it is gone, or the system can't tell."""
+    """Return the traffic with `peer` so far; None if it is gone or the system can't tell."""
     if not hasattr(socket, "TCP_INFO") or _peer(descriptor) != peer:
         return None
     connection = socket.socket(fileno=descriptor)
@@ -52,12 +54,12 @@ def traffic(descriptor: int, peer: Peer) -> Traffic | None:
 
 
 def cut(peer: Peer) -> bool:
-    """End the connection from `peer` at once; False if there is none."""
+    """Close the connection from `peer` at once; return False if there is none."""
     descriptor = find([peer]).get(peer)
     if descriptor is None:
         return False
     try:
-        connection = socket.socket(fileno=os.dup(descriptor))  # Nobody else closes this one.
+        connection = socket.socket(fileno=os.dup(descriptor))  # Our own copy.
     except OSError:
         return False
     with connection:

@@ -51,8 +51,8 @@ class Guard:
                 log.exception("live.traffic_unknown")
 
     def _look_at_traffic(self) -> None:
-        """Cut sockets with a longer message than any may be, which the server would gather, and
-        those that nobody reads, whose text the server and the system would keep."""
+        """Close sockets with an oversized message, which the server would buffer, and those that
+        nobody reads, whose output the server and the kernel would buffer."""
         new = {one.connection for one in self._sockets if one.connection and not one.descriptor}
         found = connections.find(new) if new else {}
         for socket in self._sockets:
@@ -86,7 +86,7 @@ class Guard:
         now, quiet = time.monotonic(), self._heartbeat()
         for socket in self._sockets:
             if socket.give_up(now):
-                # Its task ends once the server notices; its place is free at once.
+                # The task ends once the server notices; the place is free at once.
                 self._sockets.leave(socket)
             elif now - socket.said_at >= QUIET_SECONDS:
                 socket.say(quiet)

@@ -18,7 +18,7 @@ STUCK_SECONDS = 20.0
 SLOW_SECONDS = 0.5
 """Nobody waits for a socket that has not taken a message for so long."""
 MAX_UNFINISHED_BYTES = 64 * 1024
-"""Of a message that has not ended, the opening of the socket among them."""
+"""Limit for an unfinished message, including the opening handshake."""
 BYTES_EACH_LOOK = 256
 ASKS_PER_SECOND, ASKS_AT_ONCE = 1.0, 20.0
 RETRY_AFTER_SECONDS = 10
@@ -41,10 +41,10 @@ class Socket:
         """Whoever serves it, to be cancelled if nobody reads any more."""
         self.stuck = False
         self.connection: Peer | None = None
-        """Where it comes from: address and port."""
+        """Address and port of the peer."""
         self.descriptor: int | None = None
         self.messages = 0
-        """Whole messages that it has sent."""
+        """Number of complete messages received."""
         self._counted = (0, 0)
         self._taken = (-1, 0.0)
         self.asks = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
@@ -89,7 +89,7 @@ class Socket:
         return self._sending_since == 0 or now - self._sending_since < SLOW_SECONDS
 
     def give_up(self, now: float) -> bool:
-        """Let go of it if nobody has read what is being written for too long; True if so."""
+        """Abandon the socket if a write has been stuck for too long; return True if so."""
         stuck = self._sending_since > 0 and now - self._sending_since > STUCK_SECONDS
         if not stuck or self.stuck:
             return False
@@ -97,7 +97,7 @@ class Socket:
         return True
 
     def abandon(self) -> None:
-        """End it and its connection without a word."""
+        """Cancel its task and close its connection without a closing handshake."""
         self.stuck = True
         if self.connection is not None:
             connections.cut(self.connection)
@@ -105,14 +105,16 @@ class Socket:
             self.task.cancel()
 
     def stalls(self, traffic: Traffic, now: float) -> bool:
-        """Whether the other side has taken nothing of what waits for it for too long."""
+        """Return True if the peer has not acknowledged pending output for too long."""
         if not traffic.waiting or traffic.taken != self._taken[0]:
             self._taken = traffic.taken, now
         return now - self._taken[1] > STUCK_SECONDS
 
     def floods(self, received: int) -> bool:
-        """Whether too much of one message has come, given all bytes `received` so far. Pings and
-        the like come between messages, a little at each look."""
+        """Return True if one message is too long, given all bytes `received` so far.
+
+        `BYTES_EACH_LOOK` are allowed for pings and other control frames between messages.
+        """
         messages, base = self._counted
         base = received if messages != self.messages else min(received, base + BYTES_EACH_LOOK)
         self._counted = self.messages, base

@@ -1,9 +1,9 @@
-"""The function that the search in the audit trail is indexed by.
+"""Create the function that indexes the search in the audit trail.
 
-It needs no extension: `pg_trgm` is not everywhere. It gives every three bytes in a row of a text in
-capitals, in UTF-8, and puts the segment of the trail that the row is in before each: a search goes
-through the trail segment by segment, and reads little of the index at a time. Bytes, so that every
-text has them, whatever its alphabet; capitals by the same `upper()` as `ILIKE`'s check afterwards.
+It needs no extension: `pg_trgm` is not available everywhere. It returns all trigrams of bytes of a
+text in upper case, in UTF-8, each prefixed with the segment of its row: a search goes through the
+trail segment by segment and reads little of the index at a time. Bytes work for every alphabet;
+`upper()` matches the exact comparison by `ILIKE` that follows.
 """
 
 from django.db import migrations

@@ -1,7 +1,7 @@
-"""The index of the search in the audit trail, built beside everything that is written meanwhile.
+"""Create the index of the search in the audit trail concurrently with writes.
 
-One that was broken off is invalid, and built anew. `fastupdate` is off: gathering entries would
-save little, and some engagement would have to sort them all in.
+An interrupted build leaves an invalid index, which is dropped and rebuilt. `fastupdate` is off: a
+pending list saves little, and one engagement would have to merge it.
 """
 
 from django.db import migrations

@@ -1,4 +1,4 @@
-"""PostgreSQL itself refuses an audit row that does not follow the last one."""
+"""Make PostgreSQL refuse an audit row that does not follow the last one."""
 
 from django.db import migrations
 

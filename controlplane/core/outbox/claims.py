@@ -73,8 +73,7 @@ class Outcome:
 def due(now: datetime) -> QuerySet[OutboxMessage]:
     """Messages that are due, unless an earlier message about the same subject is pending.
 
-    After the clock was set back, neither a lease longer than any nor a message from the future is
-    waited for.
+    After the clock was set back, overlong leases count as over and messages from the future as due.
     """
     free = Q(lease_until__isnull=True) | _is_over(now)
     return OutboxMessage.objects.filter(
@@ -87,8 +86,10 @@ def due(now: datetime) -> QuerySet[OutboxMessage]:
 
 
 def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
-    """Return the messages whose time has come or whose sender died, held up or not; `now` may be a
-    query expression."""
+    """Return the messages that are due or whose sender died, also behind an earlier one.
+
+    `now` may be a query expression.
+    """
     is_due = Q(next_attempt_at__lte=now) | Q(lease_until__lte=now)
     return OutboxMessage.objects.filter(is_due, state="pending")
 
@@ -166,8 +167,10 @@ def record(claimed: Claim, outcome: Outcome) -> bool:
 
 
 def _is_over(now: datetime) -> Q:
-    """The lease has expired, or was taken before the clock was set back. Members of a digest are
-    leased for longer, without an attempt."""
+    """Match leases that expired or were taken before the clock was set back.
+
+    Members of a digest are leased for longer, without an attempt.
+    """
     longest = now + timedelta(seconds=LEASE_SECONDS)
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 

@@ -43,7 +43,9 @@ def advanced(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
 
 
 def _bounded(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
-    """Return `paced_until`, or `now` if it is later than a full burst leads to: then it was written
-    before the clock was set back."""
+    """Return `paced_until`, or `now` if it lies further ahead than a full burst leads to.
+
+    Such a value was written before the clock was set back.
+    """
     latest = now + timedelta(seconds=limit.seconds * limit.burst + ROUNDING_SECONDS)
     return paced_until if paced_until <= latest else now

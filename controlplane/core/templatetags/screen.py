@@ -181,7 +181,7 @@ def countdown(until: datetime, now: datetime) -> SafeString:
 
 @register.simple_tag
 def label(kind: str, name: str) -> str:
-    """The one name of an actor, as text."""
+    """Return the label of an actor as text."""
     return label_of(kind, name)
 
 

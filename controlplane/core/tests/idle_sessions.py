@@ -16,7 +16,7 @@ PUBLICATION = "SELECT FROM switches_publication FOR UPDATE"
 
 @contextmanager
 def holding(*statements: str, name: str = "frozen") -> Iterator[psycopg.Connection]:
-    """A session of our role in a transaction that has done these, and does nothing more."""
+    """Open a session of our role that has run these statements in a transaction, and stays idle."""
     with another_session(name) as session:
         for statement in statements:
             session.execute(statement)
@@ -48,7 +48,7 @@ def is_ended(session: psycopg.Connection) -> bool:
 
 
 def recorded(count: int = 1) -> list[AuditEntry]:
-    """The entries of those who were ended; they are written beside what went through."""
+    """Return the audit entries of terminated sessions; a thread of its own writes them."""
     give_up = time.monotonic() + 10
     while len(found := list(AuditEntry.objects.filter(action=ENDED))) < count:
         assert time.monotonic() < give_up

@@ -255,7 +255,7 @@ def test_command_says_what_it_did_not_check(capsys):
 
     said = capsys.readouterr()
     assert said.out.startswith("intact: 3 rows")
-    assert "Not checked: that no rows after row 3 were cut off" in said.err
+    assert "Not checked: whether rows after row 3 were deleted" in said.err
 
 
 @pytest.mark.parametrize("starts", ["=", "@", "＝", "＋", "－", "＠"])

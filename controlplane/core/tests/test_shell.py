@@ -1,4 +1,4 @@
-"""What shell commands print: a line of theirs is one line, whatever names and reasons hold."""
+"""Output of shell commands: one line stays one line, whatever names and reasons contain."""
 
 import io
 

@@ -174,7 +174,7 @@ def test_command_warns_of_the_powers_of_an_admins_token(role, warned, capsys):
 
     call_command("token", "create", "x", "--scopes", "dlq:write", "--owner", "root")
 
-    assert ("reads what dead letters hold unredacted" in capsys.readouterr().err) == warned
+    assert ("it can also read unredacted dead letters" in capsys.readouterr().err) == warned
 
 
 def test_command_limits_a_token_to_services(capsys):

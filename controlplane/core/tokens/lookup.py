@@ -1,6 +1,6 @@
-"""Tokens checked without a query, by whoever holds them in memory in this process.
+"""Check tokens without a query, by a token table in the memory of this process.
 
-A process without such a holder (a worker, the shell, most tests) asks the database, and so does
+A process without such a table (a worker, the shell, most tests) queries the database, and so does
 every request that changes something.
 """
 
@@ -12,7 +12,7 @@ from controlplane.core.people.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """A usable token; `scopes` are its own as far as its owner's role allows them.
+    """A usable token; `scopes` are those of its own that its owner's role allows.
 
     `services` are those that it may report as; empty means any.
     """
@@ -26,17 +26,17 @@ class KnownToken:
 
 
 Lookup = Callable[[str], KnownToken | None]
-"""The usable token behind a credential; None if the holder can't vouch for it just now."""
+"""Return the usable token of a credential; None if it must be checked in the database."""
 
 _lookup: Lookup | None = None
 
 
 def set_lookup(lookup: Lookup | None) -> None:
-    """Name the holder of tokens in this process; it records their use as well."""
+    """Set the function that looks up tokens in memory; it also records their use."""
     global _lookup
     _lookup = lookup
 
 
 def find(text: str) -> KnownToken | None:
-    """The token if it is known in memory; None says nothing, the database has to be asked."""
+    """Return the token if it is known in memory; None means that the database must be queried."""
     return _lookup(text) if _lookup is not None else None

@@ -28,10 +28,10 @@ MAX_SERVICES = 100
 SERVICE = re.compile(r"(?!token:)[^\s/]{1,120}")
 USE_NOTED_EVERY = timedelta(minutes=1)
 ADMIN_POWERS = {
-    "dlq:write": "With an admin as its owner it also reads what dead letters hold unredacted.",
-    "slo:write": "With an admin as its owner it also registers Prometheus servers, at any address"
-    " that PROMETHEUS_ALLOW lets through.",
-    "breakers:write": "With an admin as its owner it also changes the policies of every service.",
+    "dlq:write": "Because its owner is an admin, it can also read unredacted dead letters.",
+    "slo:write": "Because its owner is an admin, it can also register Prometheus servers, at any"
+    " address that PROMETHEUS_ALLOW allows.",
+    "breakers:write": "Because its owner is an admin, it can change the policies of every service.",
 }
 
 
@@ -49,8 +49,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def admin_powers(token: Token) -> list[str]:
-    """Return, a sentence each, what a token's scopes allow beyond their name because its owner is
-    an admin."""
+    """Return one sentence for each power that a token has only because its owner is an admin."""
     if token.owner.role != Role.ADMIN:
         return []
     return [text for scope, text in ADMIN_POWERS.items() if scope in token.scopes]
@@ -184,7 +183,7 @@ def allowed_scopes(token: Token) -> frozenset[str]:
 
 
 def known(token: Token) -> KnownToken:
-    """What a request by this token needs to know of it."""
+    """Return the data of a token that requests need."""
     return KnownToken(
         token_id=token.pk,
         name=token.name,

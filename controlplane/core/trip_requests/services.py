@@ -95,7 +95,7 @@ def answer_open(decide: Decide, now: datetime) -> int:
 
 
 def undecided() -> QuerySet[TripRequest]:
-    """Return the requests that nobody has answered."""
+    """Return the undecided requests."""
     return TripRequest.objects.filter(decided_at__isnull=True)
 
 

@@ -121,7 +121,7 @@ def by_django(request: httpx.Request) -> httpx.Response:
 
 
 def arguments(module: ModuleType, operation):
-    """What its function is called with: the path's parameters, and the example as the body."""
+    """Return the arguments of its function: the path's parameters, and the example as the body."""
     given = {}
     for name, parameter in inspect.signature(module.sync_detailed).parameters.items():
         kind = parameter.annotation

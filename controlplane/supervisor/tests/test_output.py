@@ -123,6 +123,6 @@ def test_a_terminal_on_a_full_disk_goes_on_once_there_is_room(tmp_path: Path) ->
 
     lines = (tmp_path / "out").read_text().splitlines()
     assert lines == [
-        "switchgear | 1 lines were dropped: nobody read them, or the disk is full",
+        "switchgear | 1 lines were dropped: the reader is gone or the disk is full",
         "web        | kept",
     ]

@@ -148,7 +148,7 @@ def test_five_quick_deaths_end_nothing_once_there_is_something_to_serve(tmp_path
 
     with start(tmp_path / "data", stand_ins={"beat": dying}, environment=OUTSIDE_SERVICES) as run:
         run.wait_for("beat died 5 times in a row within 2 s of its start (exit code 1)")
-        run.wait_for("The run goes on; beat is started again and again.")
+        run.wait_for("The run goes on, and retries beat.")
 
         assert "no disk left in the drawer" in run.output
         assert _answers(run.port)

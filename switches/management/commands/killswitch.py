@@ -128,12 +128,12 @@ class Command(ShellCommand):
         self.status(scope, key, options)
 
     def name_unknown_rules(self, options: dict[str, Any]) -> None:
-        """Say which rules given to --break-glass do not exist: a kill does not fail for a typo."""
+        """Warn about unknown rules in --break-glass: a typo must not fail a kill."""
         known = {rule.name for rule in guard.rules()} | {glass.TWO_PERSON}
         for name in options["break_glass"] or ():
             if name not in known:
                 self.stderr.write(
-                    f"No safety rule is called {name!r}: nothing was overridden by it."
+                    f"No safety rule is called {name!r}, so it overrode nothing. Check the name."
                 )
 
     def tell_of(self, review: Approval | None, options: dict[str, Any]) -> None:

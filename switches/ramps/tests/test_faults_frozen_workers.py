@@ -1,4 +1,4 @@
-"""A worker frozen (SIGSTOP) anywhere in a move of a ramp keeps nobody from engaging."""
+"""A worker frozen (SIGSTOP) at any point of a ramp step doesn't block an engage."""
 
 import time
 

@@ -49,7 +49,7 @@ class SignIn(LoginView):
         name = throttle.typed_name(request)
         throttle.count_attempt(request, name)
         with throttle.hashing():
-            # Asked first, so that trying again while locked out does not prolong the wait.
+            # Checked first, so that an attempt while locked out does not prolong the lockout.
             if not throttle.is_allowed(request, name):
                 return throttle.locked_out(request)
             return super().post(request, *args, **kwargs)

@@ -21,8 +21,10 @@ WAITING = (
 def another_session(
     name: str = OWNER_NAME,
 ) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection of its own, in a transaction that nothing else sees. By default it keeps its
-    locks for as long as it likes; one of another name is ended if it keeps others waiting."""
+    """Open a connection of its own in a separate transaction.
+
+    By default it keeps its locks; under another name it is terminated if others wait for it.
+    """
     given = connection.settings_dict
     names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD"}
     parts = {libpq: given[django] for libpq, django in names.items()}

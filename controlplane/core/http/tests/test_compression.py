@@ -1,4 +1,4 @@
-"""What Django answers is compressed for who accepts it, but for what shows a secret."""
+"""Answers of Django are compressed for callers that accept gzip, except those with a secret."""
 
 import gzip
 

@@ -36,7 +36,7 @@ class Command(ShellCommand):
         file: Path | None = options["file"]
         known = {} if file else services.known_heads()
         if contradicted := sorted(id for id in given.keys() & known if given[id] != known[id]):
-            self.fail(f"row {contradicted[0]}: the anchor given is not the hash recorded here")
+            self.fail(f"row {contradicted[0]}: the given anchor differs from the recorded hash")
         anchors = {**known, **given}
         verdict = chain.verify(_read(file) if file else services.rows(), anchors)
         if not verdict.intact:
@@ -44,8 +44,8 @@ class Command(ShellCommand):
         self.line(f"intact: {verdict.rows} rows, head {verdict.head_id}:{verdict.head_hash}")
         since = max(anchors, default=0)
         self.stderr.write(
-            f"Checked against {len(anchors)} recorded heads, the last of row {since}. Not checked:"
-            f" that no rows after row {max(since, verdict.head_id)} were cut off. Compare with an"
+            f"Checked against {len(anchors)} recorded heads, the last at row {since}. Not checked:"
+            f" whether rows after row {max(since, verdict.head_id)} were deleted. Compare with an"
             " anchor kept elsewhere: --anchor ID:HASH."
         )
 

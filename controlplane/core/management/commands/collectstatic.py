@@ -1,4 +1,4 @@
-"""`manage.py collectstatic`: Django's own, which also writes the OpenAPI document."""
+"""`manage.py collectstatic`: collect static files and write the OpenAPI document."""
 
 from pathlib import Path
 from typing import Any

@@ -26,7 +26,7 @@ from switches.ramps.tests.model.ramp import (
 )
 
 EARLY, LONG_ENOUGH = 25, 60
-"""Per cent and seconds: a plan that spends less than that at so little counts as at once."""
+"""Percent and seconds: a plan that spends less time at this share or less counts as at once."""
 HOLDS_BY_DEFAULT = ("global", "segment")
 
 
