@@ -87,9 +87,9 @@ def due(now: datetime) -> QuerySet[OutboxMessage]:
 
 
 def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
-    """Return the messages whose time has come or whose sender died, held up or not; `now` may be a
-    query expression."""
-    is_due = Q(next_attempt_at__lte=now) | Q(lease_until__lte=now)
+    """Return the messages that :func:`due` and :func:`exhausted` choose from, held up or not;
+    `now` may be a query expression."""
+    is_due = Q(next_attempt_at__lte=now) | Q(created_at__gt=now) | _is_over(now)
     return OutboxMessage.objects.filter(is_due, state="pending")
 
 
@@ -165,7 +165,7 @@ def record(claimed: Claim, outcome: Outcome) -> bool:
     return bool(recorded)
 
 
-def _is_over(now: datetime) -> Q:
+def _is_over(now: datetime | Combinable) -> Q:
     """The lease has expired, or was taken before the clock was set back. Members of a digest are
     leased for longer, without an attempt."""
     longest = now + timedelta(seconds=LEASE_SECONDS)
