@@ -54,6 +54,11 @@ class Flags:
         """How many engagements have ended by themselves since the copy was published."""
         return bisect_right(self._lapses, now)
 
+    @property
+    def latest(self) -> "Sheet | None":
+        """The sheet that was asked for last."""
+        return None if self._sheet is None else self._sheet[1]
+
     def sheet(self, now: datetime) -> "Sheet":
         """All flags at `now`; made anew only when one more engagement has lapsed."""
         lapsed = self.lapsed(now)

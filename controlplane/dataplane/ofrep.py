@@ -8,6 +8,7 @@ back as `flagConfigEtag`.
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
@@ -95,9 +96,10 @@ def bulk(state: State, headers: Headers, body: bytes, query: bytes = b"") -> Ans
     """Every known flag, or 304; raises :class:`BadRequest` and :class:`Unavailable`."""
     copy = served(state)
     targeting_key = _targeting_key(body)
-    sheet = _flags(state, copy).sheet(state.expiry_time())
+    now = state.expiry_time()
+    sheet = _flags(state, copy).sheet(now)
     hashed = _hash(targeting_key) if sheet.varies else None
-    present = mark(state)
+    present = mark(state, now)
     etag = _etag(present, hashed)
     validators = [(b"etag", etag.encode()), NO_CACHE, VARY, *_described(state, copy)]
     if _has(headers, etag, _told(query), present, targeting_key):
@@ -117,7 +119,9 @@ def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
 
     Callers with the same outcome of all ramps share it. None above `MAX_GZIP_FORMS` outcomes.
     """
-    sheet = _flags(state, served(state)).sheet(state.wall())
+    sheet = _flags(state, served(state)).latest
+    if sheet is None:
+        return None
     outcomes = sheet.outcomes(_targeting_key(body))
     forms = sheet.gzip_forms
     if outcomes not in forms and len(forms) < MAX_GZIP_FORMS:
@@ -125,10 +129,10 @@ def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
     return forms.get(outcomes)
 
 
-def mark(state: State) -> Mark:
-    """What the flags are made of now; raises :class:`Unavailable`."""
+def mark(state: State, now: datetime | None = None) -> Mark:
+    """What the flags are made of at `now`, else at present; raises :class:`Unavailable`."""
     copy = served(state)
-    lapsed = _flags(state, copy).lapsed(state.expiry_time())
+    lapsed = _flags(state, copy).lapsed(now or state.expiry_time())
     publication = copy.publication
     return Mark(publication.epoch, publication.version, state.registrations, lapsed)
 

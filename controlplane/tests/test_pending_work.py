@@ -61,12 +61,20 @@ def job_of_a_clock_that_was_set_back(now: datetime) -> None:
 
 def message(**fields: object) -> Callable[[datetime], None]:
     def create(now: datetime) -> None:
-        given = {"next_attempt_at": now - SECOND, **fields}
-        OutboxMessage.objects.create(
-            event="e", event_key="k", destination="d", payload={}, created_at=now, **given
-        )
+        given = {"created_at": now, "next_attempt_at": now - SECOND, **fields}
+        OutboxMessage.objects.create(event="e", event_key="k", destination="d", payload={}, **given)
 
     return create
+
+
+def message_of_a_clock_that_was_set_back(now: datetime) -> None:
+    ahead = now + 20 * MINUTE
+    message(created_at=ahead, next_attempt_at=ahead)(now)
+
+
+def lease_of_a_clock_that_was_set_back(now: datetime) -> None:
+    ahead = now + 20 * MINUTE
+    message(next_attempt_at=ahead, lease_until=ahead, attempts=8)(now)
 
 
 def gate(type: str) -> Callable[[datetime], None]:
@@ -188,6 +196,8 @@ WORK = [
     ("dlq.jobs", job("dead_letters")),
     ("outbox.sweep", message()),
     ("outbox.sweep", lambda now: message(lease_until=now - SECOND, attempts=8)(now)),
+    ("outbox.sweep", message_of_a_clock_that_was_set_back),
+    ("outbox.sweep", lease_of_a_clock_that_was_set_back),
     ("breakers.gates", gate("breaker")),
     ("slo.gates", gate("slo")),
     ("breakers.overrides", override),

@@ -7,7 +7,7 @@ very common and absent texts are fast, and results need no sorting. The migratio
 
 from typing import Any
 
-from django.db.models import BooleanField, Q, QuerySet
+from django.db.models import BigIntegerField, BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from controlplane.core.audit.models import AuditEntry
@@ -20,6 +20,7 @@ MAX_SCANNED = 20_000
 MAX_TRIGRAMS = 16
 """Most trigrams looked up for one text, evenly spread: each adds the same cost."""
 SEGMENT_BITS = 14
+MAX_ID = BigIntegerField.MAX_BIGINT
 
 _IN_SEGMENT = rf"""
     "core_auditentry"."id" = ANY (ARRAY (
@@ -81,13 +82,14 @@ def by_segment(
     query.add_q(containing(text) & Q(in_segment))
     query.set_limits(high=limit)
     sql, params = query.sql_with_params()
-    first = f"{_NEWEST} >> {SEGMENT_BITS}" if position is None else f"%s::bigint >> {SEGMENT_BITS}"
+    last = f"{_NEWEST} >> {SEGMENT_BITS}"
     if ascending:
-        bounds = {"start": "0" if position is None else first, "step": "1"}
-        bounds["end"] = f"{_NEWEST} >> {SEGMENT_BITS}"
+        bounds = {"start": "0" if position is None else "%s", "end": last, "step": "1"}
     else:
-        bounds = {"start": first, "end": "0", "step": "-1"}
-    given = () if position is None else (position,)
+        bounds = {"start": last if position is None else f"least(%s, {last})"}
+        bounds |= {"end": "0", "step": "-1"}
+    # A caller may name any position; there are segments only where there can be rows.
+    given = () if position is None else (min(max(position, 0), MAX_ID) >> SEGMENT_BITS,)
     every = 1 + (_folded_bytes(text) - MIN_BYTES) // MAX_TRIGRAMS
     return _BY_SEGMENT.format(rows=sql, **bounds), (text, every, *given, *params, limit)
 

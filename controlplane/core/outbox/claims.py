@@ -86,11 +86,11 @@ def due(now: datetime) -> QuerySet[OutboxMessage]:
 
 
 def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
-    """Return the messages that are due or whose sender died, also behind an earlier one.
+    """Return the messages that :func:`due` and :func:`exhausted` choose from, held up or not.
 
     `now` may be a query expression.
     """
-    is_due = Q(next_attempt_at__lte=now) | Q(lease_until__lte=now)
+    is_due = Q(next_attempt_at__lte=now) | Q(created_at__gt=now) | _is_over(now)
     return OutboxMessage.objects.filter(is_due, state="pending")
 
 
@@ -166,7 +166,7 @@ def record(claimed: Claim, outcome: Outcome) -> bool:
     return bool(recorded)
 
 
-def _is_over(now: datetime) -> Q:
+def _is_over(now: datetime | Combinable) -> Q:
     """Match leases that expired or were taken before the clock was set back.
 
     Members of a digest are leased for longer, without an attempt.

@@ -1,5 +1,8 @@
 """The search in the audit trail: by an index where a text is long enough, bounded where not."""
 
+import base64
+import json
+
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -147,3 +150,29 @@ def test_new_entry_is_found_at_once(auditor):
     )
 
     assert found(auditor, q="quokka") == [row.pk]
+
+
+@pytest.mark.parametrize(
+    ("cursor", "expected"),
+    [
+        (["next", 2**62], "all"),
+        (["next", 2**63 + 1], "all"),
+        (["previous", -(2**62)], "all"),
+        (["previous", -(2**63)], "all"),
+        (["previous", 2**62], "none"),
+        (["previous", 2**63 + 1], "none"),
+        (["next", -(2**62)], "none"),
+        (["next", -(2**63)], "none"),
+    ],
+)
+def test_cursor_far_outside_the_trail_searches_no_segments_there(auditor, spread, cursor, expected):
+    with connection.cursor() as statement:
+        statement.execute("SET LOCAL statement_timeout = '3s'")
+
+    rows = found(auditor, q="zebra", cursor=cursor_of(*cursor))
+
+    assert rows == (spread[::-1] if expected == "all" else [])
+
+
+def cursor_of(direction, position):
+    return base64.urlsafe_b64encode(json.dumps([direction, position]).encode()).decode()

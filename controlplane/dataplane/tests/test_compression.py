@@ -182,6 +182,26 @@ def test_callers_for_whom_ramps_decide_alike_share_a_form():
     assert len(bodies) == 2
 
 
+def test_form_made_before_the_time_was_known_is_not_served_after():
+    """Until the database has told the time no engagement lapses, whatever the local clock says."""
+    served = plane(*IDS)
+    publication = Publication(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
+    over = replace(
+        engaged(IDS[0]), on_expiry="release", expires_at=datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
+    )
+    served.state.install_copy(
+        Copy.of(publication, [over, *map(engaged, IDS[1:])]), confirmed_at=0.0
+    )
+    raw(served, "POST", FLAGS, GZIP)
+
+    served.state.set_clock(datetime.now(UTC), served.state.now())
+    _, _, plain = raw(served, "POST", FLAGS, IDENTITY)
+    _, _, packed = raw(served, "POST", FLAGS, GZIP)
+
+    assert plain.count(b'"value":true') == 1
+    assert gzip.decompress(packed) == plain
+
+
 def test_when_groups_are_too_many_the_rest_is_served_unencoded():
     served = plane(*IDS)
     publication = Publication(EPOCH, 18, datetime(2026, 11, 21, 3, 0, tzinfo=UTC))
