@@ -4,17 +4,32 @@ A key that was replaced still opens what it sealed while it stands in `SECRET_KE
 """
 
 import base64
+from functools import lru_cache
+from typing import Any, Self
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
+from django.db import models
 from django.utils.crypto import salted_hmac
 
 # What keys are derived with: another salt, or other words for a purpose, would open nothing.
 SALT = "controlplane.core.entry.sealing"
 SECOND_FACTORS = "second factors"
 WEBHOOKS = "webhooks"
+WEBHOOK_URLS = "webhooks' URLs"
+SEALED_PREFIX = "gAAAAA"
+"""The beginning of whatever is sealed: Fernet's version, and a time before the year 4000."""
 
-__all__ = ["SECOND_FACTORS", "WEBHOOKS", "InvalidToken", "opened", "sealed"]
+__all__ = [
+    "SEALED_PREFIX",
+    "SECOND_FACTORS",
+    "WEBHOOKS",
+    "WEBHOOK_URLS",
+    "InvalidToken",
+    "SealedField",
+    "opened",
+    "sealed",
+]
 
 
 def sealed(text: str, purpose: str) -> str:
@@ -26,8 +41,59 @@ def opened(text: str, purpose: str) -> str:
     return _keys(purpose).decrypt(text.encode()).decode()
 
 
+class Unreadable(str):
+    """An empty text in place of one that another key sealed. Saved again, that stays as it is."""
+
+    sealed: str
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        made = cls()
+        made.sealed = text
+        return made
+
+
+class SealedField(models.CharField):  # type: ignore[type-arg]
+    """A text that is sealed in the database and plain in Python; an empty one is not sealed.
+
+    What was stored before it was sealed reads as it is. The database can't be asked for a text,
+    only for an empty one. Migrations see a `CharField` of sealed texts.
+    """
+
+    def __init__(self, *args: Any, purpose: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._purpose = purpose
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.CharField", args, kwargs
+
+    def clone(self) -> "SealedField":
+        _, _, args, kwargs = self.deconstruct()
+        return type(self)(*args, purpose=self._purpose, **kwargs)
+
+    def from_db_value(self, value: str | None, *_: Any) -> str | None:
+        if not value or not value.startswith(SEALED_PREFIX):
+            return value
+        try:
+            return opened(value, self._purpose)
+        except InvalidToken:
+            return Unreadable.of(value)
+
+    def get_db_prep_save(self, value: Any, connection: Any) -> Any:
+        if isinstance(value, Unreadable):
+            value = value.sealed
+        elif isinstance(value, str) and value:
+            value = sealed(value, self._purpose)
+        return super().get_db_prep_save(value, connection)
+
+
 def _keys(purpose: str) -> MultiFernet:
-    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return _derived(purpose, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+
+
+@lru_cache(maxsize=16)
+def _derived(purpose: str, secrets: tuple[str | bytes, ...]) -> MultiFernet:
     return MultiFernet([_key(secret, purpose) for secret in secrets])
 
 

@@ -31,4 +31,5 @@ DROP FUNCTION core_audit_follow();
 
 class Migration(migrations.Migration):
     dependencies = [("core", "0016_index_audit_trigrams")]
+    expands = "it refuses only what no release writes: each takes the next id and the last hash"
     operations = [migrations.RunSQL(REQUIRE, ALLOW)]

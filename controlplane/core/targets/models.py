@@ -32,7 +32,7 @@ class Target(models.Model):
     email = models.EmailField(blank=True)
     slack_user_id = models.CharField(max_length=40, blank=True)
     address = models.CharField(max_length=200, blank=True)
-    webhook_url = models.CharField(max_length=500, blank=True)
+    webhook_url = sealing.SealedField(max_length=4000, blank=True, purpose=sealing.WEBHOOK_URLS)
     webhook_secret = models.CharField(max_length=200, blank=True)
     rotation_days = models.PositiveSmallIntegerField(null=True, blank=True)
     rotation_starts_at = models.DateTimeField(null=True, blank=True)

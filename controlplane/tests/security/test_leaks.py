@@ -11,6 +11,7 @@ from controlplane.core.entry.tests.test_provider import sign_in
 from controlplane.core.http.tests.callers import browser_of, person, signed_in, token_text
 from controlplane.core.people.models import BrowserSession
 from controlplane.core.people.session_store import SessionStore
+from controlplane.core.targets.models import Target
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 PASSWORD = "correct-horse-9-staple"
@@ -59,12 +60,12 @@ def test_a_token_is_nowhere_after_it_was_made_and_used():
     assert tables_with(secret) == []
 
 
-def test_the_secret_of_a_webhook_is_nowhere_in_the_clear():
+def test_secret_and_url_of_a_webhook_are_nowhere_in_the_clear():
     asked = {
         "name": "pager",
         "kind": "channel",
         "address": "webhook",
-        "webhook_url": "https://1.1.1.1/hook",
+        "webhook_url": "https://1.1.1.1/services/T0/V3rYs3cretPath",
     }
 
     made = signed_in(person("admin", "ada")).post("/targets/", asked)
@@ -73,6 +74,8 @@ def test_the_secret_of_a_webhook_is_nowhere_in_the_clear():
     secret = made.json()["webhook_secret"].removeprefix("whsec_")
     assert len(secret) > 20
     assert tables_with(secret) == []
+    assert tables_with("V3rYs3cretPath") == []
+    assert Target.objects.get(name="pager").webhook_url == asked["webhook_url"]
 
 
 def test_an_error_tells_nothing_of_the_inside():
