@@ -176,9 +176,9 @@ def under_way(asked: Asked) -> Sequence[Entry]:
     verb = VERBS.get(verb, verb)
     if verb not in {"release", "extend", UNDO, ENDING} or not asked.user.may_operate:
         return []
-    found = Switch.objects.with_open_episode().filter(episodes__ended_at__isnull=True).distinct()
+    found = Switch.objects.with_open_episode().filter(open_episode__isnull=False)
     entries: list[Entry] = []
-    for switch in found.order_by("-episodes__engaged_at")[: 2 * FEW]:
+    for switch in found.order_by("-open_episode__engaged_at")[: 2 * FEW]:
         shown = row(switch, asked.user, asked.now)
         fits = {UNDO: shown.undo_until is not None, ENDING: shown.condition == "ramping"}
         if fits.get(verb, True):
