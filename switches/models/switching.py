@@ -59,7 +59,7 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
         change in between would show a state that the switch had not at its version."""
         episode = FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True))
         switches = self.annotate(open_episode=episode, open_episode_id=F("open_episode__id"))
-        return switches.select_related("open_episode")
+        return switches.select_related("open_episode")  # type: ignore[misc]  # an annotation
 
     def stopped(self, **episode: object) -> "SwitchQuerySet":
         """Switches with an open episode, of the given kind if any fields are named."""
