@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Case, F, FilteredRelation, IntegerField, Q, QuerySet, Value, When
+from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
 
 from controlplane.core.people.models import User
 from switches.models import Episode, Scope, State, Switch
@@ -94,10 +94,7 @@ def undo_until(
 
 
 def _narrowed(asked: Wanted) -> QuerySet[Switch]:
-    """A switch has at most one open episode, so joining it as `standing` repeats no switch."""
-    switches = Switch.objects.with_open_episode().annotate(
-        standing=FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True))
-    )
+    switches = Switch.objects.with_open_episode()
     if asked.state == OVERDUE:
         switches = switches.overdue()
     elif asked.state:
@@ -110,19 +107,19 @@ def _narrowed(asked: Wanted) -> QuerySet[Switch]:
             Q(id__icontains=asked.q)
             | Q(owner__icontains=asked.q)
             | Q(description__icontains=asked.q)
-            | Q(standing__reason__icontains=asked.q)
-            | Q(standing__engaged_by_name__icontains=asked.q)
+            | Q(open_episode__reason__icontains=asked.q)
+            | Q(open_episode__engaged_by_name__icontains=asked.q)
         )
     return switches
 
 
 def _ordered(switches: QuerySet[Switch]) -> QuerySet[Switch]:
     urgency = Case(
-        When(scope=Scope.GLOBAL, standing__isnull=False, then=Value(0)),
-        When(standing__overdue_at__isnull=False, then=Value(1)),
-        When(standing__isnull=False, then=Value(2)),
+        When(scope=Scope.GLOBAL, open_episode__isnull=False, then=Value(0)),
+        When(open_episode__overdue_at__isnull=False, then=Value(1)),
+        When(open_episode__isnull=False, then=Value(2)),
         default=Value(3),
         output_field=IntegerField(),
     )
-    soonest = F("standing__expires_at").asc(nulls_last=True)
+    soonest = F("open_episode__expires_at").asc(nulls_last=True)
     return switches.annotate(urgency=urgency).order_by("urgency", soonest, "id")

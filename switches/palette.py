@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.urls import reverse
 
 from controlplane.core.jobs.models import Job
@@ -176,9 +176,9 @@ def under_way(asked: Asked) -> Sequence[Entry]:
     verb = VERBS.get(verb, verb)
     if verb not in {"release", "extend", UNDO, ENDING} or not asked.user.may_operate:
         return []
-    found = Switch.objects.with_open_episode().filter(episodes__ended_at__isnull=True).distinct()
+    found = Switch.objects.stopped().with_open_episode()
     entries: list[Entry] = []
-    for switch in found.order_by("-episodes__engaged_at")[: 2 * FEW]:
+    for switch in found.order_by(F("open_episode__engaged_at").desc())[: 2 * FEW]:
         shown = row(switch, asked.user, asked.now)
         fits = {UNDO: shown.undo_until is not None, ENDING: shown.condition == "ramping"}
         if fits.get(verb, True):

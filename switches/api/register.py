@@ -108,5 +108,5 @@ def _matching(switches: SwitchQuerySet, filters: dict[str, Any]) -> SwitchQueryS
 
 def _unheard_of(scope: str, key: str) -> Switch:
     switch = Switch(id=identify(scope, key), scope=scope, key=key)
-    setattr(switch, "open_episodes", [])  # noqa: B010 - as the prefetch does
+    setattr(switch, "open_episode_id", None)  # noqa: B010 - as `with_open_episode` does
     return switch

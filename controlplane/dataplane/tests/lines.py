@@ -55,6 +55,10 @@ class Line:
         self.port = 0
         self.slams = False
         """Whether it accepts connections only to close them at once."""
+        self.cut_before = b""
+        """A connection that sends this ends instead; empty for none."""
+        self.cut_after = b""
+        """A connection that sends this ends when it is on its way; empty for none."""
         self.accepted = 0
         self.mend()
 
@@ -116,8 +120,12 @@ class Line:
             try:
                 while data := await source.read(65536):
                     await self._flows.wait()
+                    if self.cut_before and self.cut_before in data:
+                        return
                     sink.write(data)
                     await sink.drain()
+                    if self.cut_after and self.cut_after in data:
+                        return
             finally:
                 for end in ends:
                     end.close()

@@ -85,26 +85,29 @@ def data_plane(
     arguments = ["manage.py", "dataplane", "--workers", str(workers), "--port", str(port)]
     variables = {**environment, "SWITCHGEAR_DATA_DIR": str(folder)}
     server = Server(arguments, variables, Path(f"{folder}-said.txt"), port)
-    with _served(server, start=start):
+    with _served(server):
+        if start:
+            server.start()
         yield server
 
 
 @contextlib.contextmanager
-def web(environment: Mapping[str, str], port: int, said: Path) -> Iterator[Server]:
+def web(
+    environment: Mapping[str, str], port: int, said: Path, *, ready_within: float = 20
+) -> Iterator[Server]:
     """The web process of an installation, started by hand on its port."""
     arguments = serving.arguments(
         "controlplane.asgi:application", host="127.0.0.1", port=port, workers=1
     )
     server = Server(arguments, environment, said, port)
-    with _served(server, start=True):
+    with _served(server):
+        server.start(ready_within=ready_within)
         yield server
 
 
 @contextlib.contextmanager
-def _served(server: Server, *, start: bool) -> Iterator[None]:
+def _served(server: Server) -> Iterator[None]:
     try:
-        if start:
-            server.start()
         yield
     finally:
         if server.process is not None:

@@ -1,4 +1,4 @@
-"""The faults of the plan, inflicted on a running installation and a data plane beside it."""
+"""The faults of the plan, inflicted on a running installation and two processes beside it."""
 
 import contextlib
 import os
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import psycopg
 import redis
@@ -28,6 +29,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 }
 START_SECONDS = 120.0
 CLIENT_SECONDS = 5
+COMMIT = b"COMMIT\0"
+"""The end of PostgreSQL's message for it."""
 END_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE usename = current_user AND pid <> pg_backend_pid()"
@@ -42,10 +45,13 @@ class Missed(Exception):
 class Stage:
     """The processes that faults are inflicted on.
 
-    The data plane reaches PostgreSQL and Redis by lines of its own, and has a clock of its own.
+    A second console and a data plane reach PostgreSQL by lines of their own; the data plane also
+    has a line to Redis and a clock of its own.
     """
 
     installation: Installation
+    console: Server
+    commits: Line
     plane: Server
     database: Line
     redis: Line
@@ -55,7 +61,10 @@ class Stage:
         """Return when the fault is over. Raises :class:`Missed`."""
         place, _, act = fault.kind.partition(".")
         acts: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
-            "plane.kill": self._plane_killed,
+            "console.kill": lambda: _restarted(self.console),
+            "console.cut_before_commit": lambda: _commits_cut(self.commits, "cut_before"),
+            "console.cut_after_commit": lambda: _commits_cut(self.commits, "cut_after"),
+            "plane.kill": lambda: _restarted(self.plane),
             "plane.freeze": self._plane_frozen,
             "plane.clock": lambda: self._clock_wrong(fault.choice),
             "plane.disk_full": lambda: _disk_full(self._plane_pids()),
@@ -112,10 +121,12 @@ class Stage:
     def lead_lines(self) -> None:
         """Point the lines at the ports that PostgreSQL and Redis have in this run."""
         found = self.installation.services()
-        self.database.lead_to(psycopg.conninfo.conninfo_to_dict(found["database_url"])["port"])
-        self.redis.lead_to(
-            _redis_client(found["redis_url"]).connection_pool.connection_kwargs["port"]
-        )
+        for line, name in (
+            (self.commits, "database_url"),
+            (self.database, "database_url"),
+            (self.redis, "redis_url"),
+        ):
+            line.lead_to(urlsplit(found[name]).port or 0)
 
     @contextmanager
     def _supervisor_frozen(self) -> Iterator[None]:
@@ -160,12 +171,6 @@ class Stage:
         return [self.plane.process.pid, *self.plane.workers()]
 
     @contextmanager
-    def _plane_killed(self) -> Iterator[None]:
-        self.plane.kill()
-        yield
-        self.plane.start(ready_within=START_SECONDS)
-
-    @contextmanager
     def _plane_frozen(self) -> Iterator[None]:
         with _stopped(self._plane_pids()):
             yield
@@ -177,6 +182,22 @@ class Stage:
             yield
         finally:
             self.clock.set(0)
+
+
+@contextmanager
+def _restarted(server: Server) -> Iterator[None]:
+    server.kill()
+    yield
+    server.start(ready_within=START_SECONDS)
+
+
+@contextmanager
+def _commits_cut(line: Line, when: str) -> Iterator[None]:
+    setattr(line, when, COMMIT)
+    try:
+        yield
+    finally:
+        setattr(line, when, b"")
 
 
 @contextmanager

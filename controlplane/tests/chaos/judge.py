@@ -39,6 +39,22 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Resource:
+    """A switch as the console's API or a live socket tells it, at the version of its last change.
+
+    `reader` names the switch too: versions of one switch say nothing about another's.
+    """
+
+    reader: str
+    at: float
+    version: int
+    switch: str
+    state: str
+    allow_percent: float
+    expires_at: str | None
+
+
+@dataclass(frozen=True)
 class Operation:
     """A change that was asked for, with its final answer however often it was retried.
 
@@ -83,6 +99,26 @@ def compare_decisions(truth: Truth, decisions: Iterable[Decision]) -> list[str]:
     return problems
 
 
+def compare_resources(truth: Truth, resources: Iterable[Resource]) -> list[str]:
+    """Return a problem for each resource that is not the switch at its version."""
+    problems = []
+    for one in resources:
+        state = truth.at(one.version)
+        if state is None:
+            problems.append(f"{one}: only {truth.newest} versions were committed")
+            continue
+        entry = state.get(one.switch)
+        told = (one.state, one.allow_percent, one.expires_at)
+        if entry is None:
+            expected: tuple[str, float, str | None] = ("released", 100.0, None)
+        else:
+            share = entry.allow_percent
+            expected = ("ramping" if share else "engaged", share, entry.expires_at)
+        if told != expected:
+            problems.append(f"{one}: it was {expected}")
+    return problems
+
+
 def possible_decisions(state: State, asked: Decision) -> set[bool]:
     """Return the decisions that a state allows: both only around an expiry that releases."""
     entry = state.get(asked.switch)
@@ -99,7 +135,7 @@ def possible_decisions(state: State, asked: Decision) -> set[bool]:
     return {False}
 
 
-def steps_back(answers: Iterable[Snapshot | Decision]) -> list[str]:
+def steps_back(answers: Iterable[Snapshot | Decision | Resource]) -> list[str]:
     """Return a problem for each answer of a lower version than its reader had before."""
     newest: dict[str, int] = {}
     problems = []

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import connect
 
-from controlplane.tests.chaos.judge import Decision, Snapshot
+from controlplane.tests.chaos.judge import Decision, Resource, Snapshot
 from controlplane.tests.chaos.truth import from_snapshot
 from controlplane.tests.chaos.writers import SWITCHES
 from controlplane.tests.installation import ROOT
@@ -40,14 +42,16 @@ class Reader:
     """
 
     def __init__(self, name: str, url: str, token: str, way: str) -> None:
-        self.name, self.memory = f"{name} {way}", way in {"known", "held", "stream"}
+        self.name, self.memory = f"{name} {way}", way in {"known", "held", "stream", "socket"}
         self.snapshots: list[Snapshot] = []
         self.decisions: list[Decision] = []
+        self.resources: list[Resource] = []
         self.problems: list[str] = []
         self.failed = 0
         self._url, self._headers = url, {"Authorization": f"Bearer {token}"}
         self._mark = ""
         self._turns = itertools.count()
+        self._known: set[str] = set()
         self._stop = threading.Event()
         turns: Mapping[str, Turn] = {
             "new": self._ask_as_new,
@@ -55,13 +59,18 @@ class Reader:
             "held": self._ask_and_wait,
             "stream": self._follow,
             "check": self._check,
+            "ofrep": self._evaluate,
+            "list": self._list,
+            "socket": self._listen,
         }
         self._turn = turns[way]
-        self._pause = PAUSE_SECONDS if way in {"new", "known", "check"} else 0.01
+        self._pause = PAUSE_SECONDS if way not in {"held", "stream", "socket"} else 0.01
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     @property
     def version(self) -> int:
+        if self.resources:
+            return max(one.version for one in self.resources)
         answers = self.snapshots or self.decisions
         return answers[-1].version if answers else 0
 
@@ -83,7 +92,7 @@ class Reader:
             while not self._stop.wait(self._pause):
                 try:
                     self._turn(client)
-                except httpx.TransportError:
+                except (httpx.TransportError, OSError, WebSocketException):
                     self.failed += 1
                     self._stop.wait(RETRY_SECONDS)
 
@@ -132,6 +141,54 @@ class Reader:
             )
         )
 
+    def _evaluate(self, client: httpx.Client) -> None:
+        turn = next(self._turns)
+        switch, targeting_key = SWITCHES[turn % len(SWITCHES)], f"u{turn}"
+        body = {"context": {"targetingKey": targeting_key}}
+        answer = client.post(f"/ofrep/v1/evaluate/flags/{switch}", json=body)
+        if answer.status_code == 404 and switch not in self._known:
+            return
+        if not self._is_expected(answer) or answer.status_code != 200:
+            return
+        self._known.add(switch)
+        told = answer.json()
+        version, allowed = told["metadata"]["version"], told["value"]
+        self.decisions.append(
+            Decision(self.name, time.time(), version, switch, targeting_key, allowed)
+        )
+
+    def _list(self, client: httpx.Client) -> None:
+        answer = client.get("/api/v1/switches/")
+        if self._is_expected(answer) and answer.status_code == 200:
+            for one in answer.json()["results"]:
+                self._keep_resource(one, self.name)
+
+    def _listen(self, _client: httpx.Client) -> None:
+        address = f"{self._url.replace('http', 'ws')}/ws/live/"
+        name = f"{self.name} #{next(self._turns)}"
+        with connect(
+            address, additional_headers=self._headers, open_timeout=TIMEOUT_SECONDS
+        ) as listening:
+            listening.send(json.dumps({"subscribe": ["switches"]}))
+            while not self._stop.is_set():
+                with contextlib.suppress(TimeoutError):
+                    said = json.loads(listening.recv(timeout=1))
+                    if "id" in said.get("data", {}):
+                        self._keep_resource(said["data"], name)
+
+    def _keep_resource(self, told: Mapping[str, Any], name: str) -> None:
+        self.resources.append(
+            Resource(
+                f"{name} {told['id']}",
+                time.time(),
+                told["version"],
+                told["id"],
+                told["state"],
+                float(told["allow_percent"]),
+                told["expires_at"],
+            )
+        )
+
     def _is_expected(self, answer: httpx.Response) -> bool:
         if answer.status_code not in EXPECTED:
             self.problems.append(f"{self.name}: {answer.status_code} {answer.text[:300]}")
@@ -156,6 +213,8 @@ class Service:
     """A process that decides with the client library. Its decisions are read when it has ended."""
 
     memory = True
+    snapshots: Sequence[Snapshot] = ()
+    resources: Sequence[Resource] = ()
 
     def __init__(self, name: str, url: str, token: str, folder: Path) -> None:
         self.name = f"{name} library"

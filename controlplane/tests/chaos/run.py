@@ -1,6 +1,7 @@
 """A run: an installation with writers and readers, the faults of a seed, and the judgment."""
 
 import contextlib
+import itertools
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +15,11 @@ import psycopg
 
 from controlplane.core.outbox.tests.fake_slack import FakeSlack
 from controlplane.dataplane.tests.lines import Line, background
-from controlplane.dataplane.tests.processes import addresses, data_plane
+from controlplane.dataplane.tests.processes import addresses, data_plane, web
 from controlplane.dataplane.tests.test_faults_clock import Clock
 from controlplane.tests.chaos import judge
 from controlplane.tests.chaos.faults import Missed, Stage
-from controlplane.tests.chaos.judge import Decision, Operation, Snapshot
+from controlplane.tests.chaos.judge import Decision, Operation, Resource, Snapshot
 from controlplane.tests.chaos.plan import KINDS, Fault, Kind, make_plan
 from controlplane.tests.chaos.readers import Reader, Service, Unread
 from controlplane.tests.chaos.truth import Row, Truth, read_row
@@ -31,10 +32,11 @@ from controlplane.tests.chaos.writers import (
     perform,
     prober,
 )
-from controlplane.tests.installation import Installation, until
+from controlplane.tests.installation import Installation, free_port, until
 
 SCOPES = ("switches:read", "switches:write", "report:write")
-WAYS = ("new", "known", "held", "stream", "check")
+WAYS = ("new", "known", "held", "stream", "check", "ofrep")
+CONSOLE_WAYS = ("list", "socket")
 READY_SECONDS = 120.0
 CONVERGE_SECONDS = 20.0
 """From the last change to the last reader that has it, once all faults are over."""
@@ -108,7 +110,12 @@ class Run:
         for one in (*self.writers, self.probe):
             one.join()
         with self.installation.client(self.token) as client:
-            last = perform(client, engage("feature:last", random.Random(0)), self.problems)
+            last = perform(
+                client,
+                itertools.repeat(self.installation.url),
+                engage("feature:last", random.Random(0)),
+                self.problems,
+            )
         self.figures["ready again"] = f"{took:.1f} s after the last fault"
         behind = [one.name for one in self.readers]
         slowest = ""
@@ -145,8 +152,9 @@ class Run:
     def judge(self) -> None:
         """Compare every answer with the trail; problems and figures are noted."""
         rows, truth = self._trail()
-        snapshots = [one for reader in self.readers for one in _snapshots(reader)]
+        snapshots = [one for reader in self.readers for one in reader.snapshots]
         decisions = [one for reader in self.readers for one in reader.decisions]
+        resources = [one for reader in self.readers for one in reader.resources]
         operations = [one for writer in (*self.writers, self.probe) for one in writer.operations]
         remembering = [one for one in self.readers if one.memory]
         forgetful = [one for one in self.readers if not one.memory]
@@ -154,6 +162,7 @@ class Run:
             *truth.problems,
             *judge.compare_snapshots(truth, snapshots),
             *judge.compare_decisions(truth, decisions),
+            *judge.compare_resources(truth, resources),
             *(f"step back: {one}" for one in _steps_back(remembering)),
             *judge.compare_operations(operations, rows),
             *judge.wrong_ramp_steps(truth),
@@ -174,13 +183,16 @@ class Run:
             "changes": (
                 f"{len(acknowledged)} acknowledged, {len(operations)} asked, {retried} retried"
             ),
-            "answers": f"{len(snapshots)} snapshots, {len(decisions)} decisions",
+            "answers": (
+                f"{len(snapshots)} snapshots, {len(decisions)} decisions,"
+                f" {len(resources)} resources"
+            ),
             "steps back without memory": f"{len(_steps_back(forgetful))}",
         }
         for one in _steps_back(forgetful)[:MAX_SHOWN]:
             print("step back without memory:", one)
         for reader in self.readers:
-            if not reader.decisions and not _snapshots(reader):
+            if not (reader.snapshots or reader.decisions or reader.resources):
                 self.problems.append(f"{reader.name} never had an answer")
 
     def report(self) -> str:
@@ -274,28 +286,30 @@ def prepared(
     clock = Clock(folder / "clock")
     found = addresses(installation)
     with background() as loop, contextlib.ExitStack() as ends:
-        database, redis = (
+        commits, database, redis = (
             Line(loop, "127.0.0.1", urlsplit(found[name]).port or 0)
-            for name in ("DATABASE_URL", "REDIS_URL")
+            for name in ("DATABASE_URL", "DATABASE_URL", "REDIS_URL")
         )
-        environment = {
-            **found,
-            **clock.variables(),
-            "DATABASE_URL": _through(found["DATABASE_URL"], database),
-            "DATABASE_OWNER_URL": _through(found["DATABASE_OWNER_URL"], database),
-            "REDIS_URL": _through(found["REDIS_URL"], redis),
-        }
-        plane = ends.enter_context(data_plane(environment, folder / "plane", start=False))
+        by_lines = {"REDIS_URL": _through(found["REDIS_URL"], redis), **clock.variables()}
+        places = {**_by(found, commits), "SWITCHGEAR_DATA_DIR": str(folder / "console")}
+        (folder / "console").mkdir()
+        said = folder / "console-said.txt"
+        console = ends.enter_context(web(places, free_port(), said, ready_within=READY_SECONDS))
+        plane = ends.enter_context(
+            data_plane({**_by(found, database), **by_lines}, folder / "plane", start=False)
+        )
         plane.start(ready_within=READY_SECONDS)
         run = Run(
             seed=seed,
             installation=installation,
-            stage=Stage(installation, plane, database, redis, clock),
+            stage=Stage(installation, console, commits, plane, database, redis, clock),
             slack=slack,
             token=token,
-            writers=_writers(seed, installation.url, token),
-            probe=Writer(installation.url, token, prober(), lambda: 0.25),
-            readers=_readers({"web": installation.url, "plane": plane.url}, token, folder),
+            writers=_writers(seed, (installation.url, console.url), token),
+            probe=Writer([installation.url], token, prober(), lambda: 0.25),
+            readers=_readers(
+                {"web": installation.url, "plane": plane.url}, console.url, token, folder
+            ),
             unread=Unread(installation.port, token),
         )
         for one in (*run.readers, run.unread, *run.writers, run.probe):
@@ -304,21 +318,32 @@ def prepared(
         yield run
 
 
-def _writers(seed: int, url: str, token: str) -> list[Writer]:
+def _by(found: Mapping[str, str], line: Line) -> dict[str, str]:
+    """Return an environment that reaches PostgreSQL by the line."""
+    names = ("DATABASE_URL", "DATABASE_OWNER_URL")
+    return {**found, **{name: _through(found[name], line) for name in names}}
+
+
+def _writers(seed: int, urls: Sequence[str], token: str) -> list[Writer]:
     paces = ((FEATURES, 0.2, 0.6), (FEATURES, 0.2, 0.6), (EXPERIMENTS, 2.0, 4.0))
     made = []
     for number, (switches, shortest, longest) in enumerate(paces):
         draw = random.Random(f"{seed}:{number}")
         pause = lambda d=draw, a=shortest, b=longest: d.uniform(a, b)  # noqa: E731
-        made.append(Writer(url, token, operator(draw, switches), pause))
+        made.append(Writer(urls, token, operator(draw, switches), pause))
     return made
 
 
-def _readers(urls: Mapping[str, str], token: str, folder: Path) -> list[Reader | Service]:
+def _readers(
+    urls: Mapping[str, str], console_url: str, token: str, folder: Path
+) -> list[Reader | Service]:
     made: list[Reader | Service] = []
     for name, url in urls.items():
         made += [Reader(name, url, token, way) for way in WAYS]
         made.append(Service(name, url, token, folder))
+    for name, url in (("console", console_url), ("web", urls["web"])):
+        made += [Reader(name, url, token, way) for way in CONSOLE_WAYS]
+    made.append(Reader("console", console_url, token, "known"))
     return made
 
 
@@ -333,14 +358,10 @@ def _through(url: str, line: Line) -> str:
     return urlunsplit(parts._replace(netloc=f"{login}{at}127.0.0.1:{line.port}"))
 
 
-def _snapshots(reader: Reader | Service) -> list[Snapshot]:
-    return reader.snapshots if isinstance(reader, Reader) else []
-
-
 def _steps_back(readers: Sequence[Reader | Service]) -> list[str]:
-    answers: list[Snapshot | Decision] = []
+    answers: list[Snapshot | Decision | Resource] = []
     for reader in readers:
-        answers += _snapshots(reader) or reader.decisions
+        answers += [*reader.snapshots, *reader.decisions, *reader.resources]
     return judge.steps_back(answers)
 
 

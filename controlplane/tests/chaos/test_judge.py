@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.tests.chaos import judge
-from controlplane.tests.chaos.judge import Decision, Operation, Snapshot
+from controlplane.tests.chaos.judge import Decision, Operation, Resource, Snapshot
 from controlplane.tests.chaos.truth import Row, Truth, from_snapshot, read_row
 
 EPOCH = "0b6f"
@@ -128,6 +128,28 @@ def test_decision_about_a_released_switch_is_to_allow() -> None:
     assert judge.compare_decisions(found, [decision(3, allowed=True)]) == []
     assert len(judge.compare_decisions(found, [decision(3, allowed=False)])) == 1
     assert len(judge.compare_decisions(found, [decision(4, allowed=True)])) == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "told", "problems"),
+    [
+        (0, ("released", 100.0, None), 0),
+        (1, ("engaged", 0.0, ENDS), 0),
+        (2, ("ramping", 25.0, ENDS), 0),
+        (3, ("released", 100.0, None), 0),
+        (1, ("released", 100.0, None), 1),
+        (1, ("engaged", 0.0, None), 1),
+        (2, ("ramping", 5.0, ENDS), 1),
+        (3, ("engaged", 0.0, ENDS), 1),
+        (4, ("released", 100.0, None), 1),
+    ],
+)
+def test_resource_that_is_not_the_switch_at_its_version_is_a_problem(
+    version: int, told: tuple[str, float, str | None], problems: int
+) -> None:
+    resource = Resource("web list feature:a", 0.0, version, "feature:a", *told)
+
+    assert len(judge.compare_resources(truth(*THROUGH), [resource])) == problems
 
 
 def test_trail_with_a_missing_version_is_a_problem() -> None:

@@ -1,10 +1,11 @@
 """Clients that change switches through the API, with Idempotency-Keys and retries."""
 
+import itertools
 import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,13 +45,18 @@ class Request:
 class Writer:
     """A thread that asks for one change after another until it is stopped.
 
-    `choose` returns the next request; `pause` returns the seconds before it.
+    `choose` returns the next request; `pause` returns the seconds before it. With several `urls`
+    each attempt goes to the next one.
     """
 
     def __init__(
-        self, url: str, token: str, choose: Callable[[], Request], pause: Callable[[], float]
+        self,
+        urls: Sequence[str],
+        token: str,
+        choose: Callable[[], Request],
+        pause: Callable[[], float],
     ) -> None:
-        self._url, self._choose, self._pause = url, choose, pause
+        self._urls, self._choose, self._pause = itertools.cycle(urls), choose, pause
         self._headers = {"Authorization": f"Bearer {token}"}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -70,14 +76,15 @@ class Writer:
             self.problems.append("a writer never came to an end")
 
     def _run(self) -> None:
-        with httpx.Client(
-            base_url=self._url, headers=self._headers, timeout=ATTEMPT_SECONDS
-        ) as client:
+        with httpx.Client(headers=self._headers, timeout=ATTEMPT_SECONDS) as client:
             while not self._stop.wait(self._pause()):
-                self.operations.append(perform(client, self._choose(), self.problems))
+                done = perform(client, self._urls, self._choose(), self.problems)
+                self.operations.append(done)
 
 
-def perform(client: httpx.Client, request: Request, problems: list[str]) -> Operation:
+def perform(
+    client: httpx.Client, urls: Iterator[str], request: Request, problems: list[str]
+) -> Operation:
     """Ask until there is an answer that is final, always with the same key."""
     key, attempts, began = str(uuid.uuid4()), 0, time.monotonic()
     headers = {"Idempotency-Key": key, "X-Request-ID": key}
@@ -85,7 +92,7 @@ def perform(client: httpx.Client, request: Request, problems: list[str]) -> Oper
     while status is None and time.monotonic() - began < GIVE_UP_SECONDS:
         attempts += 1
         try:
-            answer = client.post(request.path, json=request.body, headers=headers)
+            answer = client.post(f"{next(urls)}{request.path}", json=request.body, headers=headers)
         except httpx.TransportError:
             time.sleep(RETRY_SECONDS)
             continue
