@@ -7,6 +7,7 @@ taken in the order pace → message.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, F, Min, Q, QuerySet, When
@@ -104,10 +105,16 @@ def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
 
 def destinations(now: datetime) -> list[str]:
     """Every destination with something due that does not want to be left alone."""
-    alone = Pace.objects.filter(keep_away_until__gt=now).values("destination")
+    alone = kept_away(now).values("destination")
     waiting = due(now).exclude(destination__in=alone).values("destination")
     longest_first = waiting.annotate(since=Min("next_attempt_at")).order_by("since", "destination")
     return list(longest_first.values_list("destination", flat=True))
+
+
+def kept_away(now: datetime) -> QuerySet[Pace]:
+    """Return the destinations that want to be left alone; see :func:`pacing.keep_away_until`."""
+    latest = now + pacing.MAX_KEEP_AWAY
+    return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 
 
 @transaction.atomic
@@ -134,8 +141,8 @@ def claim(destination: str) -> Claim | float | None:
         return None
     limit = pacing.limit_of(destination)
     wait = pacing.wait_seconds(limit, pace.paced_until, now)
-    if pace.keep_away_until is not None:
-        wait = max(wait, (pace.keep_away_until - now).total_seconds())
+    if (until := pacing.keep_away_until(pace.keep_away_until, now)) is not None:
+        wait = max(wait, (until - now).total_seconds())
     if wait > 0:
         return wait
     message = digests.gather(destination, now) or _longest_waiting(destination, now)
@@ -184,7 +191,7 @@ def _is_over(now: datetime) -> Q:
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 
 
-def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> QuerySet[OutboxMessage]:
+def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> QuerySet[Any, Any]:
     """Return the ids of what has to arrive first. What is told by a digest holds up nothing: the
     digest may wait.
 
@@ -209,8 +216,9 @@ def _pace(destination: str) -> Pace:
 
 def _keep_away(destination: str, seconds: float) -> None:
     pace = _pace(destination)
-    until = db_now() + timedelta(seconds=seconds)
-    pace.keep_away_until = max(pace.keep_away_until or until, until)
+    now = db_now()
+    until = now + timedelta(seconds=seconds)
+    pace.keep_away_until = max(pacing.keep_away_until(pace.keep_away_until, now) or until, until)
     pace.save(update_fields=["keep_away_until"])
 
 
