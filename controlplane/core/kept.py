@@ -20,7 +20,8 @@ MESSAGES = rule(
         model="core.OutboxMessage",
         parts=("core.Attempt",),
         kept=30 * DAY,
-        where="finished_at < %(before)s AND (state = 'sent' OR discarded_at IS NOT NULL)",
+        where="finished_at < %(before)s AND "
+        "(state IN ('sent', 'superseded') OR discarded_at IS NOT NULL)",
         since="finished_at",
         bounds=(8, 400),
         tick="outbox.purge",

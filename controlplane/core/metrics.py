@@ -167,13 +167,19 @@ def _outbox(now: datetime) -> Iterator[Metric]:
         cursor.execute(
             "SELECT count(*) FILTER (WHERE state = 'pending'),"
             " count(*) FILTER (WHERE state = 'failed' AND discarded_at IS NULL),"
+            " count(*) FILTER (WHERE state = 'superseded'),"
             " min(created_at) FILTER (WHERE state = 'pending')"
             " FROM core_outboxmessage WHERE NOT (state = 'sent')"
         )
-        pending, failed, oldest = cursor.fetchone()
+        pending, failed, superseded, oldest = cursor.fetchone()
     age = (now - oldest).total_seconds() if oldest else 0.0
     yield gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
     yield gauge("switchgear_outbox_failed", "Messages that were given up.", failed)
+    yield gauge(
+        "switchgear_outbox_superseded",
+        "Updates that are kept and were left out, since a later message told the newer state.",
+        superseded,
+    )
     yield gauge(
         "switchgear_outbox_oldest_pending_seconds", "Age of the oldest message to be sent.", age
     )

@@ -9,8 +9,8 @@ from django.db.models import Count, Max, Min
 from controlplane.core.durations import readable
 from controlplane.core.escalation import messages
 from controlplane.core.escalation.models import Escalation
-from controlplane.core.outbox import backlog, naming, selection
-from controlplane.core.outbox.models import OutboxMessage, Pace
+from controlplane.core.outbox import backlog, claims, naming, selection
+from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.naming import Named
 from controlplane.core.sections import Waiting
 
@@ -58,9 +58,9 @@ def held_up(now: datetime) -> Sequence[Waiting]:
     places = [row["destination"] for row in rows]
     names = naming.named(places)
     away = dict(
-        Pace.objects.filter(destination__in=places, keep_away_until__gt=now).values_list(
-            "destination", "keep_away_until"
-        )
+        claims.kept_away(now)
+        .filter(destination__in=places)
+        .values_list("destination", "keep_away_until")
     )
     return [
         Waiting(

@@ -7,18 +7,25 @@ taken in the order pace → message.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, Exists, F, Min, OuterRef, Q, QuerySet, When
+from django.db.models import Case, F, Min, Q, QuerySet, When
 from django.db.models.expressions import Combinable
 
 from controlplane.core.clock import db_now
-from controlplane.core.outbox import digests, pacing, wordings
+from controlplane.core.outbox import digests, pacing, superseding, wordings
 from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 
 LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 8
 LOOK_AFTER_SECONDS = 3.0
+
+URGENT = Q(event__startswith="escalation.") | Q(event="episode.overdue") | Q(event="ramp.failed")
+URGENT |= Q(payload__switch__startswith="global:")
+CRITICAL = Q(severity="critical")
+"""Urgent messages call people, or tell of what stops everything: in a storm every engagement is
+critical, and these must not wait behind thousands of them."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +77,20 @@ class Outcome:
         return Attempt.Outcome.UNKNOWN if self.in_doubt else Attempt.Outcome.REFUSED
 
 
-def due(now: datetime) -> QuerySet[OutboxMessage]:
-    """Messages that are due, unless an earlier message about the same subject is pending.
+def due(now: datetime, destination: str | None = None) -> QuerySet[OutboxMessage]:
+    """Messages that are due, unless an earlier message about the same subject is pending; those of
+    one destination if it is given.
 
     After the clock was set back, overlong leases count as over and messages from the future as due.
     """
     free = Q(lease_until__isnull=True) | _is_over(now)
-    return OutboxMessage.objects.filter(
+    pending = OutboxMessage.objects.filter(state="pending")
+    if destination is not None:
+        pending = pending.filter(destination=destination)
+    return pending.filter(
         free,
         Q(next_attempt_at__lte=now) | Q(created_at__gt=now),
-        Q(subject="") | ~Exists(_earlier()),
-        state="pending",
+        Q(subject="") | Q(pk__in=_first_of_subjects(pending, now)),
         attempts__lt=MOST_ATTEMPTS,
     )
 
@@ -96,10 +106,16 @@ def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
 
 def destinations(now: datetime) -> list[str]:
     """Every destination with something due that does not want to be left alone."""
-    alone = Pace.objects.filter(keep_away_until__gt=now).values("destination")
+    alone = kept_away(now).values("destination")
     waiting = due(now).exclude(destination__in=alone).values("destination")
     longest_first = waiting.annotate(since=Min("next_attempt_at")).order_by("since", "destination")
     return list(longest_first.values_list("destination", flat=True))
+
+
+def kept_away(now: datetime) -> QuerySet[Pace]:
+    """Return the destinations that want to be left alone; see :func:`pacing.keep_away_until`."""
+    latest = now + pacing.MAX_KEEP_AWAY
+    return Pace.objects.filter(keep_away_until__gt=now, keep_away_until__lte=latest)
 
 
 @transaction.atomic
@@ -115,21 +131,24 @@ def exhausted(now: datetime) -> list[Claim]:
 
 @transaction.atomic
 def claim(destination: str) -> Claim | float | None:
-    """The message that waited longest, of critical ones if any, leased, with its attempt begun.
+    """The message that waited longest, of the most urgent ones, leased, with its attempt begun.
 
-    A number of seconds if the destination's pace has to be waited for; None if nothing is due.
+    Updates that a later message makes obsolete are left out. Returns a number of
+    seconds if the destination's pace has to be waited for; None if nothing is due.
     """
     pace = _pace(destination)
     now = db_now()
-    if not due(now).filter(destination=destination).exists():
+    if not due(now, destination).exists():
         return None
     limit = pacing.limit_of(destination)
     wait = pacing.wait_seconds(limit, pace.paced_until, now)
-    if pace.keep_away_until is not None:
-        wait = max(wait, (pace.keep_away_until - now).total_seconds())
+    if (until := pacing.keep_away_until(pace.keep_away_until, now)) is not None:
+        wait = max(wait, (until - now).total_seconds())
     if wait > 0:
         return wait
     message = digests.gather(destination, now) or _longest_waiting(destination, now)
+    while message is not None and superseding.supersede(message, now):
+        message = _longest_waiting(destination, now)
     if message is None:
         return None
     pace.paced_until = pacing.advanced(limit, pace.paced_until, now)
@@ -175,16 +194,16 @@ def _is_over(now: datetime | Combinable) -> Q:
     return Q(lease_until__lte=now) | Q(lease_until__gt=longest, attempts__gt=0)
 
 
-def _earlier() -> QuerySet[OutboxMessage]:
-    """What has to arrive first. What is told by a digest holds up nothing: the digest may wait."""
-    return OutboxMessage.objects.filter(
-        ~Q(subject=""),
-        ~digests.TOLD_BY_ONE,
-        state="pending",
-        destination=OuterRef("destination"),
-        subject=OuterRef("subject"),
-        id__lt=OuterRef("id"),
-    )
+def _first_of_subjects(pending: QuerySet[OutboxMessage], now: datetime) -> QuerySet[Any, Any]:
+    """Return the ids of what has to arrive first. What is told by a digest holds up nothing: the
+    digest may wait.
+
+    One aggregate: a look at each message's predecessors takes minutes in a storm that the planner
+    has no statistics of.
+    """
+    holding = pending.filter(~digests.TOLD_BY_ONE | Q(lease_until__lte=now)).exclude(subject="")
+    firsts = holding.order_by().values("destination", "subject").annotate(first=Min("id"))
+    return firsts.values("first")
 
 
 def _pace(destination: str) -> Pace:
@@ -200,16 +219,26 @@ def _pace(destination: str) -> Pace:
 
 def _keep_away(destination: str, seconds: float) -> None:
     pace = _pace(destination)
-    until = db_now() + timedelta(seconds=seconds)
-    pace.keep_away_until = max(pace.keep_away_until or until, until)
+    now = db_now()
+    until = now + timedelta(seconds=seconds)
+    pace.keep_away_until = max(pacing.keep_away_until(pace.keep_away_until, now) or until, until)
     pace.save(update_fields=["keep_away_until"])
 
 
 def _longest_waiting(destination: str, now: datetime) -> OutboxMessage | None:
-    """What is critical passes by what is not: hundreds of lines of threads may wait before it."""
-    waiting = due(now).filter(destination=destination).select_for_update(skip_locked=True)
-    loudest_first = Case(When(severity="critical", then=0), default=1)
-    return waiting.order_by(loudest_first, "next_attempt_at", "id").first()
+    """Return the first message by urgency and waiting time: thousands of updates may wait.
+
+    What an urgent message of the same subject has to wait for is as urgent.
+    """
+    waiting = due(now, destination).select_for_update(skip_locked=True)
+    pending = OutboxMessage.objects.filter(destination=destination, state="pending")
+    subjects = pending.exclude(subject="").values("subject")
+    urgency = Case(
+        When(URGENT | Q(subject__in=subjects.filter(URGENT)), then=0),
+        When(CRITICAL | Q(subject__in=subjects.filter(CRITICAL)), then=1),
+        default=2,
+    )
+    return waiting.order_by(urgency, "next_attempt_at", "id").first()
 
 
 def _lease(message: OutboxMessage, now: datetime) -> Claim:

@@ -10,13 +10,15 @@ class OutboxMessage(models.Model):
     `event_key` names the event once (for example `audit:1842`), so a repeat adds nothing.
     `fence` grows with every claim: a sender that lost its lease can't record a result. `subject`
     is what it is about (`episode:12`), if that has a thread of its own: such messages arrive in
-    order. A FAILED message that is not worth another try is discarded: it waits for nobody.
+    order. A FAILED message that is not worth another try is discarded: it waits for nobody. A
+    SUPERSEDED one was left out, because a later one about its subject tells the newer state.
     """
 
     class State(models.TextChoices):
         PENDING = "pending"
         SENT = "sent"
         FAILED = "failed"
+        SUPERSEDED = "superseded"
 
     event = models.CharField(max_length=64)
     event_key = models.CharField(max_length=120)
@@ -24,7 +26,7 @@ class OutboxMessage(models.Model):
     subject = models.CharField(max_length=120, blank=True, db_default="")
     severity = models.CharField(max_length=8, default="info", db_default="info")
     payload = models.JSONField()
-    state = models.CharField(max_length=8, choices=State.choices, default=State.PENDING)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
     attempts = models.PositiveIntegerField(default=0)
     next_attempt_at = models.DateTimeField()
     lease_until = models.DateTimeField(null=True, blank=True)
@@ -41,7 +43,8 @@ class OutboxMessage(models.Model):
                 fields=["event_key", "destination"], name="outbox_once_per_destination"
             ),
             models.CheckConstraint(
-                condition=Q(state__in=["pending", "sent", "failed"]), name="outbox_state_known"
+                condition=Q(state__in=["pending", "sent", "failed", "superseded"]),
+                name="outbox_state_known",
             ),
         ]
         indexes = [

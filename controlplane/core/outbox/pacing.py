@@ -18,6 +18,8 @@ class Limit:
 
 
 ROUNDING_SECONDS = 1.0
+MAX_KEEP_AWAY = timedelta(hours=24)
+"""Longest time that a destination is left alone, whatever its `Retry-After` asks for."""
 LIMITS = {
     "slack": Limit(1.0, 10),  # Slack: one message a second and channel, short bursts allowed.
     "email": Limit(1.0, 20),
@@ -40,6 +42,12 @@ def wait_seconds(limit: Limit, paced_until: datetime, now: datetime) -> float:
 def advanced(limit: Limit, paced_until: datetime, now: datetime) -> datetime:
     """`paced_until` after one more message goes at `now`."""
     return max(_bounded(limit, paced_until, now), now) + timedelta(seconds=limit.seconds)
+
+
+def keep_away_until(until: datetime | None, now: datetime) -> datetime | None:
+    """Return `until`, or None if it is later than any destination may ask for: then it was written
+    before the clock was set back."""
+    return until if until is not None and until <= now + MAX_KEEP_AWAY else None
 
 
 def _bounded(limit: Limit, paced_until: datetime, now: datetime) -> datetime:

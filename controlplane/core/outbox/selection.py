@@ -32,10 +32,11 @@ def matching(rows: QuerySet[OutboxMessage], wanted: Mapping[str, str]) -> QueryS
 
 
 def counts() -> dict[str, int]:
-    """How many wait to be sent, and how many were given up."""
+    """Count the messages that wait to be sent, were given up, or were superseded."""
     return OutboxMessage.objects.exclude(state="sent").aggregate(
         pending=Count("pk", filter=Q(state="pending")),
         failed=Count("pk", filter=GIVEN_UP),
+        superseded=Count("pk", filter=Q(state="superseded")),
     )
 
 

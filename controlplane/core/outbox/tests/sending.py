@@ -3,6 +3,8 @@
 import threading
 import time
 
+from django.db import connection
+
 from controlplane.core.clock import db_now
 from controlplane.core.outbox import delivery, services
 from controlplane.core.outbox.models import OutboxMessage, Pace
@@ -18,6 +20,24 @@ def announce(count=1, first=1, to=("slack",), event="switch.engaged", subject=""
             now=db_now(),
             to=to,
         )
+
+
+STORM = """
+INSERT INTO core_outboxmessage (event, event_key, destination, subject, severity, payload, state,
+    attempts, next_attempt_at, fence, last_error, created_at)
+SELECT CASE WHEN n < %(subjects)s THEN 'switch.engaged' ELSE 'switch.extended' END,
+    'storm:' || n, 'slack', 'episode:' || n %% %(subjects)s,
+    CASE WHEN n < %(subjects)s THEN 'critical' ELSE 'info' END,
+    jsonb_build_object('switch', 'segment:s' || n %% %(subjects)s), 'pending',
+    0, %(at)s, 0, '', %(at)s
+FROM generate_series(0, %(count)s - 1) AS n ORDER BY n
+"""
+
+
+def storm(count, subjects, at):
+    """Write `count` messages at once: each subject is engaged, then extended again and again."""
+    with connection.cursor() as cursor:
+        cursor.execute(STORM, {"count": count, "subjects": subjects, "at": at})
 
 
 def until(condition, seconds=5.0):

@@ -84,3 +84,29 @@ def test_lease_that_lasts_and_members_of_a_digest_stay_taken():
 
     assert claims.claim("slack") is None
     assert not claims.due(db_now() + timedelta(seconds=LEASE_SECONDS - 5)).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("by_bot")
+@pytest.mark.parametrize(("later", "is_kept_away"), [(-1, True), (60, False)])
+def test_destination_is_kept_away_from_no_longer_than_a_retry_after_may_ask(later, is_kept_away):
+    announce()
+    until = db_now() + pacing.MAX_KEEP_AWAY + timedelta(seconds=later)
+    Pace.objects.create(destination="slack", paced_until=db_now(), keep_away_until=until)
+
+    assert claims.destinations(db_now()) == ([] if is_kept_away else ["slack"])
+    assert isinstance(claims.claim("slack"), float if is_kept_away else Claim)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("by_bot")
+def test_retry_after_replaces_one_from_before_the_clock_was_set_back():
+    announce()
+    claimed = claims.claim("slack")
+    far = db_now() + 2 * pacing.MAX_KEEP_AWAY
+    Pace.objects.update(keep_away_until=far)
+
+    claims.record(claimed, claims.Outcome("busy", 30.0, keep_away_seconds=30.0))
+
+    away = Pace.objects.get().keep_away_until - db_now()
+    assert timedelta(seconds=25) < away <= timedelta(seconds=30)

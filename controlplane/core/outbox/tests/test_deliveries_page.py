@@ -176,3 +176,15 @@ def test_the_page_asks_the_database_as_often_for_many_messages_as_for_one(operat
         html(operator)
 
     assert len(for_many) <= len(for_one) + 2
+
+
+def test_a_superseded_message_is_shown_as_such_and_can_be_filtered(operator):
+    written("superseded", "slack", error="left out: message 9 tells the newer state")
+
+    everything = html(operator)
+    narrowed = html(operator, "/deliveries/?state=superseded")
+
+    for text in (everything, narrowed):
+        assert shown(text) == 1
+        assert "<span>Superseded</span>" in text
+        assert "left out: message 9 tells the newer state" in text

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from controlplane.core.outbox import connections
+from controlplane.core.outbox.pacing import MAX_KEEP_AWAY
 from controlplane.core.outbox.transports.failures import PermanentFailure, TransientFailure
 from controlplane.core.outside.failures import Refused, Unresolved
 
@@ -20,7 +21,7 @@ READ_SECONDS = 5.0
 WHOLE_SECONDS = 10.0
 LARGEST_ANSWER = 64 * 1024
 LARGEST_READING = 4 * 1024 * 1024
-LONGEST_RETRY_AFTER_SECONDS = 24 * 3600.0
+LONGEST_RETRY_AFTER_SECONDS = MAX_KEEP_AWAY.total_seconds()
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,28 @@ FLEETING = ("interaction.",)
 HEADS = {"switch.engaged"}
 """Events that usually begin a thread: the channel sees them anyway."""
 
+_UNTIL_RELEASED = frozenset({"switch.extended", "switch.released", "switch.undone"})
+_OF_A_RAMP = frozenset(
+    {
+        "ramp.advanced",
+        "ramp.held",
+        "ramp.paused",
+        "ramp.compensated",
+        "ramp.aborted",
+        "switch.released",
+    }
+)
+SUPERSEDED_BY: Mapping[str, frozenset[str]] = {
+    "switch.extended": _UNTIL_RELEASED,
+    "ramp.advanced": _OF_A_RAMP,
+    "ramp.resumed": _OF_A_RAMP,
+}
+"""Updates that a later event about the same subject makes obsolete. Never the first or the last of
+a subject, nor what asks somebody for something."""
+
+LEFT_OUT = "left_out"
+"""The number of superseded updates that a message stands for."""
+
 REPEAT = "may_be_repeat"
 """The fact that an earlier attempt may have arrived, and nobody can look."""
 
@@ -101,6 +123,9 @@ def notice(event: str, facts: Mapping[str, Any]) -> Notice:
     """The notice of an event. One that has no wording yet is told plainly, with all its facts."""
     wording = WORDINGS.get(event) or _plain(event, facts)
     lines = [(label, _text(fact, facts)) for label, fact in wording.lines]
+    if left_out := facts.get(LEFT_OUT):
+        updates = "1 earlier update" if left_out == 1 else f"{left_out:,} earlier updates"
+        lines.append(("Note", f"{updates} left out"))
     if facts.get(REPEAT):
         lines.append(("Note", "may be a repeat: nobody knows whether it arrived before"))
     return Notice(

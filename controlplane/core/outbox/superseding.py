@@ -1,0 +1,78 @@
+"""Obsolete updates: of those that wait long for one destination only the newest state is sent.
+
+What is left out stays in the table as SUPERSEDED and names the message that stands for it; that one
+says how many it stands for. A webhook gets every event: programs may count them.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, F, OuterRef
+
+from controlplane.core.outbox import wordings
+from controlplane.core.outbox.models import Attempt, OutboxMessage
+
+MIN_WAIT = timedelta(minutes=1)
+"""What is sent within this time is never left out."""
+MAX_AT_ONCE = 1000
+_PROGRAMS = "webhook:"
+
+
+def supersede(message: OutboxMessage, now: datetime) -> bool:
+    """Leave out the updates about the subject of `message` that later ones make obsolete.
+
+    In the transaction of a claim, which holds the destination's pace. Returns whether `message`
+    itself was left out.
+    """
+    if not _may_be_superseded(message) or now - message.created_at < MIN_WAIT:
+        return False
+    tried = Attempt.objects.filter(message=OuterRef("pk"))
+    rows = OutboxMessage.objects.filter(
+        ~Exists(tried),
+        destination=message.destination,
+        subject=message.subject,
+        state="pending",
+        attempts=0,
+        lease_until__isnull=True,
+        id__gte=message.pk,
+    )
+    waiting = list(rows.select_for_update(skip_locked=True).order_by("id")[:MAX_AT_ONCE])
+    found = superseded(waiting)
+    for newer, left_out in found.items():
+        OutboxMessage.objects.filter(pk__in=[old.pk for old in left_out]).update(
+            state=OutboxMessage.State.SUPERSEDED,
+            finished_at=now,
+            fence=F("fence") + 1,
+            last_error=f"left out: message {newer.pk} tells the newer state",
+        )
+        earlier = [one.payload.get(wordings.LEFT_OUT, 0) for one in (newer, *left_out)]
+        newer.payload = {**newer.payload, wordings.LEFT_OUT: len(left_out) + sum(earlier)}
+        newer.save(update_fields=["payload"])
+    return any(message in left_out for left_out in found.values())
+
+
+def superseded(
+    waiting: Sequence[OutboxMessage],
+) -> Mapping[OutboxMessage, Sequence[OutboxMessage]]:
+    """Return the obsolete ones of `waiting` (of one subject, in order), by the next message that is
+    sent and tells the newer state."""
+    kept: list[OutboxMessage] = []
+    found = defaultdict[OutboxMessage, list[OutboxMessage]](list)
+    for message in reversed(waiting):
+        by = wordings.SUPERSEDED_BY.get(message.event, frozenset())
+        newer = next((one for one in reversed(kept) if one.event in by), None)
+        if newer is not None and _may_be_superseded(message):
+            found[newer].append(message)
+        else:
+            kept.append(message)
+    return found
+
+
+def _may_be_superseded(message: OutboxMessage) -> bool:
+    return (
+        message.event in wordings.SUPERSEDED_BY
+        and bool(message.subject)
+        and message.severity != "critical"
+        and not message.destination.startswith(_PROGRAMS)
+    )
