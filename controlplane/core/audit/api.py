@@ -93,14 +93,14 @@ class AuditList(ListView[AuditEntry]):
         text = filters.pop("q", None)
         rows = matching(rows, filters)
         if text is not None and search.is_short(text):
-            return rows.filter(search.match_text(text), search.match_newest())
+            return rows.filter(search.containing(text), search.among_newest())
         return rows  # Longer texts are searched by segment.
 
     def compile_sql(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
         text = self._text()
         if text is None or search.is_short(text):
             return super().compile_sql(rows, page)
-        return search.segment_sql(
+        return search.by_segment(
             rows,
             text,
             ascending=page.direction == BACKWARD,
@@ -166,7 +166,7 @@ def matching(entries: QuerySet[AuditEntry], filters: dict[str, Any]) -> QuerySet
     if "actor" in filters:
         entries = entries.filter(by_actor(filters["actor"]))
     if "q" in filters:
-        entries = entries.filter(search.match_text(filters["q"]))
+        entries = entries.filter(search.containing(filters["q"]))
     return entries
 
 

@@ -49,7 +49,7 @@ def is_short(text: str) -> bool:
     return _folded_bytes(text) < MIN_BYTES
 
 
-def match_text(text: str) -> Q:
+def containing(text: str) -> Q:
     """Match rows that contain the text, ignoring case. Without the index this reads all rows."""
     found = Q()
     for place in PLACES:
@@ -57,12 +57,12 @@ def match_text(text: str) -> Q:
     return found
 
 
-def match_newest() -> Q:
+def among_newest() -> Q:
     """Match the newest `MAX_SCANNED` rows, for a text that :func:`is_short`."""
     return Q(id__gt=RawSQL(f"{_NEWEST} - %s", [MAX_SCANNED]))  # noqa: S611 - no user input
 
 
-def segment_sql(
+def by_segment(
     rows: QuerySet[AuditEntry, Any],
     text: str,
     *,
@@ -78,7 +78,7 @@ def segment_sql(
     in_segment = RawSQL(_IN_SEGMENT, [], output_field=BooleanField())  # noqa: S611 - a parameter
     query = rows.query.chain()
     query.clear_limits()
-    query.add_q(match_text(text) & Q(in_segment))
+    query.add_q(containing(text) & Q(in_segment))
     query.set_limits(high=limit)
     sql, params = query.sql_with_params()
     first = f"{_NEWEST} >> {SEGMENT_BITS}" if position is None else f"%s::bigint >> {SEGMENT_BITS}"

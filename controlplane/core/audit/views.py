@@ -40,7 +40,7 @@ class AuditFilters(forms.Form):
         condition = Q()
         text = wanted.get("q")
         if text and search.is_short(text):
-            condition &= search.match_text(text) & search.match_newest()
+            condition &= search.containing(text) & search.among_newest()
         if actor := wanted.get("actor"):
             condition &= by_actor(actor)
         if action := wanted.get("action"):
@@ -61,7 +61,7 @@ class AuditFilters(forms.Form):
         text, before = self.cleaned_data.get("q"), self.cleaned_data.get("before")
         if not text or search.is_short(text):
             return list(rows[:limit])
-        sql, params = search.segment_sql(rows, text, ascending=False, position=before, limit=limit)
+        sql, params = search.by_segment(rows, text, ascending=False, position=before, limit=limit)
         return list(AuditEntry.objects.raw(sql, params))
 
     def searched_newest(self) -> int | None:
