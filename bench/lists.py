@@ -70,7 +70,7 @@ _SLOS = """
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListFigures:
     """One list under load."""
 
     name: str
@@ -83,13 +83,13 @@ class Listed:
 class Lists:
     """All lists, and searches one after another in a trail of `audited` rows."""
 
-    pages: Sequence[Listed]
-    attention: Listed
+    pages: Sequence[ListFigures]
+    attention: ListFigures
     audited: int
     searches: Sequence[tuple[str, Delays]]
 
 
-def lay(audited: int) -> None:
+def insert_rows(audited: int) -> None:
     """Insert enough rows for a full page of every list, and `audited` audit rows."""
     with psycopg.connect(settings.ENV.database.owner_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
@@ -110,18 +110,18 @@ def clear() -> None:
 
 
 def measure(web: Server, token: str, audited: int, seconds: float) -> Lists:
-    pages = [_loaded(web, token, name, path, seconds) for name, path in PAGES.items()]
-    attention = _loaded(web, token, "needs attention", ATTENTION, seconds)
-    searches = [(name, _searched(web, token, text)) for name, text in NEEDLES.items()]
+    pages = [_measure_list(web, token, name, path, seconds) for name, path in PAGES.items()]
+    attention = _measure_list(web, token, "needs attention", ATTENTION, seconds)
+    searches = [(name, _measure_search(web, token, text)) for name, text in NEEDLES.items()]
     return Lists(pages, attention, audited, searches)
 
 
-def _loaded(web: Server, token: str, name: str, path: str, seconds: float) -> Listed:
+def _measure_list(web: Server, token: str, name: str, path: str, seconds: float) -> ListFigures:
     _hit(web, token, path, seconds / 4)  # Warms up.
     used, began = web.cpu_seconds(), time.monotonic()
     took = _hit(web, token, path, seconds)
     used, spent = web.cpu_seconds() - used, time.monotonic() - began
-    return Listed(name, len(took) / spent, used / len(took) * 1e3, delays.summed_up(took))
+    return ListFigures(name, len(took) / spent, used / len(took) * 1e3, delays.summed_up(took))
 
 
 def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
@@ -146,7 +146,7 @@ def _hit(web: Server, token: str, path: str, seconds: float) -> list[float]:
     return took
 
 
-def _searched(web: Server, token: str, text: str) -> Delays:
+def _measure_search(web: Server, token: str, text: str) -> Delays:
     caller, wrong = HTTPConnection(HOST, web.port, timeout=20), list[int]()
     path = f"/api/v1/audit/?q={quote(text)}"
     took = [_ask(caller, token, path, wrong) for _ in range(SEARCHES + 1)][1:]

@@ -202,7 +202,7 @@ def pages(setting: Setting, table: Table) -> None:
     """Lists of a hundred rows, what needs attention, and the search in a long audit trail."""
     ground.lay(ENGAGED, ENGAGED)
     token = ground.make_token(*lists.SCOPES)
-    lists.lay(setting.audited)
+    lists.insert_rows(setting.audited)
     try:
         with running(WEB, core=setting.core, loop=setting.loop) as web:
             seconds = setting.rounds * setting.seconds / 2

@@ -16,7 +16,7 @@ from bench.servers import HOST, ROOT, free_port
 START_SECONDS = 180.0
 SETTLE_SECONDS = 30.0
 MEASURED_SECONDS = 60.0
-NOT_FOR_IT = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+EXCLUDED_VARIABLES = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ def measure() -> Sequence[Process]:
     """Start an installation with its own services, let it settle, and measure it while idle."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
-        environment = {name: value for name, value in os.environ.items() if name not in NOT_FOR_IT}
+        environment = {
+            name: value for name, value in os.environ.items() if name not in EXCLUDED_VARIABLES
+        }
         run = subprocess.Popen(
             [sys.executable, "-m", "controlplane.supervisor", "run"],
             cwd=ROOT,

@@ -40,7 +40,7 @@ COLUMNS = (
     "id", "caller", "callee", Cast("document", TextField()), Cast("on_outage", TextField()),
     "version", "registered_at", "changed_at", "removed_at", "forced__id",
 )  # fmt: skip
-"""Columns that :func:`listed` reads from :func:`with_override`."""
+"""Columns that :func:`serialize_rows` reads from :func:`with_override`."""
 
 
 def with_override() -> "DependencyQuerySet":
@@ -50,7 +50,7 @@ def with_override() -> "DependencyQuerySet":
     )
 
 
-def listed(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Return resources as :func:`dependencies` does, given rows of `COLUMNS`.
 
     Queries the database only if a breaker is forced.
@@ -60,10 +60,10 @@ def listed(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
     pairs = [(one.dependency, one) for one in live]
     said = _forced(pairs, db_now()) if pairs else []
     forced = {one.pk: shown for one, shown in zip(live, said, strict=True)}
-    return [_listed(row, forced.get(row[-1])) for row in rows]
+    return [_serialize_row(row, forced.get(row[-1])) for row in rows]
 
 
-def _listed(row: tuple[Any, ...], forced: dict[str, Any] | None) -> dict[str, Any]:
+def _serialize_row(row: tuple[Any, ...], forced: dict[str, Any] | None) -> dict[str, Any]:
     (
         _id, caller, callee, document, on_outage, version, registered_at, changed_at, removed_at,
         _forced_id,

@@ -45,7 +45,7 @@ KILL = re.compile(
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
-MIN_ORDINARY = 2
+MAX_ORDINARY_BESIDE_KILL = 2
 """Ordinary requests that may run while a kill runs; no more are started until it is done."""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
@@ -165,7 +165,7 @@ class Gate:
         await self._refuse(call, _no_answer())
 
     def _may_start(self, running: int) -> bool:
-        return running < MIN_ORDINARY or not self._kills.running
+        return running < MAX_ORDINARY_BESIDE_KILL or not self._kills.running
 
 
 class _Answer:

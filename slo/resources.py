@@ -40,10 +40,10 @@ COLUMNS = (
     "standing__state", "standing__since", "standing__minute", "standing__remaining_ratio",
     "standing__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
 )  # fmt: skip
-"""Columns that :func:`listed` reads."""
+"""Columns that :func:`serialize_row` reads."""
 
 
-def listed(row: tuple[Any, ...]) -> dict[str, Any]:
+def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
     """Return the resource of an SLO as :func:`slo` does, given a row of `COLUMNS`."""
     (
         name, service, kind, target, window_days, threshold_ms, source, rules, actions,
@@ -56,7 +56,7 @@ def listed(row: tuple[Any, ...]) -> dict[str, Any]:
         "kind": kind,
         "target": float(target),
         "window_days": window_days,
-        "threshold_ms": documents.plain_threshold(threshold_ms),
+        "threshold_ms": documents.threshold_as_number(threshold_ms),
         "source": orjson.Fragment(source),
         "rules": orjson.Fragment(rules),
         "min_events": min_events,

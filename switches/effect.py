@@ -126,7 +126,7 @@ class Fleet:
     delays: Mapping[str, Delays] = field(default_factory=dict)
 
 
-def present_fleet() -> Fleet:
+def read_fleet() -> Fleet:
     """Read the reports of instances about the published head, in one query."""
     now, head, began_version, there, silent = queries.tally_at_head()
     return Fleet(head, now, began_version, there, silent)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import FilteredRelation, Q
 
 from controlplane.core.http.rendering import moment
-from switches.effect import NOT_MEASURED, Fleet, measure, present_fleet
+from switches.effect import NOT_MEASURED, Fleet, measure, read_fleet
 from switches.models import State, Switch, SwitchQuerySet
 from switches.resources import FULLY_ALLOWED, plain
 
@@ -50,7 +50,7 @@ COLUMNS = (
 """The columns of :class:`ListedSwitch`, in its order."""
 
 
-def with_beside() -> SwitchQuerySet:
+def with_episode_and_ramp() -> SwitchQuerySet:
     """Return all switches, joined with their open episode and live ramp."""
     return Switch.objects.annotate(
         open=FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True)),
@@ -58,11 +58,11 @@ def with_beside() -> SwitchQuerySet:
     )
 
 
-def listed(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+def serialize_rows(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Return the resources of a page's switches, given rows of `COLUMNS`."""
     switches = [*map(ListedSwitch._make, rows)]
     published = [switch for switch in switches if switch.version]
-    fleet = measure(published, present_fleet()) if published else None
+    fleet = measure(published, read_fleet()) if published else None
     return [_resource(switch, fleet) for switch in switches]
 
 

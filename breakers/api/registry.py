@@ -44,7 +44,7 @@ class DependencyList(ListView[Dependency]):
         return narrowed(rows, filters)
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        return resources.listed(rows)
+        return resources.serialize_rows(rows)
 
     @extend_schema(request=NewDependencyBody, responses={201: PutShape})
     @mutation(NewDependencyBody)

@@ -113,9 +113,9 @@ class Watch:
         self._raw: psycopg.Connection[Any] | None = None
         self._is_blind = False
         self._active_since: dict[tuple[int, datetime], float] = {}
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._reset_after_fork)
 
-    def timed(
+    def time_statement(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
         """Time one statement; a Django execute wrapper."""
@@ -162,7 +162,7 @@ class Watch:
         except psycopg.Error as error:
             self._disconnect()
             if not self._is_blind:  # Warn once per outage.
-                log.warning("lock.holders_not_seen", error=str(error).strip())
+                log.warning("lock.holder_search_failed", error=str(error).strip())
             self._is_blind = True
             return
         self._is_blind = False
@@ -202,7 +202,7 @@ class Watch:
             self._raw.close()
         self._raw = None
 
-    def _forked(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._running.clear()
         self._begun, self._starting = threading.Event(), threading.Lock()
         self._thread = self._raw = None
@@ -239,7 +239,7 @@ def _record(ended: Sequence[Blocker]) -> None:
                 ]
             )
     except Error as error:
-        log.warning("lock.holder_not_recorded", error=str(error).strip())
+        log.warning("lock.holder_record_failed", error=str(error).strip())
 
 
 watch = Watch()
@@ -252,8 +252,8 @@ def install() -> None:
 
 def _watch_connection(connection: BaseDatabaseWrapper, **_kwargs: Any) -> None:
     # First, because Django's `execute_wrapper()` context removes the last one when it ends.
-    if watch.timed not in connection.execute_wrappers:
-        connection.execute_wrappers.insert(0, watch.timed)
+    if watch.time_statement not in connection.execute_wrappers:
+        connection.execute_wrappers.insert(0, watch.time_statement)
 
 
 @metrics.from_database

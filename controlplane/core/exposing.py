@@ -51,7 +51,7 @@ def text(of: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """
     encode, content_type = choose_encoder(accept)
     is_openmetrics = content_type.startswith("application/openmetrics-text")
-    others = _Collected([])
+    others = _FixedCollector([])
     lines: list[str] = []
     for metric in of.collect():
         if metric.type in ("gauge", "counter"):
@@ -65,7 +65,7 @@ def text(of: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     return "".join(lines).encode() + rest + end, content_type
 
 
-class _Collected(Collector):
+class _FixedCollector(Collector):
     def __init__(self, metrics: list[Metric]) -> None:
         self.metrics = metrics
 
@@ -127,7 +127,7 @@ class Exposition:
 
 
 @dataclass
-class _Kept:
+class _CacheEntry:
     exposition: Exposition
     built_at: float
     version: object
@@ -143,7 +143,7 @@ class Cache:
     build: Callable[[str], tuple[bytes, str]]
     version: Callable[[], object]
     clock: Callable[[], float]
-    _kept: dict[str, _Kept] = field(default_factory=dict, init=False)
+    _kept: dict[str, _CacheEntry] = field(default_factory=dict, init=False)
     _building: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def get(self, accept: str) -> Exposition:
@@ -158,7 +158,7 @@ class Cache:
             ):
                 if len(self._kept) >= MAX_FORMATS:
                     self._kept.clear()
-                found = _Kept(Exposition(*self.build(accept)), now, version)
+                found = _CacheEntry(Exposition(*self.build(accept)), now, version)
                 self._kept[content_type] = found
             return found.exposition
 

@@ -100,7 +100,7 @@ class IdleTicks:
         try:
             return self._asked.result(self._max_wait_seconds)
         except (TimeoutError, DatabaseError, InterfaceError) as error:
-            log.info("schedule.unanswered", error=str(error).strip() or type(error).__name__)
+            log.info("schedule.idle_check_failed", error=str(error).strip() or type(error).__name__)
             return set()
 
     def _run(self) -> None:

@@ -53,7 +53,7 @@ def wants_gzip(answer: Answer, headers: Headers) -> bool:
     return accepts_gzip(accepted)
 
 
-async def encoded(answer: Answer, form: GzipForm) -> Answer:
+async def encode_gzip(answer: Answer, form: GzipForm) -> Answer:
     """Return `answer` with `form`, the gzip form of its body.
 
     The ETag becomes that of the gzip form, because a strong ETag identifies exact bytes.

@@ -7,7 +7,7 @@ from controlplane.core.errors import DomainError, InvalidInput
 from controlplane.dataplane import answers, figures, held, marks, ofrep
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.call import Call
-from controlplane.dataplane.compression import encoded, wants_gzip
+from controlplane.dataplane.compression import encode_gzip, wants_gzip
 from controlplane.dataplane.listeners import CONFIG
 from controlplane.dataplane.names import is_part, service_of
 from controlplane.dataplane.rows import Report
@@ -33,7 +33,7 @@ async def snapshot(state: State, call: Call) -> Answer | None:
             return None
     copy = answers.served_to(state, call.headers)
     answer = answers.snapshot(state, call.headers, copy)
-    return await encoded(answer, copy.gzip) if wants_gzip(answer, call.headers) else answer
+    return await encode_gzip(answer, copy.gzip) if wants_gzip(answer, call.headers) else answer
 
 
 async def _news(state: State, call: Call, visitor: Visitor, seconds: float) -> bool:
@@ -101,7 +101,7 @@ async def config(state: State, call: Call) -> Answer | None:
         return None
     told = answers.policies(state, service)
     answer = answers.config(state, call.headers, told)
-    return await encoded(answer, told.gzip) if wants_gzip(answer, call.headers) else answer
+    return await encode_gzip(answer, told.gzip) if wants_gzip(answer, call.headers) else answer
 
 
 async def check(state: State, call: Call) -> Answer:
@@ -137,7 +137,7 @@ async def flags(state: State, call: Call) -> Answer | None:
     if not wants_gzip(answer, call.headers):
         return answer
     form = ofrep.gzip_form(state, call.body, answer[2])
-    return answer if form is None else await encoded(answer, form)
+    return answer if form is None else await encode_gzip(answer, form)
 
 
 async def flag_events(state: State, call: Call) -> None:

@@ -67,7 +67,7 @@ ERRORS: dict[str, tuple[str, str, DomainError]] = {
     ),
     "503": (
         "Unavailable",
-        "The database does not answer.",
+        "The database does not answer, or too many requests are running.",
         errors.Unavailable("Repeat the request with the same Idempotency-Key."),
     ),
 }

@@ -33,7 +33,7 @@ from slo.api.shapes import (
 )
 from slo.arithmetic.clock import end_of
 from slo.judging import lookback
-from slo.judging.backtest import one_at_a_time
+from slo.judging.backtest import limit_backtests
 from slo.judging.status import status
 from slo.models import Slo
 from slo.objectives import services
@@ -68,7 +68,7 @@ class SloList(ListView[Slo]):
         return rows
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        return [resources.listed(row) for row in rows]
+        return [resources.serialize_row(row) for row in rows]
 
     @extend_schema(request=NewSloBody, responses={201: ChangedSloShape})
     @mutation(NewSloBody)
@@ -153,7 +153,7 @@ class BacktestView(ApiView):
         """
         slo = services.find(name)
         instead = {field: body[field] for field in lookback.REPLACEABLE if field in body}
-        with one_at_a_time(actor):
+        with limit_backtests(actor):
             found = lookback.run(
                 slo,
                 start=body["start"],

@@ -30,7 +30,7 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def one_at_a_time(actor: Actor) -> Iterator[None]:
+def limit_backtests(actor: Actor) -> Iterator[None]:
     """Limit backtests to one per person or token, and :data:`MAX_RUNNING` in this process.
 
     Raises :class:`TooManyRequests` above that.

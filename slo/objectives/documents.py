@@ -77,11 +77,11 @@ def said(slo: Slo) -> Document:
     return {
         **found,
         "target": float(slo.target),
-        "threshold_ms": plain_threshold(slo.threshold_ms),
+        "threshold_ms": threshold_as_number(slo.threshold_ms),
     }
 
 
-def plain_threshold(threshold_ms: float | None) -> int | float | None:
+def threshold_as_number(threshold_ms: float | None) -> int | float | None:
     """Return a threshold as a number, as an integer if it is whole."""
     return None if threshold_ms is None else presets.plain(Decimal(str(threshold_ms)))
 

@@ -9,7 +9,7 @@ from controlplane.core.durations import parse
 from controlplane.core.errors import InvalidInput
 from controlplane.core.http.authentication import actor_of
 from slo.judging import tried
-from slo.judging.backtest import one_at_a_time
+from slo.judging.backtest import limit_backtests
 from slo.objectives import documents, services
 from slo.views.drafts import Draft
 
@@ -44,6 +44,6 @@ def backtest(request: PersonRequest, name: str) -> HttpResponse:
     except InvalidInput as error:
         context |= {"errors": error.errors}
         return show(request, "slo/backtest.html", context, status=422)
-    with one_at_a_time(actor_of(request)):
+    with limit_backtests(actor_of(request)):
         found = tried.run(slo, wanted, parse(span), db_now())
     return show(request, "slo/backtest.html", {**context, "tried": found})

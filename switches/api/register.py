@@ -17,7 +17,7 @@ from switches import services
 from switches.api.bodies import DescribeBody, SwitchFilters
 from switches.api.shapes import ONE_SWITCH, ActedShape, EpisodeShape, SwitchShape
 from switches.effect import effect_of
-from switches.listing import COLUMNS, listed, with_beside
+from switches.listing import COLUMNS, serialize_rows, with_episode_and_ramp
 from switches.models import Episode, Switch, SwitchQuerySet
 from switches.ramps.resources import live_of
 from switches.resources import effect_resource, switch_resource
@@ -40,7 +40,7 @@ def present_effect(scope: str, key: str, now: datetime) -> dict[str, Any]:
 class SwitchList(ListView[Switch]):
     """Every switch that was ever registered or engaged, by id."""
 
-    queryset = with_beside()
+    queryset = with_episode_and_ramp()
     serializer_class = SwitchShape
     filters = SwitchFilters
     ordering = "id"
@@ -52,7 +52,7 @@ class SwitchList(ListView[Switch]):
         return _matching(rows, filters)
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        return listed(rows)
+        return serialize_rows(rows)
 
 
 class SwitchDetail(ApiView):

@@ -104,7 +104,7 @@ def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[Atte
         # Then each source is read separately, so that the failing one is named.
         if not connection.is_usable():
             raise
-        log.exception("attention.rows_unread")
+        log.exception("attention.row_check_failed")
         return set()
     return {source for (source, _), exists in zip(named, found, strict=True) if not exists}
 

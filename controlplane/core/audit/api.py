@@ -96,10 +96,10 @@ class AuditList(ListView[AuditEntry]):
             return rows.filter(search.containing(text), search.among_newest())
         return rows  # Longer texts are searched by segment.
 
-    def compiled(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
+    def compile_sql(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
         text = self._text()
         if text is None or search.is_short(text):
-            return super().compiled(rows, page)
+            return super().compile_sql(rows, page)
         return search.by_segment(
             rows,
             text,

@@ -55,7 +55,7 @@ class TokenAuthentication(BaseAuthentication):
         owner: Any = None
         if token is None:
             row = tokens.authenticate(text, now=timezone.now())
-            token, owner = tokens.known(row), row.owner
+            token, owner = tokens.to_known_token(row), row.owner
         actor = Actor(
             type="token",
             name=token.name,

@@ -44,7 +44,7 @@ def statement(view: "ListView[Any]", request: Request) -> Statement:
     key = type(view), request.META.get("QUERY_STRING", "")
     found = _statements.get(key)
     if found is None:
-        found = _compiled(view, request)
+        found = _build_statement(view, request)
         if len(key[1]) <= MAX_QUERY_LENGTH:
             if len(_statements) >= MAX_STATEMENTS:
                 _statements.clear()
@@ -66,12 +66,12 @@ def fetch(sql: str, params: Row) -> list[Row]:
         return rows
 
 
-def _compiled(view: "ListView[Any]", request: Request) -> Statement:
+def _build_statement(view: "ListView[Any]", request: Request) -> Statement:
     rows: QuerySet[Any, Any] = view.filter_queryset(view.get_queryset())
     page = pagination.page(request, view.ordering, rows.model)
-    chosen = pagination.narrowed(rows, page).values_list(*view.columns)
+    chosen = pagination.select_page(rows, page).values_list(*view.columns)
     try:
-        sql, params = view.compiled(chosen, page)
+        sql, params = view.compile_sql(chosen, page)
     except EmptyResultSet:
         return Statement("", (), page)
     return Statement(sql, tuple(params), page)

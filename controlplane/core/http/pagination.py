@@ -58,12 +58,14 @@ class CursorPages(BasePagination):
         ordering: str = getattr(view, "ordering")  # noqa: B009 - every list view has one
         asked = page(request, ordering, queryset.model)
         column = queryset.model._meta.get_field(ordering.lstrip("-"))
-        return self.cut(request, asked, list(narrowed(queryset, asked)), attrgetter(column.attname))
+        return self.cut(
+            request, asked, list(select_page(queryset, asked)), attrgetter(column.attname)
+        )
 
     def cut(
         self, request: Request, asked: Page, rows: list[Any], position_of: Callable[[Any], Any]
     ) -> list[Any]:
-        """Return the page's rows out of those of :func:`narrowed`, and set the links."""
+        """Return the page's rows out of those of :func:`select_page`, and set the links."""
         more = len(rows) > asked.limit
         rows = rows[: asked.limit]
         if asked.direction == BACKWARD:
@@ -115,7 +117,7 @@ def page(request: Request, ordering: str, model: type[models.Model]) -> Page:
     return Page(ordering, *_cursor(request, isinstance(column, models.CharField)), limit)
 
 
-def narrowed(queryset: models.QuerySet[Any], asked: Page) -> models.QuerySet[Any]:
+def select_page(queryset: models.QuerySet[Any], asked: Page) -> models.QuerySet[Any]:
     """Select the rows of the page and one more, which tells if the list continues."""
     name = asked.ordering.lstrip("-")
     descending = asked.ordering.startswith("-") != (asked.direction == BACKWARD)

@@ -85,7 +85,7 @@ class ListView(ApiView, ListAPIView[Row]):
         rows = pages.cut(request, page, columns.fetch(sql, params) if sql else [], itemgetter(0))
         return pages.get_paginated_response(self.present(rows))
 
-    def compiled(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
+    def compile_sql(self, rows: QuerySet[Any, Any], page: Page) -> tuple[str, Sequence[Any]]:
         """Return the SQL and parameters that read `rows`, already limited to the page."""
         return rows.query.sql_with_params()
 

@@ -48,7 +48,7 @@ class Guard:
             try:
                 self._look_at_traffic()
             except Exception:
-                log.exception("live.traffic_unknown")
+                log.exception("live.traffic_check_failed")
 
     def _look_at_traffic(self) -> None:
         """Close sockets with an oversized message, which the server would buffer, and those that

@@ -182,7 +182,7 @@ def allowed_scopes(token: Token) -> frozenset[str]:
     return frozenset(token.scopes) & SCOPES_OF[Role(token.owner.role)]
 
 
-def known(token: Token) -> KnownToken:
+def to_known_token(token: Token) -> KnownToken:
     """Return the data of a token that requests need."""
     return KnownToken(
         token_id=token.pk,

@@ -47,7 +47,7 @@ def token():
 
 def test_read_by_a_known_token_asks_no_token_table(holder, token):
     row, text = token
-    holder.tokens[text] = services.known(row)
+    holder.tokens[text] = services.to_known_token(row)
 
     with CaptureQueriesContext(connection) as asked:
         answer = Api(x_api_key=text).get("/switches/")
@@ -58,7 +58,7 @@ def test_read_by_a_known_token_asks_no_token_table(holder, token):
 
 def test_scopes_of_a_known_token_are_those_in_memory(holder, token):
     row, text = token
-    holder.tokens[text] = replace(services.known(row), scopes=frozenset({"audit:read"}))
+    holder.tokens[text] = replace(services.to_known_token(row), scopes=frozenset({"audit:read"}))
 
     assert Api(x_api_key=text).get("/switches/").status_code == 403
 
@@ -72,7 +72,7 @@ def test_unknown_token_is_checked_in_the_database(holder, token):
 
 def test_write_is_checked_in_the_database_whatever_memory_says(holder, token):
     row, text = token
-    holder.tokens[text] = services.known(row)
+    holder.tokens[text] = services.to_known_token(row)
     services.revoke(token=row, actor=system("test"), now=timezone.now())
 
     answer = Api(x_api_key=text).engage("feature:beta")
