@@ -28,7 +28,7 @@ from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.threads import own_connection, unpooled_connection
+from controlplane.core.threads import OWNER_NAME, own_connection, unpooled_connection
 
 PATIENCE_SECONDS = 0.4
 """A statement that takes longer may be waiting for a frozen session."""
@@ -37,8 +37,6 @@ MAX_IDLE_SECONDS = 0.5
 MAX_ACTIVE_SECONDS = 0.4
 """So long one statement may run, seen by us, while others wait for its transaction."""
 LOOK_SECONDS = 0.1
-OWNER_NAME = "switchgear owner"
-"""Migrations connect by this `application_name`: they may take their time, and are never ended."""
 ENDED = "lock.holder_ended"
 TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
