@@ -94,12 +94,20 @@ class TokenReads(BaseHandler):
 
 
 def is_token_read(scope: Scope) -> bool:
-    """Whether a program asks the API for something with a token, and sends nothing along."""
+    """Whether a program asks the API for something with a token, and sends nothing along.
+
+    Of two `Authorization` headers Django makes one, which holds no token.
+    """
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False
-    has_token = False
+    has_token = has_authorization = False
     for name, value in scope["headers"]:
-        if name == b"x-api-key" or (name == b"authorization" and value[:7].lower() == b"bearer "):
+        if name == b"authorization":
+            if has_authorization:
+                return False
+            has_authorization = True
+            has_token = has_token or value[:7].lower() == b"bearer "
+        elif name == b"x-api-key":
             has_token = True
         elif name in (b"content-length", b"transfer-encoding") and value != b"0":
             return False
