@@ -42,6 +42,8 @@ TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
 
 # Blocked blockers are `active`, waiting for a lock: the chain ends at whoever waits for nothing.
+# Only an index built concurrently waits for a `virtualxid`: for every older snapshot, and harms
+# nobody by it.
 _BLOCKERS = """
     SELECT pid, backend_start, state_change, application_name, state,
            wait_event_type IS NOT DISTINCT FROM 'Client' AS awaits_client,
@@ -52,7 +54,8 @@ _BLOCKERS = """
        AND wait_event_type IS DISTINCT FROM 'Lock'
        AND query !~* '^\\s*(commit|end)\\M'
        AND pid IN (SELECT unnest(pg_blocking_pids(waiting.pid)) FROM pg_stat_activity AS waiting
-                    WHERE waiting.datname = current_database() AND wait_event_type = 'Lock')
+                    WHERE waiting.datname = current_database() AND wait_event_type = 'Lock'
+                      AND wait_event <> 'virtualxid')
 """
 _END = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
