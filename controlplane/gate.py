@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -26,7 +27,7 @@ from controlplane.core.http.requests import SIGNED_IN
 from controlplane.core.wire import largest_body
 from controlplane.dataplane.call import ASGIApplication, Call, Message, Receive, Scope, Send
 from controlplane.dataplane.state import State
-from controlplane.request_body import Bodies
+from controlplane.request_body import MAX_BYTES, Bodies
 from controlplane.token_reads import EXECUTOR
 
 DEADLINE_SECONDS = 8.0
@@ -71,7 +72,9 @@ class Gate:
         self._deadline_seconds = deadline_seconds
         self._sockets = sockets
         self._callers = Callers(state)
-        self._bodies = Bodies()
+        # By whether the caller is known and whether it is a kill: a flood of bodies that never end
+        # takes only the memory of its own kind.
+        self._bodies = defaultdict[tuple[bool, bool], Bodies](lambda: Bodies(MAX_BYTES // 4))
         self._open = Bulkhead("open", OPEN)
         self._kills = Bulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
         self._ordinary = Bulkhead("ordinary", ORDINARY, self._may_start)
@@ -97,7 +100,9 @@ class Gate:
         try:
             if needs_database and not self._state.database_reachable:
                 raise _no_answer()
-            with self._bodies.budget() as budget:
+            known = self._callers.caller_of(scope, call.headers, b"").known
+            is_kill = KILL.fullmatch(scope["path"]) is not None
+            with self._bodies[known, is_kill].budget() as budget:
                 body = await budget.read(receive, largest_body(scope["path"]))
                 caller = self._callers.caller_of(scope, call.headers, body)
                 await self._admit(call, caller, body)

@@ -93,12 +93,20 @@ class TokenReads(BaseHandler):
 
 
 def is_token_read(scope: Scope) -> bool:
-    """Return True for an API read that carries a token and no body."""
+    """Return True for an API read that carries a token and no body.
+
+    Django joins two `Authorization` headers into one that holds no token, so those are left to it.
+    """
     if scope["method"] not in METHODS or not scope["path"].startswith(API):
         return False
-    has_token = False
+    has_token = has_authorization = False
     for name, value in scope["headers"]:
-        if name == b"x-api-key" or (name == b"authorization" and value[:7].lower() == b"bearer "):
+        if name == b"authorization":
+            if has_authorization:
+                return False
+            has_authorization = True
+            has_token = has_token or value[:7].lower() == b"bearer "
+        elif name == b"x-api-key":
             has_token = True
         elif name in (b"content-length", b"transfer-encoding") and value != b"0":
             return False

@@ -28,7 +28,7 @@ from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.threads import own_connection, unpooled_connection
+from controlplane.core.threads import OWNER_NAME, own_connection, unpooled_connection
 
 PATIENCE_SECONDS = 0.4
 """A statement that takes longer may be waiting for a frozen session."""
@@ -37,13 +37,13 @@ MAX_IDLE_SECONDS = 0.5
 MAX_ACTIVE_SECONDS = 0.4
 """Longest observed run of one statement while others wait for its transaction."""
 LOOK_SECONDS = 0.1
-OWNER_NAME = "switchgear owner"
-"""Prefix of the `application_name` of migrations and other owner commands; never terminated."""
 ENDED = "lock.holder_ended"
 TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
 
 # Blocked blockers are `active`, waiting for a lock: the chain ends at whoever waits for nothing.
+# Only an index built concurrently waits for a `virtualxid`: for every older snapshot, and harms
+# nobody by it.
 _BLOCKERS = """
     SELECT pid, backend_start, state_change, application_name, state,
            wait_event_type IS NOT DISTINCT FROM 'Client' AS awaits_client,
@@ -54,7 +54,8 @@ _BLOCKERS = """
        AND wait_event_type IS DISTINCT FROM 'Lock'
        AND query !~* '^\\s*(commit|end)\\M'
        AND pid IN (SELECT unnest(pg_blocking_pids(waiting.pid)) FROM pg_stat_activity AS waiting
-                    WHERE waiting.datname = current_database() AND wait_event_type = 'Lock')
+                    WHERE waiting.datname = current_database() AND wait_event_type = 'Lock'
+                      AND wait_event <> 'virtualxid')
 """
 _END = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity

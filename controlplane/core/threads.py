@@ -11,6 +11,9 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 ABANDONED_SECONDS = 30.0  # A question this old is asked anew, beside the one that hangs.
+OWNER_NAME = "switchgear owner"
+"""Migrations and backups connect by this `application_name`: they may take their time, and
+`blockers` never ends them."""
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ import pytest
 from controlplane import request_body
 from controlplane.core.wire import LARGEST_BODY
 from controlplane.dataplane.state import State
+from controlplane.dataplane.tests.served import BEARER, plane
 from controlplane.gate import ORDINARY, Gate
 
 SCOPE = {"type": "http", "method": "POST", "path": "/api/v1/switches/", "headers": []}
@@ -208,3 +209,41 @@ def test_a_websocket_is_closed_and_never_reaches_what_is_behind():
     asyncio.run(Gate(break_down, State(), refuse)({"type": "websocket"}, receive, send))
 
     assert sent == [{"type": "websocket.close"}]
+
+
+def test_large_hook_of_a_known_token_fits_beside_strangers_whose_bodies_never_end():
+    path, large = "/api/v1/hooks/alertmanager", b"x" * (1024 * 1024)
+
+    def receiving(*, ends):
+        pieces = [{"type": "http.request", "body": large, "more_body": not ends}]
+
+        async def receive():
+            if not pieces:
+                await asyncio.sleep(10)
+            return pieces.pop()
+
+        return receive
+
+    async def run():
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        served = plane()
+        served.state.database_reachable = True
+        gate = Gate(answer, served.state, refuse, 5)
+        flood = [
+            asyncio.ensure_future(gate({**SCOPE, "path": path}, receiving(ends=False), ignore))
+            for _ in range(140)
+        ]
+        await asyncio.sleep(0.05)
+        headers = [(b"authorization", BEARER["Authorization"].encode())]
+        known = {**SCOPE, "path": path, "headers": headers}
+        await gate(known, receiving(ends=True), send)
+        for one in flood:
+            one.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+        return sent
+
+    assert asyncio.run(run())[0]["status"] == 200

@@ -40,6 +40,7 @@ def scope(method="GET", path="/api/v1/switches/", headers=(TOKEN,)):
         (scope(headers=[]), False),
         (scope(headers=[(b"cookie", b"sessionid=x")]), False),
         (scope(headers=[(b"authorization", b"Basic eA==")]), False),
+        (scope(headers=[(b"authorization", b"Basic eA=="), TOKEN]), False),
         (scope(headers=[TOKEN, (b"content-length", b"2")]), False),
         (scope(headers=[TOKEN, (b"transfer-encoding", b"chunked")]), False),
     ],

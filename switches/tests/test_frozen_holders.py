@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.backup.tests import places
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import at_once, with_token
 from controlplane.core.tests.idle_sessions import (
@@ -115,6 +117,27 @@ def test_migration_is_left_alone():
 
         assert not is_ended(migration)
     assert not Switch.objects.exists()
+
+
+@pytest.mark.faults
+def test_reader_that_only_an_index_waits_for_is_left_alone():
+    """An index that is built concurrently waits for every older snapshot, and nobody for it."""
+    build = "CREATE INDEX CONCURRENTLY core_heartbeat_scratch ON core_heartbeat (at)"
+    snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SELECT FROM switches_publication"
+
+    with psycopg.connect(places.source_url(), autocommit=True) as owner:
+        try:
+            with holding(*snapshot) as reader:
+                thread = threading.Thread(target=owner.execute, args=(build,))
+                thread.start()
+                with transaction.atomic(), connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_sleep(1.5)")
+
+                assert thread.is_alive()
+                assert not is_ended(reader)
+            thread.join(10)
+        finally:
+            owner.execute("DROP INDEX IF EXISTS core_heartbeat_scratch")
 
 
 def _extend() -> None:

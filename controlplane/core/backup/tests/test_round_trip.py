@@ -9,11 +9,12 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-from controlplane.core.backup import file, making, programs
+from controlplane.core.backup import database, file, making, programs
 from controlplane.core.backup.tests import places
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import AuditEntry, BrowserSession
 from controlplane.core.people.session_store import SessionStore
+from controlplane.core.threads import OWNER_NAME
 
 # Several processes each, one after the other, which take long on a busy machine.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
@@ -90,6 +91,20 @@ def test_no_password_is_in_a_command_line(tmp_path, monkeypatch):
     password = psycopg.conninfo.conninfo_to_dict(places.source_url())["password"]
     assert "--format=custom" in said.read_text()
     assert password not in said.read_text()
+
+
+def test_sessions_carry_the_name_of_the_owner_that_is_never_ended(tmp_path, monkeypatch):
+    said = tmp_path / "name"
+    path = places.program(tmp_path / "bin", "pg_dump", f'echo "$PGAPPNAME" > {said}; exit 3')
+    monkeypatch.setenv("PATH", path)
+
+    with database.connected(places.source_url()) as session:
+        own = database.asked(session, "SELECT current_setting('application_name')")
+    with pytest.raises(Unavailable):
+        making.create(tmp_path / "one", places.source_url())
+
+    assert own.startswith(OWNER_NAME)
+    assert said.read_text().startswith(OWNER_NAME)
 
 
 def test_what_pg_dump_says_is_told_and_nothing_is_left(tmp_path, monkeypatch):

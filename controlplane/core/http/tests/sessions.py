@@ -9,7 +9,7 @@ import psycopg
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
-from controlplane.core.blockers import OWNER_NAME
+from controlplane.core.threads import OWNER_NAME
 
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity"
