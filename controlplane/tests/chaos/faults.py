@@ -45,8 +45,8 @@ class Missed(Exception):
 class Stage:
     """The processes that faults are inflicted on.
 
-    A second console and a data plane reach PostgreSQL by lines of their own; the data plane also
-    has a line to Redis and a clock of its own.
+    A second console and a data plane reach PostgreSQL by lines of their own, and Redis by one that
+    they share; the data plane has a clock of its own.
     """
 
     installation: Installation
@@ -70,7 +70,7 @@ class Stage:
             "plane.disk_full": lambda: _disk_full(self._plane_pids()),
             "plane.database_cut": lambda: _cut(self.database),
             "plane.database_freeze": lambda: _line_frozen(self.database),
-            "plane.redis_cut": lambda: _cut(self.redis),
+            "redis.cut": lambda: _cut(self.redis),
             "postgresql.kill": lambda: self._killed("postgres", "-D"),
             "postgresql.backend_kill": lambda: self._backend(signal.SIGKILL, fault.choice),
             "postgresql.backend_freeze": lambda: self._backend(signal.SIGSTOP, fault.choice),

@@ -54,7 +54,7 @@ KINDS: Mapping[str, Kind] = {
     "plane.disk_full": Kind((2, 5)),
     "plane.database_cut": Kind((1, 5)),
     "plane.database_freeze": Kind((1, 5)),
-    "plane.redis_cut": Kind((1, 5)),
+    "redis.cut": Kind((1, 5)),
     "postgresql.kill": Kind(stops_writes=True),
     "postgresql.freeze": Kind((1, 6), stops_writes=True),
     "postgresql.backend_kill": Kind(stops_writes=True),

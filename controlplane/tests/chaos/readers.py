@@ -163,7 +163,7 @@ class Reader:
             for one in answer.json()["results"]:
                 self._keep_resource(one, self.name)
 
-    def _listen(self, _client: httpx.Client) -> None:
+    def _listen(self, client: httpx.Client) -> None:
         address = f"{self._url.replace('http', 'ws')}/ws/live/"
         name = f"{self.name} #{next(self._turns)}"
         with connect(
@@ -173,7 +173,9 @@ class Reader:
             while not self._stop.is_set():
                 with contextlib.suppress(TimeoutError):
                     said = json.loads(listening.recv(timeout=1))
-                    if "id" in said.get("data", {}):
+                    if said["topic"] == "hello" or said.get("event") == "resync":
+                        self._list(client)  # What was missed comes over HTTP.
+                    elif "id" in said.get("data", {}):
                         self._keep_resource(said["data"], name)
 
     def _keep_resource(self, told: Mapping[str, Any], name: str) -> None:

@@ -290,13 +290,13 @@ def prepared(
             Line(loop, "127.0.0.1", urlsplit(found[name]).port or 0)
             for name in ("DATABASE_URL", "DATABASE_URL", "REDIS_URL")
         )
-        by_lines = {"REDIS_URL": _through(found["REDIS_URL"], redis), **clock.variables()}
+        found["REDIS_URL"] = _through(found["REDIS_URL"], redis)
         places = {**_by(found, commits), "SWITCHGEAR_DATA_DIR": str(folder / "console")}
         (folder / "console").mkdir()
         said = folder / "console-said.txt"
         console = ends.enter_context(web(places, free_port(), said, ready_within=READY_SECONDS))
         plane = ends.enter_context(
-            data_plane({**_by(found, database), **by_lines}, folder / "plane", start=False)
+            data_plane({**_by(found, database), **clock.variables()}, folder / "plane", start=False)
         )
         plane.start(ready_within=READY_SECONDS)
         run = Run(
