@@ -20,6 +20,19 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; form-action 'self'; manifest-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+"""That of Django's answers: pages of the gate and of a data plane alone come from here."""
+BROWSER_HEADERS: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"content-security-policy", POLICY.encode()),
+)
 DRAIN_BYTES = 1024 * 1024
 DRAIN_SECONDS = 1.0
 READ_SECONDS = 10.0
@@ -77,6 +90,8 @@ class Call:
         self.status = status
         request_id = (b"x-request-id", _request_id(self.headers))
         headers = [*said, *self.time_headers(), request_id]
+        if status != 304:  # The one kept by the caller has them; polls are many.
+            headers += BROWSER_HEADERS
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def part(self, body: bytes) -> None:

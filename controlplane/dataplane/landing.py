@@ -60,8 +60,6 @@ def page(state: State) -> Answer:
     headers = [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
-        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-        (b"x-content-type-options", b"nosniff"),
         (b"cache-control", b"no-store"),
     ]
     return 200, headers, body

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
+import httpx
 import psycopg
 import pytest
 from django.conf import settings
@@ -37,6 +38,25 @@ def test_strangers_are_refused_before_the_handshake(console, reader):
     refused = refusal(console.address, {**own, "Cookie": "sessionid=unheard-of"})
     assert refused.status_code == 401
     assert refused.headers["content-type"] == "application/problem+json"
+
+
+HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+def test_sockets_under_a_name_that_is_not_ours_are_refused(console, reader):
+    url = f"{console.server.url}/ws/live/"
+    evil = {"Host": "evil.example", **HANDSHAKE}
+    session = console.cookie_of(person("viewer"), origin="http://evil.example")
+
+    for credential in (session, {"X-API-Key": reader}):
+        with httpx.stream("GET", url, headers={**evil, **credential}) as answer:
+            assert answer.status_code == 400
+            assert "ALLOWED_HOSTS" in answer.read().decode()
 
 
 def test_token_without_a_topic_is_refused(console, transactional_db):

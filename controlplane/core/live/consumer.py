@@ -23,6 +23,7 @@ from controlplane.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from controlplane.core.hosts import AllowedHosts
 from controlplane.core.live import sessions, stream
 from controlplane.core.live.asking import AWAY
 from controlplane.core.live.hub import Hub
@@ -117,6 +118,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
     async def _visitor(self) -> Visitor:
         """Whoever knocks: a program by its token, or a person by their session."""
         headers = headers_of(self.scope)
+        AllowedHosts(settings.ALLOWED_HOSTS).require(headers)
         if carries_token(headers):
             return self._hub.around.holder(headers)
         key = sessions.key_of(headers)

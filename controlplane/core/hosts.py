@@ -1,0 +1,61 @@
+"""The names that a request's `Host` may say, by the rules of Django's `ALLOWED_HOSTS`."""
+
+import re
+import time
+from collections.abc import Collection, Mapping
+
+import structlog
+
+from controlplane.core.errors import DomainError
+
+MAX_REMEMBERED = 1000
+LOGGED_EVERY_SECONDS = 60.0
+_HOST = re.compile(r"([a-z0-9._-]+|\[[a-f0-9:.]+\])(?::[0-9]{0,5})?", re.ASCII)
+
+log = structlog.get_logger(__name__)
+
+
+class AllowedHosts:
+    """`example.org` allows that name, `.example.org` also all below it, `*` any."""
+
+    def __init__(self, patterns: Collection[str]) -> None:
+        self._patterns = tuple(pattern.lower() for pattern in patterns)
+        self._remembered: set[bytes] = set()
+        self._logged_at = float("-inf")
+
+    def require(self, headers: Mapping[bytes, bytes]) -> None:
+        """Raise :class:`DomainError` (400) if the host that was asked is not allowed.
+
+        Without the header there is nothing to refuse: browsers always send it.
+        """
+        host = headers.get(b"host")
+        if host is None or host in self._remembered:
+            return
+        if not self._allows(host.decode("latin-1").lower()):
+            self._log(host)
+            raise DomainError(
+                "This installation is not known by the name in Host. Ask by a name that is in"
+                " ALLOWED_HOSTS, or add this one there."
+            )
+        if len(self._remembered) < MAX_REMEMBERED:
+            self._remembered.add(host)
+
+    def _allows(self, host: str) -> bool:
+        if "*" in self._patterns:
+            return True
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = found[1].removesuffix(".")
+        return any(
+            name == pattern
+            or (pattern[:1] == "." and (name.endswith(pattern) or name == pattern[1:]))
+            for pattern in self._patterns
+        )
+
+    def _log(self, host: bytes) -> None:
+        """Name one a minute: services that ask by a forgotten name hear of no kill."""
+        now = time.monotonic()
+        if now - self._logged_at >= LOGGED_EVERY_SECONDS:
+            self._logged_at = now
+            log.warning("host.refused", host=host[:200].decode("latin-1"))
