@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("core", "0017_audit_rows_follow_the_last")]
+    dependencies = [("core", "0022_seal_webhook_urls")]
     operations = [
         migrations.AlterField(
             model_name="outboxmessage",
