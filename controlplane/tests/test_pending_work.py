@@ -16,6 +16,7 @@ from controlplane.core.instances.models import Instance
 from controlplane.core.jobs.models import Job
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
+from slo.judging.status import judged_at as due_minute
 from slo.models import Delayed, Reported, Sli, Slo, Turn
 from switches.models import Episode, Switch
 
@@ -151,10 +152,12 @@ def slo(now: datetime, source: object = None) -> Slo:
     )
 
 
-def slo_judged(seconds_ago: int) -> Callable[[datetime], None]:
+def slo_judged(minutes_ago: int) -> Callable[[datetime], None]:
+    """The newest judged minute is the one that is due, or another; it was judged just now."""
+
     def create(now: datetime) -> None:
         slo(now)
-        Turn.objects.create(minute=1, judged_at=now - timedelta(seconds=seconds_ago))
+        Turn.objects.create(minute=due_minute(now) - minutes_ago, judged_at=now)
 
     return create
 
@@ -210,8 +213,8 @@ WORK = [
     ("breakers.watch", silent_instance(35)),
     ("breakers.watch", silent_instance(310)),
     ("slo.judge", slo),
-    ("slo.judge", slo_judged(55)),
-    ("slo.judge", slo_judged(-600)),
+    ("slo.judge", slo_judged(1)),
+    ("slo.judge", slo_judged(-10)),
     ("slo.fold", reported),
     ("slo.fold", delayed),
     ("slo.poll", lambda now: slo(now, {"type": "prometheus", "url": "http://localhost"})),
@@ -243,7 +246,7 @@ def test_every_declaration_is_tried_here():
         ("outbox.sweep", message(state="sent")),
         ("breakers.conditions", breaker("closed")),
         ("breakers.watch", silent_instance(1)),
-        ("slo.judge", slo_judged(20)),
+        ("slo.judge", slo_judged(0)),
         ("slo.poll", slo),
     ],
 )

@@ -2,28 +2,27 @@
 
 import time
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, QuerySet, Value
+from django.db.models import Exists, IntegerField, QuerySet, Value
 from django.db.models.expressions import Combinable
+from django.db.models.functions import Cast, Extract, Floor
 
 from controlplane.core.live.notes import changed
-from slo.arithmetic.clock import MINUTES_A_DAY, end_of
+from slo.arithmetic.clock import MINUTE_SECONDS, MINUTES_A_DAY, end_of
 from slo.arithmetic.evaluate import FIRING, UNKNOWN
 from slo.arithmetic.hysteresis import Firing, Key
 from slo.judging import actions, alerts, firing, locks, looking, standing
 from slo.judging.looking import Seen
-from slo.judging.status import judged_at
+from slo.judging.status import LATE, judged_at
 from slo.models import Alert, Slo, Turn
 
 MOST_MISSED = 60
 """Minutes that nobody judged are judged late, as far back as this."""
 FORGOTTEN_EVERY = 60
 KEPT = 35 * MINUTES_A_DAY
-JUDGED_LATELY = timedelta(seconds=50)
-"""Two ticks less than a minute, so that the next minute is judged as soon as it is due."""
 SET_BACK = 5
 """The last turn is so many minutes ahead only if the clock was set back: judging begins anew. A few
 may be, as whoever is called late brings an old time along."""
@@ -34,9 +33,14 @@ log = structlog.get_logger(__name__)
 
 
 def pending(now: Combinable) -> QuerySet[Slo]:
-    """Return all SLOs, or none if a minute was judged lately; `now` is a query expression."""
-    lately = Turn.objects.filter(judged_at__range=(now - Value(JUDGED_LATELY), now))
-    return Slo.objects.present().filter(~Exists(lately))
+    """Return the SLOs unless the minute that is due was judged; `now` is a query expression.
+
+    The time of the last turn would not do: one that came late would make all later ones late.
+    """
+    seconds = Extract(now - Value(LATE), "epoch", tzinfo=UTC)
+    due = Cast(Floor(seconds / Value(MINUTE_SECONDS)), IntegerField())
+    judged = Turn.objects.filter(minute__gte=due, minute__lte=due + Value(SET_BACK))
+    return Slo.objects.present().filter(~Exists(judged))
 
 
 def turn(now: datetime) -> int:
