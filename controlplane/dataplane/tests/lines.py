@@ -59,6 +59,8 @@ class Line:
         """A connection that sends this ends instead; empty for none."""
         self.cut_after = b""
         """A connection that sends this ends when it is on its way; empty for none."""
+        self.cut_once_sent = b""
+        """What a connection has to have sent before, to be cut so."""
         self.accepted = 0
         self.mend()
 
@@ -116,15 +118,17 @@ class Line:
         sink: asyncio.StreamWriter,
         ends: tuple[asyncio.StreamWriter, ...],
     ) -> None:
+        has_sent = False
         with contextlib.suppress(OSError):
             try:
                 while data := await source.read(65536):
                     await self._flows.wait()
-                    if self.cut_before and self.cut_before in data:
+                    has_sent = has_sent or self.cut_once_sent in data
+                    if has_sent and self.cut_before and self.cut_before in data:
                         return
                     sink.write(data)
                     await sink.drain()
-                    if self.cut_after and self.cut_after in data:
+                    if has_sent and self.cut_after and self.cut_after in data:
                         return
             finally:
                 for end in ends:

@@ -31,6 +31,8 @@ START_SECONDS = 120.0
 CLIENT_SECONDS = 5
 COMMIT = b"COMMIT\0"
 """The end of PostgreSQL's message for it."""
+AUDITED = b'INSERT INTO "core_auditentry"'
+"""What the connection of a change has sent: others, such as the data plane's, stay whole."""
 END_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE usename = current_user AND pid <> pg_backend_pid()"
@@ -193,6 +195,7 @@ def _restarted(server: Server) -> Iterator[None]:
 
 @contextmanager
 def _commits_cut(line: Line, when: str) -> Iterator[None]:
+    line.cut_once_sent = AUDITED
     setattr(line, when, COMMIT)
     try:
         yield
