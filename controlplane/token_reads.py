@@ -23,7 +23,7 @@ from django.utils.module_loading import import_string
 from controlplane.dataplane.call import ASGIApplication, Receive, Scope, Send
 
 EXECUTOR = "switchgear.executor"
-"""The key of a scope under which the gate passes the executor of the request's permit."""
+"""Key in the ASGI scope for the executor of the request's permit."""
 API = "/api/v1/"
 METHODS = ("GET", "HEAD")
 MIDDLEWARE = (

@@ -20,9 +20,9 @@ def label_of(type: str, name: str) -> str:
 class Actor:
     """Someone or something that acts, with what it may do and where it comes from.
 
-    `user_id` is the person answerable: the user, the owner of a token, nobody for the system.
-    `services` are those that it may report as, any if empty. `session` names the row of the
-    browser's session, for who came in by one.
+    `user_id` is the responsible person: the user, the owner of a token, nobody for the system.
+    `services` are the services it may report as, any if empty. `session` names the row of the
+    browser's session, if there is one.
     """
 
     type: ActorType
@@ -68,7 +68,7 @@ class Actor:
         raise Forbidden(f"This needs the scope {scope}.", scope=scope)
 
     def require_service(self, service: str) -> None:
-        """Raise :class:`Forbidden` if this is a token that is limited to other services."""
+        """Raise :class:`Forbidden` if this is a token limited to other services."""
         if self.services and service not in self.services:
             known = ", ".join(sorted(self.services))
             raise Forbidden(f"This token may not speak for {service}, only for: {known}.")

@@ -18,7 +18,7 @@ SECOND_FACTORS = "second factors"
 WEBHOOKS = "webhooks"
 WEBHOOK_URLS = "webhooks' URLs"
 SEALED_PREFIX = "gAAAAA"
-"""The beginning of whatever is sealed: Fernet's version, and a time before the year 4000."""
+"""Prefix of all sealed texts: Fernet's version and a timestamp before the year 4000."""
 
 __all__ = [
     "SEALED_PREFIX",
@@ -42,7 +42,7 @@ def opened(text: str, purpose: str) -> str:
 
 
 class Unreadable(str):
-    """An empty text in place of one that another key sealed. Saved again, that stays as it is."""
+    """An empty text in place of one sealed with another key; saving it keeps the stored text."""
 
     sealed: str
 
@@ -56,8 +56,8 @@ class Unreadable(str):
 class SealedField(models.CharField):  # type: ignore[type-arg]
     """A text that is sealed in the database and plain in Python; an empty one is not sealed.
 
-    What was stored before it was sealed reads as it is. The database can't be asked for a text,
-    only for an empty one. Migrations see a `CharField` of sealed texts.
+    Values stored before sealing are read unchanged. Queries can filter only for an empty text.
+    Migrations see a `CharField` of sealed texts.
     """
 
     def __init__(self, *args: Any, purpose: str = "", **kwargs: Any) -> None:

@@ -16,7 +16,7 @@ class Config:
     change is seen within a second even when every wake-up is lost. The database counts as gone
     when it has not answered one within `deadline_seconds`. What a restart has to know is kept in
     `folder`, signed by a key that lies elsewhere; what an older one signed is taken too. At most
-    `most_held` polls and streams are held. `allowed_hosts` is what `Host` may say.
+    `most_held` polls and streams are held.
     """
 
     database_url: str
@@ -26,7 +26,6 @@ class Config:
     signing_key: bytes = b""
     older_keys: tuple[bytes, ...] = ()
     most_held: int = MOST
-    allowed_hosts: tuple[str, ...] = ("*",)
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0
@@ -43,5 +42,4 @@ def from_environment() -> Config:
         signing_key=signing_key(found.secret_key),
         older_keys=tuple(signing_key(secret) for secret in found.secret_key_fallbacks),
         most_held=found.most_held,
-        allowed_hosts=tuple(found.allowed_hosts),
     )

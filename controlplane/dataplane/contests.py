@@ -1,7 +1,7 @@
-"""Two processes, or two tokens, that report as one instance at the same time. Pure.
+"""Detect two processes, or two tokens, that report as one instance at the same time. Pure.
 
-A restart and a new token are no contest: what came before them stays silent. So only a former
-process or token that reports again, while its successor does too, counts.
+A restart or a new token is no contest, because the former process or token stays silent. A contest
+is a former one that reports again while its successor also does.
 """
 
 from dataclasses import replace
@@ -12,21 +12,21 @@ from controlplane.dataplane import boots
 from controlplane.dataplane.rows import Report, Row
 
 MAX_TOKENS = 3
-"""Tokens that are remembered per instance, the last to report."""
+"""Most recent tokens remembered per instance."""
 OVERLAP = timedelta(seconds=10)
-"""A process that ends may send its last report for so long after its successor's first."""
+"""Grace period for the last report of a process after the first of its successor."""
 TOKEN_RETURNS_WITHIN = timedelta(minutes=5)
-"""A former token that is back later is a change that was taken back."""
+"""Window for a contest of tokens; a former token that returns later is a change undone."""
 NOTED_EVERY = timedelta(minutes=1)
 STILL_REPORTS = timedelta(seconds=30)
-"""A boot that was silent for longer is succeeded by any other, whatever their clocks say."""
+"""Silence after which any other boot succeeds this one, whatever their clocks show."""
 
 
 def noted(before: Row, after: Row, report: Report, at: datetime, token_id: int) -> Row:
     """Return `after` with the report's token, and with `contested_at` if this is a contest.
 
-    `after` is what was made of `before` by the report, which came in at `at`. A contest is noted
-    once a minute.
+    `after` is `before` merged with the report, received at `at`. A contest is recorded at most once
+    a minute.
     """
     tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
     is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
@@ -43,14 +43,14 @@ def noted(before: Row, after: Row, report: Report, at: datetime, token_id: int) 
 
 
 def is_older(boot: UUID, started_at: datetime | None, row: Row, at: datetime) -> bool:
-    """Return True if that boot came before the row's, which still reports.
+    """Return True if `boot` started before the row's boot, which still reports.
 
-    A boot that does not say when it started did not.
+    A boot without a start time doesn't count as older.
     """
     if row.boot is None or row.started_at is None or started_at is None:
         return False
     if row.reported_at is None or at - row.reported_at >= STILL_REPORTS:
-        return False  # Its clock may be behind; it is the one that is there.
+        return False  # Its clock may be behind, but it is the only one that reports.
     return (started_at, boot) < (row.started_at, row.boot)
 
 

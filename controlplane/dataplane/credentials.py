@@ -17,7 +17,7 @@ NOBODY = bytes(32)
 class Credential:
     """A usable token: SHA-256 of its secret, its scopes, and its expiry (UNIX seconds).
 
-    With `services` it reports and asks only as one of these. A table loaded from disk has no owner.
+    `services` limits the services it may report and poll as. A table loaded from disk has no owner.
     """
 
     token_id: int

@@ -70,10 +70,10 @@ class Disk(Files[Saved]):
         self._latest_draft = folder / f"{_DRAFT}{os.getpid()}"
 
     def save_latest(self, publication: Publication, body: bytes) -> None:
-        """Write the rendered snapshot `body` without fsync, and remove those before it.
+        """Write the rendered snapshot `body` without fsync, and remove older ones.
 
-        The version is in the name, so processes that share the folder need no lock: none replaces
-        a newer version by an older one. Raises OSError.
+        The version is in the file name, so processes that share the folder need no lock: none
+        replaces a newer version with an older one. Raises OSError.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._write(self._latest_draft, saved.sign_snapshot(body, self._key), sync=False)
@@ -87,7 +87,7 @@ class Disk(Files[Saved]):
         found = super().load()
         if found is None:
             return None
-        for draft in self._folder.glob(f"{_DRAFT}*"):  # Of processes that were killed.
+        for draft in self._folder.glob(f"{_DRAFT}*"):  # Left by killed processes.
             with contextlib.suppress(OSError):
                 draft.unlink()
         ours = found.publication

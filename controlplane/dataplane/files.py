@@ -113,7 +113,7 @@ class Files(Generic[T]):
         return self._accepted(path, self._verified)
 
     def _accepted(self, path: Path, verify: Callable[[bytes], R]) -> R | None:
-        """Return the verified content of a file, or None if it is absent or, as logged, refused."""
+        """Return the verified content of a file; None if absent, or refused and logged."""
         try:
             return verify(self._content(path))
         except FileNotFoundError:
@@ -155,10 +155,10 @@ class Files(Generic[T]):
         self._write(self._draft, content, sync=True)
 
     def _write(self, draft: Path, content: bytes, *, sync: bool) -> None:
-        """Write `content` to a new file, and to the device with `sync`. Raises OSError."""
+        """Write `content` to a new file, with fsync if `sync`. Raises OSError."""
         if len(content) > self._largest_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
-        draft.unlink(missing_ok=True)  # Of a process that was killed here.
+        draft.unlink(missing_ok=True)  # Left by a killed process.
         try:
             with open(draft, "xb", buffering=0, opener=_open_privately) as file:
                 view = memoryview(content)

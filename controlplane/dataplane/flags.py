@@ -56,7 +56,7 @@ class Flags:
 
     @property
     def latest(self) -> "Sheet | None":
-        """The sheet that was asked for last."""
+        """The most recently used sheet."""
         return None if self._sheet is None else self._sheet[1]
 
     def sheet(self, now: datetime) -> "Sheet":

@@ -15,7 +15,7 @@ from controlplane.dataplane.state import State
 
 AGAIN_SECONDS = 30.0
 MAX_DELAY_SECONDS = 0.05
-"""Longest time that a new version waits for the disk before it is served."""
+"""Longest time a new version waits for the disk before it is served."""
 REST_SECONDS = 2.0
 """Between two writes of policies, which are large when there are many."""
 
@@ -25,10 +25,9 @@ log = structlog.get_logger(__name__)
 
 
 class Keeper:
-    """Writes the snapshot before it is served, all of the copy soon after, and every half minute
-    how fresh it still is.
+    """Saves each snapshot before it is served, the whole copy soon after, and its age every 30 s.
 
-    A disk that is full, frozen or gone delays nobody by more than `MAX_DELAY_SECONDS`, once.
+    A full, frozen or missing disk delays serving by at most `MAX_DELAY_SECONDS`, once.
     """
 
     def __init__(self, config: Config, state: State) -> None:
@@ -36,7 +35,7 @@ class Keeper:
         self._disk: Disk | None = None
         self._saving_latest: asyncio.Future[None] | None = None
         self._is_slow = False
-        """Whether the last write before serving took longer than it may."""
+        """True if the last write before serving exceeded `MAX_DELAY_SECONDS`."""
         self._policies_disk: PoliciesDisk | None = None
         if config.folder is not None:
             key, older = config.signing_key, config.older_keys
@@ -70,10 +69,10 @@ class Keeper:
             state.install_causes(told.revision if same else -1, told.causes)
 
     async def save_before_serving(self, copy: Copy) -> None:
-        """Write the snapshot that is about to be served, for a process that is killed right after.
+        """Save the snapshot that is about to be served, in case the process is killed right after.
 
-        A write that fails is left to :meth:`run`, which reports it. While one is still under way
-        no other begins; after a slow one the next is not waited for.
+        :meth:`run` reports a failed write. Only one write runs at a time; after a slow one, the
+        next is not awaited.
         """
         before = self._state.copy
         if self._disk is None or (before is not None and before.publication == copy.publication):

@@ -130,7 +130,10 @@ def gzip_form(state: State, body: bytes, content: bytes) -> GzipForm | None:
 
 
 def mark(state: State, now: datetime | None = None) -> Mark:
-    """What the flags are made of at `now`, else at present; raises :class:`Unavailable`."""
+    """Return the version that flags are evaluated at, at `now` or now.
+
+    Raises :class:`Unavailable`.
+    """
     copy = served(state)
     lapsed = _flags(state, copy).lapsed(now or state.expiry_time())
     publication = copy.publication

@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 from controlplane import serving
-from controlplane.core.hosts import AllowedHosts
 from controlplane.dataplane import disk_watch, wakeups
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.follower import Follower
@@ -33,7 +32,6 @@ class Plane:
         """Begin with what was kept on disk, follow the database, and give it a moment to answer
         before requests come."""
         state = self.state
-        state.hosts = AllowedHosts(config.allowed_hosts)
         # What is held leaves room for everybody's short requests.
         state.listeners.most = min(config.most_held, serving.connections() * 3 // 4)
         if threading.current_thread() is threading.main_thread():  # A server's own process.

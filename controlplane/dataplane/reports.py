@@ -53,7 +53,7 @@ def parse(document: Mapping[str, Any]) -> Report:
 def merge(
     row: Row, report: Report, at: datetime, epoch: UUID | None, token_id: int = 0
 ) -> tuple[Row, bool]:
-    """Return the row after a report that came in at `at` (aware) by a token, and whether it is a
+    """Return the row after a report received at `at` (aware) by a token, and whether it is a
     duplicate.
 
     `epoch` is the present one, which the report's version is of, unless this boot has applied that

@@ -58,7 +58,7 @@ class Saved:
 
 
 class Snapshot(NamedTuple):
-    """The part of a :class:`Saved` that services are served."""
+    """The part of a :class:`Saved` that is served."""
 
     publication: Publication
     entries: tuple[Entry, ...]
@@ -115,7 +115,7 @@ def verify(text: bytes, key: bytes) -> Saved:
 
 
 def sign_snapshot(body: bytes, key: bytes) -> bytes:
-    """Return the signed text of a snapshot that is rendered already: one HMAC and nothing else."""
+    """Return the signed text of a rendered snapshot, by one HMAC."""
     return signed.sealed(SNAPSHOT_KIND, body, key)
 
 
@@ -138,7 +138,7 @@ def _text(saved: Saved) -> bytes:
 
 
 def _element(prefix: bytes, credential: Credential) -> dict[str, Any]:
-    # Without a list it is as releases before lists wrote it, so that each can read the other's.
+    # Without services the format is that of older releases, so each can read the other's copies.
     limit = {"services": sorted(credential.services)} if credential.services else {}
     return {
         "digest": credential.digest.hex(),

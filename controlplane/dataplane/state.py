@@ -15,7 +15,6 @@ from uuid import UUID
 
 from controlplane.core.degradation.levels import Cause
 from controlplane.core.histograms import Histogram
-from controlplane.core.hosts import AllowedHosts
 from controlplane.dataplane.compression import Header
 from controlplane.dataplane.credentials import TokenTable
 from controlplane.dataplane.head import Head
@@ -52,7 +51,6 @@ class State:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.copy: Copy | None = None
         self.tokens: TokenTable | None = None
-        self.hosts = AllowedHosts("*")
         self.revision = 0
         self.known: frozenset[str] = frozenset()
         self.registrations = -1

@@ -149,8 +149,10 @@ class SliView(ApiView):
 
 
 def _check_services(actor: Actor, said: Deltas | Points) -> None:
-    """Raise :class:`Forbidden` for a service, also as `service/instance` in a source, that isn't
-    one of the token's."""
+    """Raise :class:`Forbidden` for a service that isn't one of the token's.
+
+    A source `service/instance` names a service, too.
+    """
     named = said.deltas if isinstance(said, Deltas) else said.points
     services = {one.source.partition("/")[0] for one in named if "/" in one.source}
     services |= {one.service for one in named if isinstance(one, Point) and one.service}

@@ -55,8 +55,10 @@ class Publication(models.Model):
 
 class SwitchQuerySet(models.QuerySet["Switch"]):
     def with_open_episode(self) -> "SwitchQuerySet":
-        """Each switch with its open episode as `open_episode`, read in one statement: in two, a
-        change in between would show a state that the switch had not at its version."""
+        """Return switches with their open episode as `open_episode`, in one statement.
+
+        With two, a change in between could pair a state with the wrong version.
+        """
         episode = FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True))
         switches = self.annotate(open_episode=episode, open_episode_id=F("open_episode__id"))
         return switches.select_related("open_episode")  # type: ignore[misc]  # an annotation

@@ -1,4 +1,4 @@
-"""Instances under whose name two processes or two tokens report."""
+"""Instances that two processes or two tokens report as."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -39,7 +39,7 @@ def _waiting(service: str, found: list[Instance], names: dict[int, str], now: da
         severity="warning",
         title=f"{found[0].id}{more}: reported by more than one process or token",
         detail=f"Only one of them is shown for {service}, and the other's reports are ignored."
-        f"{tokens} Give each process a name of its own; revoke a token that you don't expect.",
+        f"{tokens} Give each process its own instance name; revoke unexpected tokens.",
         path="/tokens/",
         since=min(row.contested_at or now for row in found),
     )

@@ -118,9 +118,9 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
     async def _visitor(self) -> Visitor:
         """Whoever knocks: a program by its token, or a person by their session."""
         headers = headers_of(self.scope)
-        AllowedHosts(settings.ALLOWED_HOSTS).require(headers)
         if carries_token(headers):
             return self._hub.around.holder(headers)
+        AllowedHosts(settings.ALLOWED_HOSTS).require(headers)
         key = sessions.key_of(headers)
         if key is None:
             raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")

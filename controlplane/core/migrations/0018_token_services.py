@@ -1,4 +1,4 @@
-"""A token may be limited to services. An empty list, as all tokens have, limits nothing."""
+"""Add the services a token is limited to. An empty list, the default, limits nothing."""
 
 import django.contrib.postgres.fields
 from django.db import migrations, models

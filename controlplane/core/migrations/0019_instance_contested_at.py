@@ -1,4 +1,4 @@
-"""When an instance was last found to be reported by two processes or tokens."""
+"""Add the time at which two processes or tokens last reported as the same instance."""
 
 from django.db import migrations, models
 

@@ -1,4 +1,4 @@
-"""The few instances that were ever contested, for "Needs attention"."""
+"""Index the few contested instances, for *Needs attention*."""
 
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models

@@ -1,4 +1,4 @@
-"""Room for a webhook's URL as it is once it is sealed."""
+"""Widen the column of webhook URLs for their sealed form."""
 
 from django.db import migrations, models
 

@@ -1,4 +1,4 @@
-"""Webhooks' URLs, whose path often is the secret, sealed with a key derived from `SECRET_KEY`."""
+"""Seal webhook URLs, whose path often is the secret, with a key derived from `SECRET_KEY`."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def seal(apps: Any, _editor: object) -> None:
 
 
 def unseal(apps: Any, _editor: object) -> None:
-    """Raise `InvalidToken` if `SECRET_KEY` opens one of them no more."""
+    """Decrypt all URLs. Raises `InvalidToken` if `SECRET_KEY` no longer opens one of them."""
     for target in _with_url(apps):
         if target.webhook_url.startswith(sealing.SEALED_PREFIX):
             target.webhook_url = sealing.opened(target.webhook_url, sealing.WEBHOOK_URLS)

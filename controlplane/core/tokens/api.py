@@ -29,7 +29,7 @@ class TokenShape(serializers.Serializer[Token]):
     scopes = serializers.ListField(child=serializers.ChoiceField(sorted(ALL_SCOPES)))
     services = serializers.ListField(
         child=serializers.CharField(),
-        help_text="It reports and asks only as one of these services; empty means as any.",
+        help_text="Services that the token may report and poll as; empty means any.",
     )
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
@@ -53,7 +53,7 @@ class TokenBody(MutationBody):
         child=Text(max_length=120),
         required=False,
         max_length=services.MAX_SERVICES,
-        help_text="It then reports and asks only as one of these services.",
+        help_text="Limit the token to reporting and polling as one of these services.",
     )
     expires_in = Text(required=False, help_text="A duration such as `90d`; never, if left out.")
     owner = Text(required=False, help_text="A user name; yourself, if left out.")

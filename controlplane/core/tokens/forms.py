@@ -30,7 +30,7 @@ class NewTokenForm(RuleForm):
     days = forms.ChoiceField(choices=LIFETIMES, required=False)
 
     def limit_to(self) -> list[str]:
-        """Return the services that were named, separated by commas or spaces."""
+        """Return the services in the input, split at commas and spaces."""
         named: str = self.cleaned_data["services"]
         return named.replace(",", " ").split()
 

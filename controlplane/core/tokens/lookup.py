@@ -14,7 +14,7 @@ from controlplane.core.people.roles import Role
 class KnownToken:
     """A usable token; `scopes` are those of its own that its owner's role allows.
 
-    `services` are those that it may report as; empty means any.
+    `services` are the services it may report as; empty means any.
     """
 
     token_id: int

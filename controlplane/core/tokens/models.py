@@ -20,7 +20,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
 class Token(models.Model):
     """A credential for a program. `digest` is the SHA-256, in hex, of the secret part.
 
-    With `services` it reports and asks only as one of these; an empty list limits nothing.
+    `services` are those it may report and poll as; an empty list limits nothing.
     """
 
     name = models.CharField(max_length=120)

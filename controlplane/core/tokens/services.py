@@ -24,7 +24,7 @@ PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 10
 FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
 MAX_SERVICES = 100
-# As a report names its service; one line, so that a list stays readable.
+# The rule for service names in reports.
 SERVICE = re.compile(r"(?!token:)[^\s/]{1,120}")
 USE_NOTED_EVERY = timedelta(minutes=1)
 ADMIN_POWERS = {
@@ -66,12 +66,12 @@ def create(
     lifetime: timedelta | None = None,
     limit_to: Iterable[str] = (),
 ) -> tuple[Token, str]:
-    """Make a token and return it with its text, which can't be had again.
+    """Create a token and return it with its text, which is not stored.
 
-    With services in `limit_to` it reports and asks only as one of these.
+    With `limit_to` it may report and poll only as one of these services.
 
-    Raises :class:`InvalidInput` for an empty name, no scope, an unknown one, one that the owner's
-    role does not allow, and what can't be a service's name.
+    Raises :class:`InvalidInput` for an empty name, no scope, an unknown scope or one that the
+    owner's role does not allow, and an invalid service name.
     """
     require_readable(name=name)
     wanted, owner = sorted(set(scopes)), _present(owner)

@@ -9,7 +9,6 @@ import yaml
 from django.core.management import call_command
 
 from controlplane.core.http import document
-from controlplane.core.http.docs import accepts_gzip
 
 PATH = "/api/schema/"
 
@@ -97,19 +96,3 @@ def test_collectstatic_writes_the_document_once(settings, tmp_path):
 
     assert orjson.loads(file.read_bytes())["openapi"].startswith("3.1")
     assert file.stat().st_mtime_ns == written
-
-
-@pytest.mark.parametrize(
-    ("header", "accepted"),
-    [
-        ("", False),
-        ("br", False),
-        ("gzip", True),
-        ("br;q=1.0, GZIP;q=0.5", True),
-        ("gzip;q=0", False),
-        ("gzip; q=0.000", False),
-        ("*", True),
-    ],
-)
-def test_accept_encoding_tells_whether_gzip_may_be_sent(header, accepted):
-    assert accepts_gzip(header) is accepted

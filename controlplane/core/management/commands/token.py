@@ -25,7 +25,7 @@ class Command(ShellCommand):
         )
         create.add_argument("--expires", help="a duration: 90d, 24h; never if absent")
         create.add_argument(
-            "--services", default="", help="report and ask only as these: core,gateway"
+            "--services", default="", help="report and poll only as these: core,gateway"
         )
         create.add_argument("--owner", help="a user name; the first admin if absent")
         commands.add_parser("list", help="show tokens, newest first")
