@@ -4,7 +4,6 @@ Only a verified credential makes a caller known: a token of the data plane's tab
 Django found valid lately, a body that Slack signed. All others count by their address.
 """
 
-import ipaddress
 import re
 import time
 from collections import OrderedDict
@@ -15,7 +14,7 @@ from django.conf import settings
 
 from controlplane.bulkhead import Caller
 from controlplane.core.errors import DomainError
-from controlplane.core.http.requests import client_address
+from controlplane.core.http.requests import client_address, network_of
 from controlplane.core.interactions import signatures
 from controlplane.core.people.session_store import digest
 from controlplane.dataplane.call import Scope
@@ -25,8 +24,6 @@ from controlplane.dataplane.state import State
 MAX_SESSIONS = 10_000
 SESSION_SECONDS = 12 * 3600.0
 SLACK = "/slack/"
-IPV6_PREFIX = 64
-"""An IPv6 host usually has a whole /64 to choose addresses from."""
 
 
 class Callers:
@@ -77,7 +74,7 @@ class Callers:
         peer = (scope.get("client") or ("",))[0]
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         address = client_address(peer, b",".join(forwarded).decode("latin-1"))
-        return Caller((_network(address), kind), known=False)
+        return Caller((network_of(address), kind), known=False)
 
 
 def _is_slack(headers: Headers, body: bytes) -> bool:
@@ -85,12 +82,3 @@ def _is_slack(headers: Headers, body: bytes) -> bool:
     signature = headers.get(b"x-slack-signature", b"").decode("latin-1")
     secret = settings.SLACK.signing_secret
     return signatures.genuine(secret, timestamp, signature, body, time.time())
-
-
-def _network(address: str) -> str:
-    if ":" not in address:
-        return address
-    try:
-        return str(ipaddress.ip_network((address.partition("%")[0], IPV6_PREFIX), strict=False))
-    except ValueError:
-        return address

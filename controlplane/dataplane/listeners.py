@@ -120,6 +120,8 @@ class Listeners:
         """Whether this process is about to end: nobody is held any longer."""
         self._open: dict[Listener, None] = {}
         self._by_holder: dict[int, dict[Listener, None]] = {}
+        self._dismissed: dict[Listener, None] = {}
+        """Those whose place is taken, and that have yet to end: nobody may read them."""
         self._to_wake: OrderedDict[Listener, None] = OrderedDict()
         self._sweeping = False
         self._at_once = WOKEN_AT_ONCE
@@ -150,6 +152,7 @@ class Listeners:
     def leave(self, listener: Listener) -> None:
         listener.end()
         self._remove(listener)
+        self._dismissed.pop(listener, None)
         self._to_wake.pop(listener, None)
 
     def ring(self, bytes_each: int = 1, *, hears: str | None = None) -> None:
@@ -183,6 +186,7 @@ class Listeners:
         oldest.dismissed = True
         oldest.wake()
         self._remove(oldest)
+        self._dismissed[oldest] = None
         return True
 
     def _remove(self, listener: Listener) -> None:
@@ -200,8 +204,8 @@ class Listeners:
 
     def _sweep(self) -> None:
         now = time.monotonic()
-        for listener in self._open:
+        for listener in (*self._open, *self._dismissed):
             listener.give_up(now)
-        self._sweeping = bool(self._open)
+        self._sweeping = bool(self._open or self._dismissed)
         if self._sweeping:
             asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._sweep)

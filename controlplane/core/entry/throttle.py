@@ -24,7 +24,7 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 
 from controlplane.core.errors import TooManyRequests
-from controlplane.core.http.requests import client_ip
+from controlplane.core.http.requests import client_ip, network_of
 from controlplane.core.live.pace import Pace
 from controlplane.core.people.models import BrowserSession, User
 from controlplane.core.people.session_store import SessionStore
@@ -82,8 +82,9 @@ def count_attempt(request: HttpRequest, username: str = "") -> None:
     """
     ip, now = client_ip(request), time.monotonic()
     with _lock:
-        pace = attempts.pop(ip, None) or Pace(ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE)
-        attempts[ip] = pace
+        network = network_of(ip)
+        pace = attempts.pop(network, None) or Pace(ATTEMPTS_PER_SECOND, ATTEMPTS_AT_ONCE)
+        attempts[network] = pace
         if len(attempts) > MAX_ADDRESSES:
             attempts.popitem(last=False)
         allowed = pace.allows(now)

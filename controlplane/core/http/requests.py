@@ -16,6 +16,9 @@ MOST_HOPS = 20
 SIGNED_IN = "switchgear.signed_in"
 """Key in the ASGI scope for a dict of session key → user id, filled by Django."""
 
+IPV6_PREFIX = 64
+"""An IPv6 host usually has a whole /64 to choose addresses from."""
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -92,3 +95,12 @@ def _networks(texts: tuple[str, ...]) -> tuple[Network, ...]:
 def is_api(request: HttpRequest) -> bool:
     """Whether errors are answered as problem+json rather than as a page."""
     return request.path.startswith(API_ROOT)
+
+
+def network_of(address: str) -> str:
+    """Return what a client counts by: its IPv4 address, else the network that its IPv6 address is
+    chosen from."""
+    found = _address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False))
+    return address if found is None else str(found)

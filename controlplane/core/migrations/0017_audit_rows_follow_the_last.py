@@ -8,8 +8,11 @@ DECLARE
     last_id bigint;
     last_hash text;
 BEGIN
-    SELECT id, hash INTO last_id, last_hash FROM core_auditentry ORDER BY id DESC LIMIT 1;
-    IF NOT FOUND THEN
+    -- With its schema: a temporary table of this name would be found before it.
+    EXECUTE format(
+        'SELECT id, hash FROM %I.%I ORDER BY id DESC LIMIT 1', TG_TABLE_SCHEMA, TG_TABLE_NAME
+    ) INTO last_id, last_hash;
+    IF last_id IS NULL THEN
         last_id := 0;
         last_hash := repeat('0', 64);
     END IF;

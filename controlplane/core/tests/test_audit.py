@@ -6,6 +6,7 @@ import threading
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
+from psycopg.types.json import Jsonb
 
 from controlplane.core.actors import system
 from controlplane.core.audit import chain, export, rounds, services
@@ -213,6 +214,23 @@ def test_row_that_does_not_follow_the_last_is_refused_by_postgresql(changed):
 
     write(1)
     assert services.verify().rows == 3
+
+
+@pytest.mark.django_db
+def test_row_that_follows_one_of_a_temporary_table_of_that_name_is_refused():
+    """Names are looked up among temporary tables first, which the application may make."""
+    write(1)
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE core_auditentry (id bigint, hash text)")
+        cursor.execute("INSERT INTO core_auditentry VALUES (%s, repeat('f', 64))", [2**63 - 2])
+        insert = (
+            "INSERT INTO public.core_auditentry SELECT (jsonb_populate_record(last, %s)).*"
+            " FROM public.core_auditentry AS last"
+        )
+        row = Jsonb({"id": 2**63 - 1, "previous_hash": "f" * 64})
+        with pytest.raises(DatabaseError, match="does not follow row 1"), transaction.atomic():
+            cursor.execute(insert, [row])
 
 
 @pytest.mark.django_db

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from controlplane.core.errors import Unavailable
+from controlplane.dataplane import listeners as module
 from controlplane.dataplane.listeners import CONFIG, SNAPSHOT, Listener, Listeners
 
 
@@ -88,3 +89,18 @@ def test_token_that_holds_all_places_gets_no_more() -> None:
             listeners.enter(holder=1)
 
     asyncio.run(run())
+
+
+def test_dismissed_request_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STUCK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SWEEP_SECONDS", 0.01)
+
+    async def run() -> tuple[bool, bool, bool]:
+        listeners = Listeners(most=2)
+        unread, _ = held_by(listeners, 1, 1)
+        sending = asyncio.ensure_future(unread.send(asyncio.sleep(10)))
+        held_by(listeners, 2)
+        await asyncio.wait({sending}, timeout=1)
+        return unread.dismissed, unread.stuck, sending.cancelled()
+
+    assert asyncio.run(run()) == (True, True, True)

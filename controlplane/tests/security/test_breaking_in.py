@@ -11,6 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.entry import confirming, throttle
 from controlplane.core.entry.tests.people import PASSWORD, kim
 from controlplane.core.errors import TooManyRequests
+from controlplane.core.http.requests import network_of
 from controlplane.core.http.tests.callers import (
     Api,
     browser_of,
@@ -314,6 +315,32 @@ def test_flood_of_names_from_one_address_is_refused_before_a_password_is_compare
     assert tried("nobody") == 429
     assert tried(user.username, PASSWORD) == 302
     assert tried("nobody", ip="203.0.113.10") == 422
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unix:", "unix:"),
+    ],
+)
+def test_client_counts_by_an_ipv4_address_or_an_ipv6_network(address, network):
+    assert network_of(address) == network
+
+
+def test_addresses_of_one_ipv6_network_are_counted_together():
+    def count(address):
+        throttle.count_attempt(RequestFactory(REMOTE_ADDR=address).get("/"))
+
+    for number in range(int(throttle.ATTEMPTS_AT_ONCE)):
+        count(f"2001:db8::{number:x}")
+
+    with pytest.raises(TooManyRequests):
+        count("2001:db8::ffff")
+    count("2001:db8:0:1::1")
 
 
 def test_crowd_at_the_door_waits_its_turn_and_is_told_so(client, monkeypatch):
