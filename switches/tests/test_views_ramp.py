@@ -122,10 +122,10 @@ class TestTimeline:
 
     def test_completed_one_says_so(self):
         ramp = ramping(
-            plan=[{"percent": 50, "dwell_seconds": 1}, {"percent": 100, "dwell_seconds": 0}]
+            plan=[{"percent": 25, "dwell_seconds": 60}, {"percent": 100, "dwell_seconds": 0}]
         )
-        looked_at(2)
-        looked_at(4)
+        looked_at(62)
+        looked_at(64)
 
         shown = text(page(browser_as("viewer").get(of(ramp))))
 
