@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import structlog
 from asgiref.sync import ThreadSensitiveContext
 from prometheus_client.core import Metric
 
@@ -33,6 +34,8 @@ from controlplane.request_body import MAX_BYTES, Bodies
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
 REFUSAL_SECONDS = 0.5
+UNREAD_SECONDS = 20.0
+"""How long a part of an answer may wait for its caller; the server itself keeps some megabytes."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bounds of the latency histogram."""
 PASSES = ("/static/", "/health/", "/metrics")
@@ -50,6 +53,7 @@ MIN_ORDINARY = 2
 """Ordinary requests that may run beside a kill; no more of them are started until it is done."""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
+log = structlog.get_logger(__name__)
 
 
 class Gate:
@@ -160,7 +164,10 @@ class Gate:
             task.cancel()
             raise
         if task.done() or answer.started:
-            await task
+            try:
+                await task
+            except _UnreadError:  # The server cuts an answer that has no end.
+                log.info("gate.answer_unread", path=call.scope["path"])
             call.status = answer.status
             return
         # Its thread is stuck in the database and can't be stopped: it ends when it can, mute, and
@@ -171,6 +178,10 @@ class Gate:
 
     def _may_start(self, running: int) -> bool:
         return running < MIN_ORDINARY or not self._kills.running
+
+
+class _UnreadError(Exception):
+    """The caller takes no more of the answer, which would hold its thread for ever."""
 
 
 class _Answer:
@@ -195,7 +206,11 @@ class _Answer:
             return
         self.started = True
         self.status = message.get("status", self.status)
-        await self._out(message)
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                await self._out(message)
+        except TimeoutError:
+            raise _UnreadError from None
 
 
 async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:
