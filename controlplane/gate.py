@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import structlog
 from asgiref.sync import ThreadSensitiveContext
 from prometheus_client.core import Metric
 
@@ -33,6 +34,8 @@ from controlplane.token_reads import EXECUTOR
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
 REFUSAL_SECONDS = 0.5
+UNREAD_SECONDS = 20.0
+"""How long a part of an answer may wait for its caller; the server itself keeps some megabytes."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bounds of the latency histogram."""
 PASSES = ("/static/", "/health/", "/metrics")
@@ -50,6 +53,7 @@ MAX_ORDINARY_BESIDE_KILL = 2
 """Ordinary requests that may run while a kill runs; no more are started until it is done."""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
+log = structlog.get_logger(__name__)
 
 
 class Gate:
@@ -160,7 +164,10 @@ class Gate:
             task.cancel()
             raise
         if task.done() or answer.started:
-            await task
+            try:
+                await task
+            except _UnreadError:  # The server cuts an answer that has no end.
+                log.info("gate.answer_unread", path=call.scope["path"])
             call.status = answer.status
             return
         # The thread is stuck in the database and can't be stopped. Its answer is dropped, and it
@@ -171,6 +178,10 @@ class Gate:
 
     def _may_start(self, running: int) -> bool:
         return running < MAX_ORDINARY_BESIDE_KILL or not self._kills.running
+
+
+class _UnreadError(Exception):
+    """The caller takes no more of the answer, which would hold its thread for ever."""
 
 
 class _Answer:
@@ -195,7 +206,11 @@ class _Answer:
             return
         self.started = True
         self.status = message.get("status", self.status)
-        await self._out(message)
+        try:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                await self._out(message)
+        except TimeoutError:
+            raise _UnreadError from None
 
 
 async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:

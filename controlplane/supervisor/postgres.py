@@ -13,7 +13,7 @@ _SETTINGS = {
     "listen_addresses": ports.HOST,
     # Socket paths are bounded to some 100 bytes, a checkout's path is not.
     "unix_socket_directories": "",
-    "max_connections": "100",
+    "max_connections": "200",  # Four web processes, each with its pool of 24, and all others.
     "log_line_prefix": "%m [%p] %q%u@%d ",
     "log_checkpoints": "off",
     # What a statement that failed had in it, such as the hash of a password, is in no log.

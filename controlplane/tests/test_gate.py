@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from controlplane import gate as gate_module
 from controlplane import request_body
 from controlplane.core.wire import LARGEST_BODY
 from controlplane.dataplane.state import State
@@ -244,6 +245,34 @@ def test_large_hook_of_a_known_token_fits_beside_strangers_whose_bodies_never_en
         for one in flood:
             one.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
+        return sent
+
+    assert asyncio.run(run())[0]["status"] == 200
+
+
+def test_answers_that_nobody_reads_give_their_threads_back(monkeypatch):
+    monkeypatch.setattr(gate_module, "UNREAD_SECONDS", 0.05)
+
+    async def take_nothing(message):
+        if message["type"] == "http.response.body":
+            await asyncio.sleep(10)
+
+    async def run():
+        state, sent = State(), []
+        state.database_reachable = True
+
+        async def send(message):
+            sent.append(message)
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        gate = Gate(answer, state, refuse, 5)
+        unread = [gate(SCOPE, receive, take_nothing) for _ in range(ORDINARY.strangers)]
+        flood = asyncio.gather(*unread)
+        await asyncio.sleep(0)
+        await gate(SCOPE, receive, send)
+        flood.cancel()
         return sent
 
     assert asyncio.run(run())[0]["status"] == 200
