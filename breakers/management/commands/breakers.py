@@ -26,7 +26,7 @@ class Command(ShellCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         rows = _rows()
         if options["json"]:
-            self.line(json.dumps({"results": rows}, ensure_ascii=False, indent=2))
+            self.stdout.write(json.dumps({"results": rows}, ensure_ascii=False, indent=2))
             return
         if not rows:
             self.line("No dependency is known. Load some: manage.py config load config")

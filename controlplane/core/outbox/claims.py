@@ -20,6 +20,8 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage, Pace
 LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 8
 LOOK_AFTER_SECONDS = 3.0
+AHEAD = timedelta(seconds=5)
+"""A message created later than this from now is from before the clock was set back."""
 
 URGENT = Q(event__startswith="escalation.") | Q(event="episode.overdue") | Q(event="ramp.failed")
 URGENT |= Q(payload__switch__startswith="global:")
@@ -89,7 +91,7 @@ def due(now: datetime, destination: str | None = None) -> QuerySet[OutboxMessage
         pending = pending.filter(destination=destination)
     return pending.filter(
         free,
-        Q(next_attempt_at__lte=now) | Q(created_at__gt=now),
+        Q(next_attempt_at__lte=now) | Q(created_at__gt=now + AHEAD),
         Q(subject="") | Q(pk__in=_first_of_subjects(pending, now)),
         attempts__lt=MOST_ATTEMPTS,
     )
@@ -100,7 +102,7 @@ def unsent(now: datetime | Combinable) -> QuerySet[OutboxMessage]:
 
     `now` may be a query expression.
     """
-    is_due = Q(next_attempt_at__lte=now) | Q(created_at__gt=now) | _is_over(now)
+    is_due = Q(next_attempt_at__lte=now) | Q(created_at__gt=now + AHEAD) | _is_over(now)
     return OutboxMessage.objects.filter(is_due, state="pending")
 
 
