@@ -27,8 +27,10 @@ AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass
 ORDER BY relname
 """
 _FUNCTIONS = """
-SELECT DISTINCT tgfoid::regprocedure::text FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-WHERE relnamespace = current_schema()::regnamespace AND NOT tgisinternal
+SELECT oid::regprocedure::text FROM pg_proc
+WHERE pronamespace = current_schema()::regnamespace AND proname ~ '^(core|switches|breakers|slo)_'
+AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass
+                AND objid = pg_proc.oid AND deptype = 'e')
 """
 _USED = {
     "core_user": "SELECT EXISTS (SELECT FROM core_user WHERE last_login IS NOT NULL)",

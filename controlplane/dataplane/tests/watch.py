@@ -195,8 +195,9 @@ class Watch:
                     self._note(way, target, url, began, 0)
                 else:
                     if answer.status_code == 200:
-                        tag = answer.headers["ETag"].strip('"').removesuffix("-gzip")
-                        self._take(way, target, tag, answer.json())
+                        tag = answer.headers["ETag"]
+                        mark = tag.strip('"').removesuffix("-gzip")
+                        self._take(way, target, mark, answer.json())
                     self._note(way, target, url, began, answer.status_code, answer.headers)
                 await asyncio.sleep(0.05)
 
