@@ -114,13 +114,14 @@ class Gate:
             await self._refuse(call, error)
         finally:
             if needs_database:
-                self._observe(call, time.perf_counter() - began)
+                self.observe(scope["path"], call.status, time.perf_counter() - began)
 
-    def _observe(self, call: Call, seconds: float) -> None:
-        if not call.status:  # The caller went away before there was an answer.
+    def observe(self, path: str, status: int, seconds: float) -> None:
+        """Count an answer in the histogram; `status` is 0 if the caller went away before."""
+        if not status:
             return
-        kind = "api" if call.scope["path"].startswith("/api/") else "page"
-        labels = kind, f"{call.status // 100}xx", str(os.getpid())
+        kind = "api" if path.startswith("/api/") else "page"
+        labels = kind, f"{status // 100}xx", str(os.getpid())
         self._seconds.setdefault(labels, Histogram(REQUEST_SECONDS)).observe(seconds)
 
     async def _admit(self, call: Call, caller: Caller, body: bytes) -> None:
