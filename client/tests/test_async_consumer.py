@@ -107,6 +107,7 @@ def test_a_cancelled_task_frees_its_messages_at_once(stream):
     assert stream.pending == []
 
 
+@pytest.mark.slow
 def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
     seen = []
     stream.add()

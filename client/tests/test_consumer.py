@@ -168,6 +168,7 @@ def test_what_is_taken_over_while_it_fails_is_no_dead_letter_of_ours(stream):
     assert [one[1] for one in stream.pending] == ["w2"]
 
 
+@pytest.mark.slow
 def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
     seen = []
     begun = threading.Event()

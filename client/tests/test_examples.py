@@ -54,6 +54,7 @@ def test_tests_of_the_readme_pass_as_they_stand(tmp_path: Path) -> None:
     assert "4 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_quickstart_asks_the_console_and_remembers_when_that_is_gone(tmp_path: Path) -> None:
     with console() as there:
         env = environment(there, tmp_path)

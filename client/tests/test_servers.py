@@ -36,6 +36,7 @@ for _ in range(20):
 """
 
 
+@pytest.mark.slow
 def test_a_message_that_kills_its_workers_is_given_up_and_takes_no_other_along(stream):
     for n in ("first", "poison", "last"):
         stream.add(n=n)

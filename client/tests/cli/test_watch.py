@@ -109,6 +109,7 @@ def test_unknown_token_ends_with_4(shell):
         assert watch.process.wait(SECONDS) == exits.NO_RIGHTS
 
 
+@pytest.mark.slow
 def test_where_sockets_are_refused_it_asks(console, asking):
     level = {"level": 2, "name": "critical", "causes": ["oracle is away"]}
     console.answer(

@@ -130,6 +130,7 @@ def test_workers_that_compete_do_each_effect_once(tmp_path: Path) -> None:
     assert {runner.look(job_id).job.epoch for job_id in ids} == {1}
 
 
+@pytest.mark.slow
 def test_slow_worker_with_signs_of_life_keeps_its_job(tmp_path: Path) -> None:
     """Its step takes several times as long as a silent one may."""
     store = SQLiteStore(tmp_path / "jobs.db")

@@ -101,6 +101,7 @@ def test_largest_report_fits_what_the_console_takes(there):
     assert (len(report["checks"]), len(report["sli"])) == (1000, MOST_NAMES)
 
 
+@pytest.mark.slow
 def test_reports_that_failed_are_counted_and_nothing_is_lost(there):
     there.report_lie = errors
     with telling(there.url, every_seconds=0.1) as told:
@@ -156,6 +157,7 @@ def test_report_is_not_sent_before_the_console_wants_it(there):
     assert asked == 1
 
 
+@pytest.mark.slow
 def test_hung_console_is_given_up_and_others_are_not_held_up(there):
     def hang(exchange: Exchange) -> None:
         exchange.rest(60)

@@ -117,6 +117,7 @@ def test_frozen_servers_are_not_asked_in_a_busy_loop(following: Following) -> No
     assert 1 <= redis <= 4
 
 
+@pytest.mark.slow
 def test_silent_redis_is_told_from_a_frozen_one(idle: Following) -> None:
     ear = listener(idle.config.redis_url, lambda: None, pace=replace(PACE, silence_seconds=0.2))
     listening = asyncio.run_coroutine_threadsafe(ear.run(), idle.loop.loop)

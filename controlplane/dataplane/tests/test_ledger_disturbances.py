@@ -55,6 +55,7 @@ def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Foll
     assert (acks()[18] - NOW).total_seconds() == 1
 
 
+@pytest.mark.slow
 def test_notes_of_a_frozen_database_are_written_when_it_thaws(idle: Following) -> None:
     ledger = Ledger(Clock().wall)
     with writing(idle, ledger):
@@ -67,6 +68,7 @@ def test_notes_of_a_frozen_database_are_written_when_it_thaws(idle: Following) -
         until(lambda: applies("core/a2", 17), BACK)
 
 
+@pytest.mark.slow
 def test_a_report_is_refused_within_five_seconds_while_the_database_is_frozen(
     idle: Following,
 ) -> None:
@@ -120,6 +122,7 @@ def test_one_cut_connection_costs_a_report_nothing_but_time(idle: Following) -> 
     assert row().seq == 2
 
 
+@pytest.mark.slow
 def test_a_ledger_that_does_not_run_refuses_reports_in_time(idle: Following) -> None:
     ledger = Ledger(Clock().wall)
     began = time.monotonic()

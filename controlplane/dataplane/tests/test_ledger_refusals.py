@@ -174,6 +174,7 @@ def test_what_was_never_published_is_not_acknowledged(idle: Following) -> None:
     assert list(Acknowledgement.objects.values_list("instance", "version")) == [("core/a1", 99)]
 
 
+@pytest.mark.slow
 def test_a_full_table_takes_only_known_instances_and_those_that_report(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -80,6 +80,7 @@ def test_nobody_gets_in_where_it_is_not_open():
     assert not wrong, told(wrong)
 
 
+@pytest.mark.slow
 def test_a_method_that_is_not_in_the_table_does_nothing():
     client, wrong = callers.somebody("admin"), {}
     for place in (one for one in here() if not callers.is_entry(one)):

@@ -71,6 +71,7 @@ def test_note_that_was_lost_is_owed_and_said_without_another_publish(line, serve
         assert misses(pubsub, 2.5) == 1
 
 
+@pytest.mark.slow
 def test_debt_is_kept_for_as_long_as_redis_is_away_and_a_later_one_is_said_too(line, server):
     waker = _Waker()
     with listening(server) as pubsub:
