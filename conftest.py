@@ -84,7 +84,7 @@ def _nothing_written_late(django_db_blocker: DjangoDbBlocker) -> None:
     """Restore once more before the next test, should a thread of the last one have written late."""
     while _restored:
         with django_db_blocker.unblock():
-            _restored.pop().restore()
+            _restored.pop().restore_late_writes()
 
 
 @pytest.fixture(scope="session")

@@ -60,6 +60,13 @@ class InitialState:
                     raise
         return self._restore()
 
+    def restore_late_writes(self) -> None:
+        """Undo what a thread or process of the last test committed after it was restored."""
+        with connection.cursor() as cursor:
+            changed = self._changed(cursor)
+        if changed:
+            self.restore()
+
     def _restore(self) -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             wait_for_others(cursor)
