@@ -23,6 +23,7 @@ def api(shell):
         yield client
 
 
+@pytest.mark.slow
 def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
     policy = {"timeout_ms": 500, "breaker": {"failure_threshold": 2, "window_seconds": 60}}
     api.put("/dependencies/core/oracle/", json=policy).raise_for_status()
