@@ -25,6 +25,16 @@ OF_SLOS = (
 )  # fmt: skip
 REASON = "Benchmark: the payment provider answers with wrong totals"
 
+_DEPENDENCIES = """
+    INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
+                                     runbook_url, notes, managed_by, document, on_outage, version,
+                                     registered_at, changed_at)
+    SELECT 'bench-' || n, callee, protocol, criticality, mode, owner, runbook_url, notes,
+           managed_by, document, on_outage, version, registered_at, changed_at
+    FROM generate_series(1, %s) AS n,
+         (SELECT * FROM breakers_dependency WHERE document <> '{}' ORDER BY id LIMIT 1) AS one
+"""
+
 
 def prepare() -> None:
     """Make what `make run` makes before it serves; from here on Django is set up in this process.
@@ -134,6 +144,18 @@ def engage(keys: Iterator[str]) -> Iterator[tuple[int, int]]:
                 now=db_now(),
             )
         yield done.switch.version, committed[0]
+
+
+def lay_dependencies(count: int) -> None:
+    """Add `count` dependencies, copies of a configured one."""
+    with connection.cursor() as cursor:
+        cursor.execute(_DEPENDENCIES, [count])
+
+
+def clear_dependencies() -> None:
+    """Delete what :func:`lay_dependencies` added."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
 
 
 def clear_slos() -> None:

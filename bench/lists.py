@@ -50,15 +50,6 @@ _AUDIT = """
     FROM generate_series(1, %(count)s) AS n,
          (SELECT coalesce(max(id), 0) AS last FROM core_auditentry) AS newest
 """
-_DEPENDENCIES = """
-    INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
-                                     runbook_url, notes, managed_by, document, on_outage, version,
-                                     registered_at, changed_at)
-    SELECT 'bench-' || n, callee, protocol, criticality, mode, owner, runbook_url, notes,
-           managed_by, document, on_outage, version, registered_at, changed_at
-    FROM generate_series(1, %s) AS n,
-         (SELECT * FROM breakers_dependency WHERE document <> '{}' ORDER BY id LIMIT 1) AS one
-"""
 _SLOS = """
     INSERT INTO slo_slo (name, service, kind, target, window_days, source, rules, min_events,
                          actions, description, owner, runbook_url, version, created_at, changed_at)
@@ -95,17 +86,16 @@ def insert_rows(audited: int) -> None:
         owner.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
         owner.execute(_AUDIT, {"count": audited})
         owner.execute("ALTER TABLE core_auditentry ENABLE TRIGGER core_audit_follows")
+    ground.lay_dependencies(ROWS)
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
-        cursor.execute(_DEPENDENCIES, [ROWS])
         cursor.execute(_SLOS, [ROWS])
         cursor.execute("RESET statement_timeout")
 
 
 def clear() -> None:
     """Delete the inserted rows, except those of the audit trail, which can't be deleted."""
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
+    ground.clear_dependencies()
     ground.clear_slos()
 
 

@@ -7,23 +7,12 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from statistics import median
 
-from django.db import connection
-
 from bench import ground, large, wire
 from bench.servers import HOST, Server
 
 KNOWN, ENGAGED, DEPENDENCIES = 10_000, 2_000, 10_000
 CACHED_SECONDS = 5.5
 SCRAPES = 5
-_DEPENDENCIES = """
-    INSERT INTO breakers_dependency (caller, callee, protocol, criticality, mode, owner,
-                                     runbook_url, notes, managed_by, document, on_outage, version,
-                                     registered_at, changed_at)
-    SELECT 'bench-' || n, callee, protocol, criticality, mode, owner, runbook_url, notes,
-           managed_by, document, on_outage, version, registered_at, changed_at
-    FROM generate_series(1, %s) AS n,
-         (SELECT * FROM breakers_dependency WHERE document <> '{}' ORDER BY id LIMIT 1) AS one
-"""
 
 
 @dataclass(frozen=True)
@@ -39,8 +28,7 @@ class Weights:
 
 
 def measure(web: Server, token: str) -> Weights:
-    with connection.cursor() as cursor:
-        cursor.execute(_DEPENDENCIES, [DEPENDENCIES])
+    ground.lay_dependencies(DEPENDENCIES)
     try:
         large.wait_for(web, token, ground.lay(KNOWN, ENGAGED))
         plain = _get(web, wire.SNAPSHOT, token)
@@ -58,8 +46,7 @@ def measure(web: Server, token: str) -> Weights:
         whole = gzip.decompress(scraped)
         return Weights(len(plain), len(packed), len(whole), len(scraped), median(cpu_ms))
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM breakers_dependency WHERE caller LIKE 'bench-%%'")
+        ground.clear_dependencies()
 
 
 def _get(web: Server, path: str, token: str, headers: Mapping[str, str] | None = None) -> bytes:
