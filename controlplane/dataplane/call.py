@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any
 
 from controlplane.core.errors import DomainError, TooSlow
@@ -13,6 +13,7 @@ from controlplane.core.wire import REQUEST_ID, largest_body, too_large
 from controlplane.dataplane.answers import Answer
 from controlplane.dataplane.compression import Header
 from controlplane.dataplane.credentials import Credential, Headers
+from controlplane.dataplane.served_copy import JSON
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -26,8 +27,9 @@ POLICY = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 """That of Django's answers: pages of the gate and of a data plane alone come from here."""
+NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 BROWSER_HEADERS: tuple[Header, ...] = (
-    (b"x-content-type-options", b"nosniff"),
+    NOSNIFF,
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -85,12 +87,14 @@ class Call:
             {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
         )
 
-    async def begin(self, status: int, said: Iterable[Header]) -> None:
+    async def begin(self, status: int, said: Sequence[Header]) -> None:
         """Send status and headers, including the time and the request id."""
         self.status = status
         request_id = (b"x-request-id", _request_id(self.headers))
         headers = [*said, *self.time_headers(), request_id]
-        if status != 304:  # The one kept by the caller has them; polls are many.
+        if JSON in said:  # No browser renders it, and a header for each poll is costly.
+            headers.append(NOSNIFF)
+        elif status != 304:  # The one kept by the caller has them.
             headers += BROWSER_HEADERS
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 

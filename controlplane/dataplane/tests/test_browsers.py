@@ -1,4 +1,4 @@
-"""The headers that protect browsers, on every answer with a body."""
+"""The headers that protect browsers, on every answer that one could render."""
 
 import pytest
 from django.conf import settings
@@ -18,22 +18,29 @@ WANTED = {
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
-        ("GET", "/api/v1/snapshot", BEARER, 200),
         ("GET", "/api/v1/snapshot", {}, 401),
         ("GET", "/api/v1/snapshot/", BEARER, 308),
         ("POST", "/api/v1/check", BEARER, 400),
-        ("GET", "/health/live", {}, 200),
         ("GET", "/nowhere", {}, 404),
         ("GET", "/", {}, 200),
     ],
 )
-def test_every_answer_but_304_has_the_headers_for_browsers(
+def test_answers_other_than_plain_json_have_the_headers_for_browsers(
     method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     answer = ask(plane("segment:finance"), method, path, headers)
 
     assert answer.status_code == status
     assert {name: answer.headers.get(name) for name in WANTED} == WANTED
+
+
+@pytest.mark.parametrize("path", ["/api/v1/snapshot", "/health/live"])
+def test_json_says_its_type_for_certain_and_nothing_about_frames(path: str) -> None:
+    answer = ask(plane("segment:finance"), "GET", path, BEARER)
+
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/json"
+    assert {name for name in WANTED if name in answer.headers} == {"X-Content-Type-Options"}
 
 
 def test_a_poll_without_news_is_as_short_as_before() -> None:
