@@ -11,7 +11,7 @@ from django.db import connection
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
-from controlplane.dataplane.tests.lines import Background, Line, background
+from controlplane.dataplane.tests.lines import Background, Line, background, until
 from controlplane.dataplane.tests.served import EPOCH
 from switches.models import Publication
 
@@ -58,6 +58,8 @@ def idle(transactional_db: None) -> Iterator[Following]:
         following = Following(loop, database_line, redis_line, config, Plane())
         yield following
         following.stop()
+        database_line.cut()
+        until(lambda: not _has_sessions(database_line.far_ports), 5)
 
 
 @pytest.fixture
@@ -70,6 +72,16 @@ def published(transactional_db: None) -> None:
 def following(idle: Following) -> Following:
     idle.start()
     return idle
+
+
+def _has_sessions(client_ports: list[int]) -> bool:
+    """True while PostgreSQL still reads what such a connection sent, and would write it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE client_port = ANY(%s))",
+            [client_ports],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def _through(line: Line, url: str) -> str:

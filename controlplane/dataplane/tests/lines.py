@@ -3,10 +3,20 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+def until(condition: Callable[[], bool], seconds: float) -> float:
+    """Return the seconds until the condition held; fail after `seconds`."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, "it did not happen in time"
+        time.sleep(0.002)
+    return time.monotonic() - began
 
 
 class Background:
@@ -62,6 +72,8 @@ class Line:
         self.cut_once_sent = b""
         """What a connection has to have sent before, to be cut so."""
         self.accepted = 0
+        self.far_ports: list[int] = []
+        """Local ports of the connections to the far end, also of those that ended."""
         self.mend()
 
     def lead_to(self, port: int) -> None:
@@ -106,6 +118,7 @@ class Line:
         except OSError:  # Nobody listens there just now.
             writer.close()
             return
+        self.far_ports.append(far_writer.get_extra_info("sockname")[1])
         ends = (writer, far_writer)
         for source, sink in ((reader, far_writer), (far_reader, writer)):
             pump = asyncio.create_task(self._pump(source, sink, ends))

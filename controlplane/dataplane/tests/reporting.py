@@ -9,7 +9,7 @@ from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.reports import parse
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, writing
 
 NEXT_BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000002")

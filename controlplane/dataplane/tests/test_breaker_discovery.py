@@ -11,8 +11,8 @@ from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
 from controlplane.dataplane.discovery import Dependencies
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.reporting import Reporting, at_work, breaker, told
-from controlplane.dataplane.tests.test_following import until
 from controlplane.dataplane.tests.test_ledger import NOW
 
 __all__ = ["at_work"]

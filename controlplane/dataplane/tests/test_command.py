@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_following import engage, make_token, until
+from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.test_following import engage, make_token
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = {"X-API-Key": "sg_reader0001_secret"}

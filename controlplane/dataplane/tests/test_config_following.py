@@ -13,7 +13,7 @@ from breakers import publication
 from breakers.models import Dependency, Override
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.lines import until
 from switches.models import Publication
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -9,8 +9,8 @@ from controlplane.core.degradation.levels import Cause, judge, plain
 from controlplane.core.degradation.models import Degradation
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credential, plane
-from controlplane.dataplane.tests.test_following import until
 
 
 @pytest.mark.parametrize(

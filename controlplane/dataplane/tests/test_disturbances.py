@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_following import A_SECOND, engage, has, until
+from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.test_following import A_SECOND, engage, has
 from controlplane.dataplane.wakeups import PACE, listener
 
 

@@ -14,8 +14,9 @@ from breakers.models import Dependency, Override, Registry
 from controlplane.core.degradation.levels import Cause, plain
 from controlplane.core.degradation.models import Degradation
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_config_following import NOW, change, override, version
-from controlplane.dataplane.tests.test_following import engage, has, known, make_token, until
+from controlplane.dataplane.tests.test_following import engage, has, known, make_token
 from switches.models import Publication
 
 ORACLE = Cause(2, "core->oracle", "core->oracle is open.")

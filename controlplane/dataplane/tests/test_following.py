@@ -22,6 +22,7 @@ from controlplane.core.tokens.models import Token
 from controlplane.core.wire import WAKE_CHANNEL
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from switches import services
 from switches.models import Episode, Publication
 from switches.snapshot import render
@@ -30,15 +31,6 @@ A_SECOND = 1.5
 """One second, and what a busy test machine adds to it."""
 
 REASON = "Payment provider returns wrong totals, INC-7"
-
-
-def until(condition: Callable[[], bool], seconds: float) -> float:
-    """Wait for the condition; how long it took, or a failure after `seconds`."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < seconds, "it did not happen in time"
-        time.sleep(0.002)
-    return time.monotonic() - began
 
 
 def engage(key: str) -> int:

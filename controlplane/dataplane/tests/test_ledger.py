@@ -18,8 +18,8 @@ from controlplane.core.models import Acknowledgement, Instance
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH, copy
-from controlplane.dataplane.tests.test_following import until
 
 pytestmark = pytest.mark.usefixtures("published")
 

@@ -10,8 +10,8 @@ from controlplane.core.models import Instance
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.pending import MOST_REPORTS
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH
-from controlplane.dataplane.tests.test_following import until
 from controlplane.dataplane.tests.test_ledger import (
     A_BATCH,
     BOOT,

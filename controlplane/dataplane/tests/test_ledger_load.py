@@ -17,7 +17,7 @@ from controlplane.dataplane.report_fields import MOST_BREAKERS
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tally import MOST_SWITCHES, Tally
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, report, writing
 
 pytestmark = pytest.mark.usefixtures("published", "frozen")

@@ -18,8 +18,8 @@ from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.ledger_sql import Said
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import EPOCH
-from controlplane.dataplane.tests.test_following import until
 from controlplane.dataplane.tests.test_ledger import (
     A_BATCH,
     COPY,

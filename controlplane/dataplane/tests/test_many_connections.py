@@ -8,9 +8,10 @@ import httpx
 import pytest
 
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_alone import TOKEN, answers, variables
 from controlplane.dataplane.tests.test_command import serving
-from controlplane.dataplane.tests.test_following import make_token, until
+from controlplane.dataplane.tests.test_following import make_token
 
 IDLE = 1500
 

@@ -24,10 +24,10 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import background
+from controlplane.dataplane.tests.lines import background, until
 from controlplane.dataplane.tests.served import BEARER, EPOCH, READER, REPORTER, plane
 from controlplane.dataplane.tests.test_alone import answers, granian, variables
-from controlplane.dataplane.tests.test_following import engage, make_token, until
+from controlplane.dataplane.tests.test_following import engage, make_token
 from controlplane.dataplane.tests.test_ofrep import NOW, SALT, entry
 from switches.snapshot import Entry, Publication
 

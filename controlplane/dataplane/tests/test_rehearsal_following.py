@@ -11,7 +11,8 @@ from controlplane.core.instances.models import Instance
 from controlplane.core.jobs import engine
 from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_following import A_SECOND, engage, until
+from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.test_following import A_SECOND, engage
 from switches.drills import services
 from switches.models import Drill, Publication
 from switches.snapshot import Publication as Published

@@ -12,8 +12,9 @@ from structlog.testing import capture_logs
 
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.served import ask
-from controlplane.dataplane.tests.test_following import engage, make_token, until
+from controlplane.dataplane.tests.test_following import engage, make_token
 
 TOKEN = {"X-API-Key": "sg_reader0001_secret"}
 

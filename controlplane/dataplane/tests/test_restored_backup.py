@@ -8,7 +8,8 @@ from django.utils import timezone
 from controlplane.core.actors import system
 from controlplane.core.tokens.models import Token
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_following import engage, has, known, make_token, until
+from controlplane.dataplane.tests.lines import until
+from controlplane.dataplane.tests.test_following import engage, has, known, make_token
 from switches import services
 from switches.models import Episode, Publication, Switch
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from controlplane.dataplane.tests.lines import Background
-from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.lines import Background, until
 
 WAIT_SECONDS = 2.0
 SLOWEST_SECONDS = 1.5

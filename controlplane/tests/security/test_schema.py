@@ -17,7 +17,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.people.models import User
 from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
-from controlplane.dataplane.tests.test_following import until
+from controlplane.dataplane.tests.lines import until
 from controlplane.tests.security import asking, callers, markup
 from controlplane.tests.security.existing import arguments
 from switches.tests.screens import engaged
