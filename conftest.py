@@ -14,6 +14,7 @@ from django.test import TransactionTestCase, override_settings
 from psycopg.conninfo import conninfo_to_dict
 from pytest_django import DjangoDbBlocker
 
+from controlplane.core import metrics
 from controlplane.core.attention import services as attention
 from controlplane.core.entry import throttle
 from controlplane.tests.database import InitialState, make_template
@@ -72,6 +73,7 @@ def django_db_setup(
         initial = InitialState()
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _case: _restore(initial))
         yield
+        metrics.kept_connection.close()  # It would keep the database from being dropped.
 
 
 def _restore(initial: InitialState) -> None:

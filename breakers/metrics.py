@@ -5,16 +5,17 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from breakers.dead_letters import sources
 from breakers.dead_letters.finding import streams
-from breakers.models import Alarm, Dependency, Override, Probe
+from breakers.models import Alarm, Override, Probe
 from breakers.models.dead_letters import LetterServer, LetterStream
 from breakers.outages import services as outages
 from breakers.states.standing import CLOSED, HALF_OPEN, OPEN, UNKNOWN
 from controlplane.core import exposing, metrics
+from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.instances.queries import HEARD_WITHIN
 
@@ -39,6 +40,7 @@ _STANDING = """
        OR (d.removed_at IS NULL AND (d.trips_total > 0 OR d.fallback_total > 0))
     ORDER BY d.caller, d.callee
 """
+_REGISTERED = "SELECT count(*) FROM breakers_dependency WHERE removed_at IS NULL"
 
 
 @metrics.from_database
@@ -60,14 +62,19 @@ def breakers(now: datetime) -> Iterator[Metric]:
     )
     counts = dict.fromkeys((*CODES, UNKNOWN), 0)
     reported = 0
-    for caller, callee, opened, fell_back, worst, is_reported in _rows(now):
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, {"fresh": now - HEARD_WITHIN})
+        rows = cursor.fetchall()
+        cursor.execute(_REGISTERED)
+        (registered,) = cursor.fetchone()
+    for caller, callee, opened, fell_back, worst, is_reported in rows:
         reported += is_reported
         counts[worst] += 1
         trips.add_metric([caller, callee], opened)
         fallbacks.add_metric([caller, callee], fell_back)
         if worst in CODES:
             state.add_metric([caller, callee], CODES[worst])
-    counts[UNKNOWN] = Dependency.objects.registered().count() - reported
+    counts[UNKNOWN] = registered - reported
     yield from (state, trips, fallbacks)
     yield _by(
         "switchgear_dependencies",
@@ -80,16 +87,14 @@ def breakers(now: datetime) -> Iterator[Metric]:
 @metrics.from_database
 def forced(now: datetime) -> Iterator[Metric]:
     """Every mode has its series, so that it goes back to 0."""
-    live = Override.objects.filter(ended_at__isnull=True).order_by().values_list("mode")
-    counts = {str(mode): 0 for mode in Override.Mode.values} | dict(live.annotate(Count("pk")))
+    counts = {str(mode): 0 for mode in Override.Mode.values} | dict(fetch_rows(_overrides))
     yield _by("switchgear_breaker_overrides", "Overrides that stand.", "mode", counts)
 
 
 @metrics.from_database
 def alarms(now: datetime) -> Iterator[Metric]:
     """Outages. What threshold rules find is told with the SLOs."""
-    live = Alarm.objects.filter(closed_at__isnull=True).order_by().values_list("rule")
-    counts = {outages.RULE: 0} | dict(live.annotate(Count("pk")))
+    counts = {outages.RULE: 0} | dict(fetch_rows(_alarms))
     yield _by("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
 
 
@@ -100,12 +105,7 @@ def standing(now: datetime) -> Iterator[Metric]:
         "0 normal, 1 degraded, 2 critical, 3 emergency.",
         degradation.current().level,
     )
-    there = {
-        slug: int(not is_away)
-        for slug, is_away in Probe.objects.filter(since__isnull=False)
-        .order_by("pk")
-        .values_list("pk", "is_away")
-    }
+    there = {slug: int(not is_away) for slug, is_away in fetch_rows(_probes)}
     yield _by("switchgear_probe_up", "1 while the service answers its probe.", "service", there)
 
 
@@ -135,13 +135,8 @@ def dead_letters(now: datetime) -> Iterator[Metric]:
         retried.add_metric(label, one.retried_total)
         vanished.add_metric(label, one.vanished_total)
     yield from (depth, alerting, arrived, retried, vanished)
-    there = LetterServer.objects.order_by("pk").values_list("pk", "is_away")
-    yield _by(
-        "switchgear_dlq_server_up",
-        "1 while the Redis server answers.",
-        "server",
-        {name: int(not is_away) for name, is_away in there},
-    )
+    there = {name: int(not is_away) for name, is_away in fetch_rows(_servers)}
+    yield _by("switchgear_dlq_server_up", "1 while the Redis server answers.", "server", there)
 
 
 def _label(stream: LetterStream) -> str:
@@ -149,10 +144,22 @@ def _label(stream: LetterStream) -> str:
     return stream.name if is_default else f"{stream.server}/{stream.name}"
 
 
-def _rows(now: datetime) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(_STANDING, {"fresh": now - HEARD_WITHIN})
-        return list(cursor.fetchall())
+def _overrides() -> QuerySet[Override, tuple[Any, ...]]:
+    live = Override.objects.filter(ended_at__isnull=True).order_by()
+    return live.values_list("mode").annotate(Count("pk"))
+
+
+def _alarms() -> QuerySet[Alarm, tuple[Any, ...]]:
+    live = Alarm.objects.filter(closed_at__isnull=True).order_by()
+    return live.values_list("rule").annotate(Count("pk"))
+
+
+def _probes() -> QuerySet[Probe, tuple[Any, ...]]:
+    return Probe.objects.filter(since__isnull=False).order_by("pk").values_list("pk", "is_away")
+
+
+def _servers() -> QuerySet[LetterServer, tuple[Any, ...]]:
+    return LetterServer.objects.order_by("pk").values_list("pk", "is_away")
 
 
 def _by(name: str, help_text: str, label: str, values: dict[str, int]) -> Metric:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from controlplane.core import metrics
+from controlplane.core.compiled_query import fetch_rows
 from slo.models import Alert, Standing, ThresholdRule
 
 JUDGED_WITHIN = timedelta(minutes=10)
@@ -54,11 +56,7 @@ def alerts(now: datetime) -> Iterator[Metric]:
     firing = GaugeMetricFamily(
         "switchgear_alerts_open", "Alerts that are open.", labels=["kind", "severity"]
     )
-    rows = Alert.objects.filter(resolved_at__isnull=True).order_by()
-    counts = {
-        (kind, severity): number
-        for kind, severity, number in rows.values_list("kind", "severity").annotate(Count("pk"))
-    }
+    counts = {(kind, severity): number for kind, severity, number in fetch_rows(_open)}
     for kind in Alert.Kind.values:
         for severity in ("critical", "warning", "info"):
             firing.add_metric([kind, severity], counts.get((kind, severity), 0))
@@ -68,13 +66,25 @@ def alerts(now: datetime) -> Iterator[Metric]:
 @metrics.from_database
 def thresholds(now: datetime) -> Iterator[Metric]:
     """Every rule has its series, so that it goes back to 0."""
-    live = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True).order_by()
-    names = ThresholdRule.objects.filter(is_enabled=True).order_by("name")
-    counts = dict.fromkeys(names.values_list("name", flat=True), 0)
-    counts |= dict(live.values_list("rule").annotate(Count("pk")))
+    counts = dict.fromkeys((name for (name,) in fetch_rows(_rules)), 0)
+    counts |= dict(fetch_rows(_open_by_rule))
     family = GaugeMetricFamily(
         "switchgear_threshold_alerts", "Alerts of threshold rules that are open.", labels=["rule"]
     )
     for name, number in counts.items():
         family.add_metric([name], number)
     yield family
+
+
+def _open() -> QuerySet[Alert, tuple[Any, ...]]:
+    rows = Alert.objects.filter(resolved_at__isnull=True).order_by()
+    return rows.values_list("kind", "severity").annotate(Count("pk"))
+
+
+def _open_by_rule() -> QuerySet[Alert, tuple[Any, ...]]:
+    live = Alert.objects.filter(kind=Alert.Kind.THRESHOLD, resolved_at__isnull=True).order_by()
+    return live.values_list("rule").annotate(Count("pk"))
+
+
+def _rules() -> QuerySet[ThresholdRule, tuple[Any, ...]]:
+    return ThresholdRule.objects.filter(is_enabled=True).order_by("name").values_list("name")

@@ -30,7 +30,7 @@ def budgets(start: datetime, end: datetime, now: datetime) -> ReportSection:
     edges = [*map(last_ended, days), last_ended(until)]
     slos = list(Slo.objects.present().order_by("name"))
     spent = judged.spent(slos, edges)
-    called = _called(start, end)
+    called = _called(start, end) if slos else {}
     nothing = Spent(None, ())
     told = [(slo, spent.get(slo.pk, nothing), called.get(slo.pk, {})) for slo in slos]
     told.sort(key=_how_bad)

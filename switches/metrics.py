@@ -3,13 +3,18 @@
 A console may know tens of thousands of switches; the number of series grows with those in force.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
+from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.samples import Sample
 
 from controlplane.core import metrics
+from controlplane.core.compiled_query import fetch_rows
 from switches.models import Ramp, Scope, Switch
 
 RELEASED_WITHIN = timedelta(minutes=15)
@@ -39,14 +44,17 @@ def engaged(now: datetime) -> Iterator[Metric]:
     counts = {(str(scope), state): 0 for scope in Scope.values for state in STATES}
     with connection.cursor() as cursor:
         cursor.execute(_IN_FORCE, {"since": now - RELEASED_WITHIN})
-        for scope, key, state in cursor.fetchall():
-            family.add_metric([scope, key], int(state == "engaged"))
-            if state != "released":
-                counts[scope, state] += 1
+        rows = cursor.fetchall()
         cursor.execute(_KNOWN)
-        for scope, known in cursor.fetchall():
-            in_force = sum(counts[scope, state] for state in STATES)
-            counts[scope, "released"] = known - in_force
+        known = cursor.fetchall()
+    # Not add_metric(), which takes twice as long.
+    family.samples = [
+        Sample(family.name, {"scope": scope, "key": key}, int(state == "engaged"))
+        for scope, key, state in rows
+    ]
+    counts |= Counter((scope, state) for scope, _, state in rows if state != "released")
+    for scope, number in known:
+        counts[scope, "released"] = number - sum(counts[scope, state] for state in STATES)
     yield family
     totals = GaugeMetricFamily(
         "switchgear_switches", "Known switches by scope and state.", labels=["scope", "state"]
@@ -64,9 +72,8 @@ def last_proven(now: datetime) -> Iterator[Metric]:
         "When a drill last proved the switch, in UNIX seconds.",
         labels=["scope", "key"],
     )
-    proven = Switch.objects.filter(last_proven_at__isnull=False).order_by("pk")
-    for scope, key, at in proven.values_list("scope", "key", "last_proven_at"):
-        family.add_metric([scope, key], at.timestamp() if at else 0)
+    for scope, key, at in fetch_rows(_proven):
+        family.add_metric([scope, key], at.timestamp())
     yield family
 
 
@@ -84,12 +91,19 @@ def ramping(now: datetime) -> Iterator[Metric]:
         "The share of its traffic that the ramping switch lets flow, in percent.",
         labels=labels,
     )
-    live = Ramp.objects.filter(live=True, job__started_at__isnull=False).order_by("switch_id")
-    for pk, index, share in live.values_list(
-        "switch_id", "job__step_index", "episode__allow_percent"
-    ):
+    for pk, index, share in fetch_rows(_live_ramps):
         scope, _, key = pk.partition(":")
         step.add_metric([pk, scope, key], index + 1)
         percent.add_metric([pk, scope, key], float(share))
     yield step
     yield percent
+
+
+def _proven() -> QuerySet[Switch, tuple[Any, ...]]:
+    proven = Switch.objects.filter(last_proven_at__isnull=False).order_by("pk")
+    return proven.values_list("scope", "key", "last_proven_at")
+
+
+def _live_ramps() -> QuerySet[Ramp, tuple[Any, ...]]:
+    live = Ramp.objects.filter(live=True, job__started_at__isnull=False).order_by("switch_id")
+    return live.values_list("switch_id", "job__step_index", "episode__allow_percent")

@@ -1,15 +1,16 @@
-"""What stands stopped right now, in three queries: what every page says above everything else."""
+"""What stands stopped right now, by one query: what every page says above everything else."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Aggregate, Count, Max, Q, QuerySet, Value
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Coalesce
 
 from controlplane.core.approvals.models import Approval
+from controlplane.core.compiled_query import fetch_first
 from controlplane.core.jobs.models import Job
 from switches.evaluate import GLOBAL_ID
 from switches.models import Episode, Ramp
@@ -98,8 +99,26 @@ class Standing:
 
 
 def look(now: datetime, *, with_approvals: bool) -> Standing:
-    """Read the standing. At most one episode of the global switch is open, so its maxima are it."""
-    found: dict[str, Any] = Episode.objects.filter(ended_at__isnull=True).aggregate(
+    """Read the standing, by one statement."""
+    found = fetch_first(now, _episodes, _approvals, _ramps)
+    reviews = found["reviews"]
+    return Standing(
+        now=now,
+        engaged=found["engaged"],
+        ramping=found["ramping"],
+        overdue=found["overdue"],
+        everything=_everything(found),
+        broken=_broken(found, reviews),
+        approvals=found["approvals"] + reviews if with_approvals else 0,
+        ramps=found["live"],
+        failed_ramps=_failed(found),
+    )
+
+
+def _episodes(_now: Any) -> QuerySet[Episode, Any]:
+    """At most one episode of the global switch is open, so its maxima are it."""
+    return _aggregate(
+        Episode.objects.filter(ended_at__isnull=True),
         engaged=Count("pk", filter=Q(allow_percent=0)),
         ramping=Count("pk", filter=Q(allow_percent__gt=0)),
         overdue=Count("pk", filter=Q(overdue_at__isnull=False)),
@@ -117,30 +136,34 @@ def look(now: datetime, *, with_approvals: bool) -> Standing:
         broken_by=Max(_of_the_glass("by"), filter=_IS_BROKEN),
         broken_engaged_by=Max("engaged_by_name", filter=_IS_BROKEN),
     )
-    waiting = Approval.objects.filter(state="pending").aggregate(
+
+
+def _approvals(now: Any) -> QuerySet[Approval, Any]:
+    return _aggregate(
+        Approval.objects.filter(state="pending"),
         approvals=Count("pk", filter=Q(expires_at__gt=now)),
         reviews=Count("pk", filter=Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)),
     )
-    # A ramp is live for as long as it is not over: there are never many.
+
+
+def _ramps(_now: Any) -> QuerySet[Ramp, Any]:
+    """A ramp is live for as long as it is not over: there are never many."""
     failed = Q(job__state=Job.State.FAILED)
-    ramps = Ramp.objects.filter(live=True).aggregate(
+    return _aggregate(
+        Ramp.objects.filter(live=True),
         live=Count("pk"),
         failed=Count("pk", filter=failed),
         failed_ramp=Max("pk", filter=failed),
         failed_switch=Max("switch_id", filter=failed),
         failed_why=Max("job__outcome", filter=failed),
     )
-    return Standing(
-        now=now,
-        engaged=found["engaged"],
-        ramping=found["ramping"],
-        overdue=found["overdue"],
-        everything=_everything(found),
-        broken=_broken(found, waiting["reviews"]),
-        approvals=waiting["approvals"] + waiting["reviews"] if with_approvals else 0,
-        ramps=ramps["live"],
-        failed_ramps=_failed(ramps),
-    )
+
+
+def _aggregate(rows: QuerySet[Any, Any], **figures: Aggregate) -> QuerySet[Any, Any]:
+    """Return a queryset of one row, with these figures of all rows."""
+    whole: QuerySet[Any, Any] = rows.order_by().annotate(whole=Value(1)).values("whole")
+    found: QuerySet[Any, Any] = whole.annotate(**figures).values_list(*figures)
+    return found
 
 
 def _failed(ramps: dict[str, Any]) -> NotTakenBack | None:
@@ -152,10 +175,11 @@ def _failed(ramps: dict[str, Any]) -> NotTakenBack | None:
 
 
 def _broken(found: dict[str, Any], reviews: int) -> Broken | None:
-    if not found["broken"] and not reviews:
+    broken = found["broken"]
+    if not broken and not reviews:
         return None
-    if found["broken"] != 1:
-        return Broken(found["broken"], reviews)
+    if broken != 1:
+        return Broken(broken, reviews)
     did = _DID.get(found["broken_at"] or "", "engaged")
     by = found["broken_by"] or (found["broken_engaged_by"] if did == "engaged" else "")
     return Broken(

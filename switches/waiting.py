@@ -24,7 +24,10 @@ def _unconfirmed(now: datetime) -> QuerySet[Episode]:
 
 
 def _expiring(now: datetime) -> QuerySet[Episode]:
-    return _open().filter(expires_at__gt=now, expires_at__lte=now + DAY, allow_percent=0)
+    soon = Q(expires_at__lte=now + HOUR)
+    later = Q(expires_at__lte=now + DAY, engaged_at__lt=F("expires_at") - DAY)
+    found = _open().filter(overdue_at__isnull=True, expires_at__gt=now, allow_percent=0)
+    return found.filter(soon | later)
 
 
 def _long_engaged(now: datetime) -> QuerySet[Episode]:
@@ -83,14 +86,6 @@ def expiring(now: datetime) -> list[Waiting]:
     Most last a day from the start; naming them all at once would bury the rest. One that ramps has
     its expiry behind it: its ramp decides.
     """
-    found = (
-        _open()
-        .filter(overdue_at__isnull=True, expires_at__gt=now, allow_percent=0)
-        .filter(
-            Q(expires_at__lte=now + HOUR)
-            | Q(expires_at__lte=now + DAY, engaged_at__lt=F("expires_at") - DAY)
-        )
-    )
     return [
         _waiting(
             "expiring",
@@ -101,7 +96,7 @@ def expiring(now: datetime) -> list[Waiting]:
             since=max(episode.engaged_at, expires_at - DAY),
             due_at=expires_at,
         )
-        for episode, expires_at in _ending(found.order_by("expires_at", "pk"))
+        for episode, expires_at in _ending(_expiring(now).order_by("expires_at", "pk"))
     ]
 
 

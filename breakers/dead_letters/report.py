@@ -42,7 +42,7 @@ def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection
     """The streams of which the most letters arrived in the week, and the groups."""
     weeks = [one for one in _weeks(start, min(end, now), now) if not one.is_empty]
     weeks.sort(key=lambda one: (-one.arrived, -one.deepest, str(one.stream)))
-    failed = weekly.most_failed(start, end, MOST_GROUPS)
+    failed = weekly.most_failed(start, end, MOST_GROUPS) if weeks else []
     return ReportSection(
         slug="dead-letters",
         title="Dead letters",
@@ -57,6 +57,8 @@ def dead_letters(start: datetime, end: datetime, now: datetime) -> ReportSection
 
 def _weeks(start: datetime, end: datetime, now: datetime) -> list[Week]:
     known = [one for one in streams.listed(now) if one.source == LetterStream.Source.STREAM]
+    if not known:
+        return []
     within = {"minute__gte": start, "minute__lt": end}
     minutes = DepthMinute.objects.filter(**within).values("stream")
     depths = {

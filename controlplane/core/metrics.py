@@ -22,7 +22,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.exposing import gauge
 from controlplane.core.jobs import metrics as jobs
 from controlplane.core.loops import Loop
-from controlplane.core.threads import Bounded
+from controlplane.core.threads import Bounded, KeptConnection
 
 DATABASE_SECONDS = 2.0
 
@@ -158,7 +158,8 @@ def _from_database() -> list[Metric]:
     return [family for source in _sources for family in source(now)]
 
 
-_database = Bounded(_from_database, seconds=DATABASE_SECONDS)
+kept_connection = KeptConnection()
+_database = Bounded(_from_database, seconds=DATABASE_SECONDS, kept=kept_connection)
 
 
 @from_database

@@ -73,8 +73,11 @@ ReportSource = Callable[[datetime, datetime, datetime], ReportSection]
 PreviewSource = Callable[[str, datetime], Mapping[str, Any]]
 """Fields to add to the preview of a switch (its id) before it is engaged."""
 
-Rows = Callable[[datetime], QuerySet[Any] | Sequence[QuerySet[Any]]]
-"""Return querysets of one table or several; a source has items only if one of them has rows."""
+Rows = Callable[[Any], QuerySet[Any] | Sequence[QuerySet[Any]]]
+"""Return querysets of one table or several; a source has items only if one of them has rows.
+
+It is called once per process, with an expression for the time (`compiled_query.MOMENT`).
+"""
 
 _only_if: dict[AttentionSource, Rows] = {}
 _attention: list[tuple[int, AttentionSource]] = []

@@ -41,6 +41,56 @@ def unpooled_connection() -> BaseDatabaseWrapper:
     return wrapper
 
 
+class KeptConnection:
+    """A database connection outside the pool, kept from one use to the next.
+
+    Connecting takes as much CPU as thirty small queries. A connection that no longer answers is
+    replaced. Concurrent uses get one each, of which one is kept.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: BaseDatabaseWrapper | None = None
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Make it the connection of this thread until the block ends; an error closes it."""
+        used = self._take()
+        connections[DEFAULT_DB_ALIAS] = used
+        try:
+            yield
+            self._put(used)
+        except BaseException:
+            used.close()
+            raise
+        finally:
+            del connections[DEFAULT_DB_ALIAS]
+
+    def close(self) -> None:
+        """Close the connection if it is idle; the next use connects anew."""
+        with self._lock:
+            idle, self._idle = self._idle, None
+        if idle is not None:
+            idle.close()
+
+    def _take(self) -> BaseDatabaseWrapper:
+        with self._lock:
+            idle, self._idle = self._idle, None
+        if idle is not None and idle.connection is not None:
+            if idle.is_usable():
+                return idle
+            idle.close()
+        fresh = unpooled_connection()
+        fresh.inc_thread_sharing()
+        return fresh
+
+    def _put(self, used: BaseDatabaseWrapper) -> None:
+        with self._lock:
+            spare, self._idle = self._idle, used
+        if spare is not None:
+            spare.close()
+
+
 def forget_connection() -> None:
     """After an error: the next query of this thread connects anew."""
     connections[DEFAULT_DB_ALIAS].close()
@@ -49,13 +99,17 @@ def forget_connection() -> None:
 class Bounded(Generic[T]):
     """A question whose asker never waits longer than `seconds`, whatever hangs.
 
-    It is asked in a thread of its own with its own database connection. Who comes while it is
-    being asked shares the answer, so a peer that hangs costs one thread and not one a request.
+    It is asked in a thread of its own with its own database connection, a new one unless `kept` is
+    given. Who comes while it is being asked shares the answer, so a peer that hangs costs one
+    thread and not one a request.
     """
 
-    def __init__(self, ask: Callable[[], T], *, seconds: float) -> None:
+    def __init__(
+        self, ask: Callable[[], T], *, seconds: float, kept: KeptConnection | None = None
+    ) -> None:
         self._ask = ask
         self._seconds = seconds
+        self._connect = own_connection if kept is None else kept.use
         self._lock = threading.Lock()
         self._asked: Future[T] | None = None
         self._asked_at = 0.0
@@ -76,7 +130,7 @@ class Bounded(Generic[T]):
 
     def _work(self, future: "Future[T]") -> None:
         try:
-            with own_connection():
+            with self._connect():
                 answer = self._ask()
         except BaseException as error:
             future.set_exception(error)  # Raised again where it was asked.

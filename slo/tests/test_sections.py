@@ -3,10 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.core import sections
 from controlplane.core.attention import services as overview
+from controlplane.core.http.tests.callers import browser_of, person
 from slo import attention, report
 from slo.arithmetic.clock import minute_of
 from slo.models import Alert, Sli, Slo, Standing, Turn
@@ -42,6 +45,19 @@ def test_open_alerts_wait_until_somebody_knows():
     ]
     assert found[0].path == f"/alerts/{page.pk}/"
     assert "page" in found[0].detail
+
+
+def test_page_of_all_that_waits_takes_few_queries_with_slos():
+    client = browser_of(person())
+    for name in ("one", "two"):
+        making.slo(name=name)
+    client.get("/attention/")
+
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get("/attention/").status_code == 200
+
+    # Only a test has a transaction around it, and so savepoints.
+    assert len([one for one in queries if "SAVEPOINT" not in one["sql"]]) < 15
 
 
 def test_storm_of_what_waits_elsewhere_hides_no_other_alert(monkeypatch):

@@ -2,13 +2,14 @@
 
 from datetime import datetime
 
-from django.db.models import Count, F, Min, QuerySet
+from django.db.models import Count, F, Min, Q, QuerySet
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection, Waiting
 from switches.drills import live, neglect
 from switches.models import Drill, Switch
-from switches.report.words import MOST_ROWS, counted, first, page_of
+from switches.report.counted_rows import first_rows
+from switches.report.words import counted, first, page_of
 
 MOST_WAITING = 200
 
@@ -16,9 +17,14 @@ MOST_WAITING = 200
 def not_rehearsed(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
     """Switches that may not work when they are needed: those never rehearsed first."""
     found = neglect.unproven(now)
-    total, never = found.count(), neglect.never_proven().count()
-    failed = {drill.switch_id: live.why_not(drill) for drill in neglect.failed()}
-    rows = found.order_by(F("last_proven_at").asc(nulls_first=True), "pk")[:MOST_ROWS]
+    rows, counts = first_rows(
+        found.order_by(F("last_proven_at").asc(nulls_first=True), "pk"),
+        never=Q(last_proven_at__isnull=True),
+    )
+    total, never = counts["total"], counts["never"]
+    failed = {
+        drill.switch_id: live.why_not(drill) for drill in neglect.failed().filter(switch__in=rows)
+    }
     return ReportSection(
         slug="not_rehearsed",
         title="Never rehearsed or not for 90 days",

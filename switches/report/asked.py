@@ -4,16 +4,20 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Case, Count, F, IntegerField, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.canonical import timestamp
 from controlplane.core.sections import ReportRow, ReportSection
 from switches.models import Trip
+from switches.report.counted_rows import first_rows
 from switches.report.words import MOST_ROWS, counted, first
 
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
+PENDING = Q(state="pending")
+DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
+"""Sorts what still waits before what was decided."""
 
 
 def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
@@ -24,7 +28,6 @@ def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
         .annotate(trips=Count("pk"), repeated=Coalesce(Sum("repeats"), 0))
         .order_by("-trips", "policy__trigger", "outcome")
     )
-    found = list(rows[:MOST_ROWS])
     total = sum(row["trips"] for row in rows)
     tripped = sum(row["trips"] for row in rows if row["outcome"] == Trip.Outcome.TRIPPED)
     waiting = sum(row["trips"] for row in rows if row["outcome"] == Trip.Outcome.PERSON)
@@ -49,7 +52,7 @@ def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
                 },
                 "/trips/",
             )
-            for row in found
+            for row in rows[:MOST_ROWS]
         ),
         total=len(rows),
     )
@@ -58,11 +61,9 @@ def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:
 def reviews(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Break-glass: reviews that nobody has signed, the oldest first, then those of the week."""
     about = Approval.objects.filter(kind=REVIEW, requested_at__lt=min(end, now))
-    still_open = about.filter(state="pending")
-    found = about.filter(Q(state="pending") | Q(requested_at__gte=start))
-    unsigned, total = still_open.count(), found.count()
-    rows = [*still_open.order_by("requested_at", "pk")[:MOST_ROWS]]
-    rows += found.exclude(state="pending").order_by("requested_at", "pk")[: MOST_ROWS - len(rows)]
+    found = about.filter(PENDING | Q(requested_at__gte=start))
+    rows, counts = first_rows(found.order_by(DECIDED, "requested_at", "pk"), unsigned=PENDING)
+    unsigned, total = counts["unsigned"], counts["total"]
     return ReportSection(
         slug="break_glass",
         title="Break-glass and reviews",
@@ -92,19 +93,19 @@ def reviews(start: datetime, end: datetime, now: datetime) -> ReportSection:
 def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """What a second person was asked for: decided in the week, and what still waits."""
     asked = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
-    waiting = asked.filter(state="pending")
-    decided = asked.filter(decided_at__gte=start, decided_at__lt=end)
-    found = asked.filter(Q(state="pending") | Q(decided_at__gte=start, decided_at__lt=end))
-    states = dict(decided.values_list("state").annotate(Count("pk")).order_by())
-    pending = waiting.count()
-    total = pending + sum(states.values())
-    told = [f"{count:,} {state}" for state, count in sorted(states.items())]
+    found = asked.filter(PENDING | Q(decided_at__gte=start, decided_at__lt=end))
+    rows, counts = first_rows(
+        found.order_by(DECIDED, F("decided_at").desc(nulls_first=True), "pk"),
+        **{state.value: Q(state=state) for state in Approval.State},
+    )
+    total, pending = counts.pop("total"), counts.pop("pending")
+    told = [f"{count:,} {state}" for state, count in sorted(counts.items()) if count]
     told += [f"{pending:,} waiting"] if pending else []
     return ReportSection(
         slug="approvals",
         title="Approvals",
         summary=f"{', '.join(told)}." if total else "Nobody had to be asked.",
-        tone="warn" if pending or states.get("expired") else "good",
+        tone="warn" if pending or counts["expired"] else "good",
         columns=("about", "what", "state", "asked_by", "asked_at", "decided_by", "comment"),
         rows=tuple(
             ReportRow(
@@ -119,7 +120,7 @@ def approvals(start: datetime, end: datetime, now: datetime) -> ReportSection:
                 },
                 "/approvals/",
             )
-            for approval in _pending_first(found)
+            for approval in rows
         ),
         total=total,
     )
@@ -160,12 +161,6 @@ def _reviews_in_words(unsigned: int, total: int) -> str:
     if unsigned:
         return f"{counted(unsigned, 'review')} not signed by a second person."
     return f"{counted(total, 'review')} of this week, all signed."
-
-
-def _pending_first(found: QuerySet[Approval]) -> list[Approval]:
-    rows = list(found.filter(state="pending").order_by("pk")[:MOST_ROWS])
-    others = found.exclude(state="pending").order_by("-decided_at")
-    return rows + list(others[: MOST_ROWS - len(rows)])
 
 
 def _rules(diff: dict[str, Any]) -> list[str]:

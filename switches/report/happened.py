@@ -43,16 +43,22 @@ class Median(Aggregate):
 
 def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Episodes that began and ended in the week, the longest of them, and the days they fill."""
-    began = Episode.objects.filter(engaged_at__gte=start, engaged_at__lt=end)
-    ended = Episode.objects.filter(ended_at__gte=start, ended_at__lt=end)
     lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=DurationField())
-    told = ended.aggregate(count=Count("pk"), median=Median(lasted), longest=Max(lasted))
-    longest = ended.annotate(lasted=lasted).order_by("-lasted", "pk")[:MOST_ROWS]
     days = weeks.days_of(start, ZoneInfo(settings.TIME_ZONE))
+    began, ended = _within("engaged_at", start, end), _within("ended_at", start, end)
+    told = Episode.objects.filter(began | ended).aggregate(
+        began=Count("pk", filter=began),
+        count=Count("pk", filter=ended),
+        median=Median(lasted, filter=ended),
+        longest=Max(lasted, filter=ended),
+        **_of_days(days),
+    )
+    some = Episode.objects.filter(ended) if told["count"] else Episode.objects.none()
+    longest = some.annotate(lasted=lasted).order_by("-lasted", "pk")[:MOST_ROWS]
     return ReportSection(
         slug="flow",
         title="Engaged and released",
-        summary=_flow_in_words(began.count(), told),
+        summary=_flow_in_words(told),
         tone="good",
         columns=("switch", "stood_seconds", "engaged_by", "ended_by", "how", "ended_at"),
         rows=tuple(
@@ -70,7 +76,7 @@ def flow(start: datetime, end: datetime, now: datetime) -> ReportSection:
             for episode in longest
         ),
         total=told["count"],
-        charts=(*_per_day(days), *_hours(days, now)),
+        charts=(*_per_day(days, told), *_hours(days, now)),
     )
 
 
@@ -129,7 +135,8 @@ def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
         .annotate(times=Count("pk"), last_at=Max("at"))
         .order_by("-times", "target")
     )
-    total = rows.count()
+    found = list(rows[: MOST_ROWS + 1])
+    total = len(found) if len(found) <= MOST_ROWS else rows.count()
     return ReportSection(
         slug="extends",
         title="Extended",
@@ -149,13 +156,14 @@ def extends(start: datetime, end: datetime, _now: datetime) -> ReportSection:
                 },
                 page_of(row["target"]),
             )
-            for row in rows[:MOST_ROWS]
+            for row in found[:MOST_ROWS]
         ),
         total=total,
     )
 
 
-def _flow_in_words(began: int, told: dict[str, Any]) -> str:
+def _flow_in_words(told: dict[str, Any]) -> str:
+    began = told["began"]
     if not began and not told["count"]:
         return "Nothing was engaged and nothing was released."
     said = f"{counted(began, 'episode')} began and {told['count']:,} ended"
@@ -165,15 +173,16 @@ def _flow_in_words(began: int, told: dict[str, Any]) -> str:
     return f"{said}; half of those lasted up to {median}, the longest {longest}."
 
 
-def _per_day(days: Days) -> tuple[Chart, ...]:
-    """How many episodes began and ended on each day: one query."""
-    counts = Episode.objects.aggregate(
-        **{
-            f"{field}_{number}": Count("pk", filter=_within(field, since, until))
-            for field in ("engaged_at", "ended_at")
-            for number, (_, since, until) in enumerate(days)
-        }
-    )
+def _of_days(days: Days) -> dict[str, Count]:
+    """Return the counts of the episodes that began and ended on each day."""
+    return {
+        f"{field}_{number}": Count("pk", filter=_within(field, since, until))
+        for field in ("engaged_at", "ended_at")
+        for number, (_, since, until) in enumerate(days)
+    }
+
+
+def _per_day(days: Days, counts: dict[str, Any]) -> tuple[Chart, ...]:
     return tuple(
         chart
         for field, title, verb in (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from controlplane.core import durations
 from controlplane.core.actors import label_of
@@ -27,6 +27,12 @@ GOES_ON = (
 """What ends a hold, whichever comes first."""
 WORST_FIRST = ("failed", "compensated", "aborted", "replaced", "under way", "completed")
 NOTHING = timedelta()
+# What a gate, or a failure, took back: people's aborts leave the step otherwise.
+_COMPENSATED = Exists(
+    JobStep.objects.filter(
+        job=OuterRef("job"), index=OuterRef("job__step_index"), state=JobStep.State.FAILED
+    )
+)
 
 
 def ramps(start: datetime, end: datetime, now: datetime) -> ReportSection:
@@ -34,12 +40,11 @@ def ramps(start: datetime, end: datetime, now: datetime) -> ReportSection:
     at = min(end, now)
     not_over_before = Q(job__finished_at=None) | Q(job__finished_at__gte=start)
     touched = Ramp.objects.filter(not_over_before, job__started_at__lt=at).select_related("job")
-    found = list(touched.order_by("-pk"))
-    compensated = _compensated(touched)
-    outcomes = {ramp.pk: _outcome(ramp, compensated, at) for ramp in found}
+    found = list(touched.annotate(is_compensated=_COMPENSATED).order_by("-pk"))
+    outcomes = {ramp.pk: _outcome(ramp, at) for ramp in found}
     held = _longest_holds(found, at)
     ranked = sorted(found, key=lambda ramp: WORST_FIRST.index(outcomes[ramp.pk]))[:MOST_ROWS]
-    gates = _gates_in_the_way(ranked)
+    gates = _gates_in_the_way([one for one in ranked if outcomes[one.pk] == "compensated"])
     begun = sum(ramp.job.started_at is not None and ramp.job.started_at >= start for ramp in found)
     counts = Counter(outcomes.values())
     return ReportSection(
@@ -64,7 +69,7 @@ def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datet
             "switch": ramp.switch_id,
             "outcome": outcome if is_over else f"{outcome}, step {job.step_index + 1}",
             "why": first(job.outcome if is_over else job.hold_reason or ramp.justification),
-            "gate": gates if outcome == "compensated" else "",
+            "gate": gates,
             "by": label_of(ramp.requested_by_type, ramp.requested_by_name),
             "began_at": timestamp(job.started_at) if job.started_at else None,
             "ended_at": timestamp(job.finished_at) if is_over and job.finished_at else None,
@@ -74,7 +79,7 @@ def _row(ramp: Ramp, outcome: str, gates: str, held: timedelta | None, at: datet
     )
 
 
-def _outcome(ramp: Ramp, compensated: set[int], at: datetime) -> str:
+def _outcome(ramp: Any, at: datetime) -> str:
     """What had come of it by then. One that was replaced ended because of an engage or a release
     at once."""
     job = ramp.job
@@ -84,7 +89,7 @@ def _outcome(ramp: Ramp, compensated: set[int], at: datetime) -> str:
         return "failed"
     if job.state == Job.State.COMPLETED:
         return "completed"
-    if job.pk in compensated:
+    if ramp.is_compensated:
         return "compensated"
     return "aborted" if job.compensated_at else "replaced"
 
@@ -97,18 +102,12 @@ def _in_words(begun: int, counts: Mapping[str, int], longest: timedelta) -> str:
     return f"{counted(begun, 'ramp')} began; {told}.{held}"
 
 
-def _compensated(touched: Any) -> set[int]:
-    """Those that a gate, or a failure, took back: people's aborts leave the step otherwise."""
-    at_their_end = JobStep.objects.filter(
-        job__in=touched.values("pk"), index=F("job__step_index"), state=JobStep.State.FAILED
-    )
-    return set(at_their_end.values_list("job_id", flat=True))
-
-
 def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
     """The gates that failed, or had no data, at the step each ramp came to."""
+    found: dict[int, str] = {}
+    if not ramps:
+        return found
     steps = JobStep.objects.filter(job__in=[ramp.pk for ramp in ramps], index=F("job__step_index"))
-    found = {}
     for step in steps:
         seen = [gate for gate in step.data["gates"] if gate.get("verdict", PASS) != PASS]
         failing = [gate for gate in seen if gate["verdict"] == FAIL]
@@ -118,11 +117,13 @@ def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
 
 def _longest_holds(ramps: Sequence[Ramp], at: datetime) -> Mapping[int, timedelta]:
     """How long each ramp held at most: from the audit trail, which tells when a hold began."""
+    if not ramps:
+        return {}
     since = min((ramp.job.started_at for ramp in ramps if ramp.job.started_at), default=at)
     told = AuditEntry.objects.filter(at__gte=since, at__lt=at)
     holds = list(told.filter(action=HELD).order_by("id").values_list("target", "id", "at"))
     ends: dict[str, list[tuple[int, datetime]]] = defaultdict(list)
-    targets = {target for target, _, _ in holds}
+    targets = {target for target, _, _ in holds}  # Without any, Django does not ask.
     rows = told.filter(action__in=GOES_ON, target__in=targets).order_by("id")
     for target, entry, moment in rows.values_list("target", "id", "at"):
         ends[target].append((entry, moment))

@@ -7,7 +7,6 @@ where a reader is asked to do something about it.
 import functools
 import heapq
 import operator
-from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -17,9 +16,10 @@ from django.db.models import (
     Count,
     F,
     IntegerField,
-    Min,
+    OuterRef,
     Q,
     QuerySet,
+    Subquery,
     Value,
     When,
 )
@@ -31,6 +31,7 @@ from controlplane.core.sections import ReportRow, ReportSection
 from switches import forgotten as neglect
 from switches.models import Episode, State
 from switches.ramps import words
+from switches.report.counted_rows import first_rows
 from switches.report.weakness import LISTED_FROM, glance, weakness
 from switches.report.words import MOST_ROWS, counted, first, page_of, told_by
 
@@ -53,16 +54,22 @@ def still(end: datetime, now: datetime) -> QuerySet[Episode]:
 
 def vague(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Reasons that help the next person least, the weakest first."""
-    total, weakest = 0, []
-    reasons = still(end, now).values_list("pk", "reason")
-    for pk, reason in reasons.iterator(chunk_size=READ_AT_ONCE):
-        points = glance(reason).points
-        total += points >= LISTED_FROM
-        weakest.append((points, -pk))
+    rows = still(end, now).values_list(
+        "pk",
+        "reason",
+        "switch_id",
+        "engaged_by_type",
+        "engaged_by_name",
+        "engaged_at",
+        named=True,
+    )
+    glanced = [
+        (glance(row.reason).points, -row.pk, row) for row in rows.iterator(chunk_size=READ_AT_ONCE)
+    ]
+    total = sum(points >= LISTED_FROM for points, *_ in glanced)
     # Reading word for word takes time, so only what may be shown is read like that.
-    chosen = [-pk for _, pk in heapq.nlargest(2 * MOST_ROWS, weakest)]
-    episodes = still(end, now).select_related("switch").filter(pk__in=chosen)
-    judged = [(weakness(episode.reason), episode) for episode in episodes]
+    chosen = heapq.nlargest(2 * MOST_ROWS, glanced)
+    judged = [(weakness(episode.reason), episode) for *_, episode in chosen]
     judged = [(found, episode) for found, episode in judged if found.points >= LISTED_FROM]
     judged.sort(key=lambda pair: (-pair[0].points, pair[1].engaged_at))
     total = max(total, len(judged))
@@ -107,8 +114,10 @@ def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
         start=Value(0, output_field=IntegerField()),
     )
     found = still(end, now).annotate(looked_at=neglect.LOOKED_AT).filter(shows_any)
-    total = found.count()
-    episodes = found.annotate(signs=points).order_by("-signs", "engaged_at", "pk")[:MOST_ROWS]
+    episodes, counts = first_rows(
+        found.annotate(signs=points).order_by("-signs", "engaged_at", "pk")
+    )
+    total = counts["total"]
     return ReportSection(
         slug="forgotten",
         title="Forgotten switches",
@@ -140,7 +149,8 @@ def forgotten(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Past their expiry and held, the longest first."""
     found = standing(end, now).filter(overdue_at__lt=min(end, now))
-    total = found.count()
+    episodes, counts = first_rows(found.order_by("expires_at", "pk"))
+    total = counts["total"]
     return ReportSection(
         slug="overdue",
         title="Overdue",
@@ -160,7 +170,7 @@ def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
                 },
                 page_of(episode.switch_id),
             )
-            for episode in found.order_by("expires_at", "pk")[:MOST_ROWS]
+            for episode in episodes
         ),
         total=total,
     )
@@ -168,14 +178,16 @@ def overdue(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 
 def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Everything that stood stopped, by scope in the order of decision, the oldest first."""
-    found = standing(end, now)
-    scopes = dict(found.values_list("switch__scope").annotate(Count("pk")).order_by())
-    total = sum(scopes.values())
-    told = ", ".join(f"{scopes[scope]:,} {scope}" for scope in _BY_SCOPE if scope in scopes)
     order = Case(
         *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(_BY_SCOPE)),
         output_field=IntegerField(),
     )
+    episodes, counts = first_rows(
+        standing(end, now).order_by(order, "engaged_at", "pk"),
+        **{scope: Q(switch__scope=scope) for scope in _BY_SCOPE},
+    )
+    total = counts["total"]
+    told = ", ".join(f"{counts[scope]:,} {scope}" for scope in _BY_SCOPE if counts[scope])
     return ReportSection(
         slug="active",
         title="Stopped at the end of the week" if end <= now else "Stopped now",
@@ -187,7 +199,7 @@ def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
                 {**_usual(episode), "expires_at": _stamp(episode.expires_at)},
                 page_of(episode.switch_id),
             )
-            for episode in found.order_by(order, "engaged_at", "pk")[:MOST_ROWS]
+            for episode in episodes
         ),
         total=total,
     )
@@ -196,9 +208,11 @@ def active(_start: datetime, end: datetime, now: datetime) -> ReportSection:
 def permanent(_start: datetime, end: datetime, now: datetime) -> ReportSection:
     """Engaged without expiry, those longest without a confirmation first."""
     found = standing(end, now).filter(permanent=True)
-    counts = found.aggregate(all=Count("pk"), late=Count("pk", filter=neglect.unconfirmed(now)))
-    total, late = counts["all"], counts["late"]
-    rows = found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at")[:MOST_ROWS]
+    rows, counts = first_rows(
+        found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at"),
+        late=neglect.unconfirmed(now),
+    )
+    total, late = counts["total"], counts["late"]
     return ReportSection(
         slug="permanent",
         title="Permanent",
@@ -265,17 +279,13 @@ def _why(episode: Any, often: Mapping[str, int], now: datetime) -> list[str]:
 
 def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
     """The switches whose present episode was extended often, and how often."""
-    oldest = episodes.aggregate(Min("engaged_at"))["engaged_at__min"]
-    if oldest is None:
-        return {}
-    extends = AuditEntry.objects.filter(action="switch.extended", at__gte=oldest)
-    many = extends.values("target").annotate(times=Count("pk")).filter(times__gte=MANY_EXTENDS)
-    targets = list(many.order_by().values_list("target", flat=True))
-    # Some of these were of an episode before this one.
-    since = dict(episodes.filter(switch_id__in=targets).values_list("switch_id", "engaged_at"))
-    rows = extends.filter(target__in=list(since)).values_list("target", "at")
-    times = Counter(target for target, at in rows if at >= since[target])
-    return {target: count for target, count in times.items() if count >= MANY_EXTENDS}
+    began = episodes.values("engaged_at")
+    of_target = began.filter(switch_id=OuterRef("target"))[:1]
+    extends = AuditEntry.objects.filter(
+        action="switch.extended", at__gte=Subquery(began.order_by("engaged_at")[:1])
+    ).filter(at__gte=Subquery(of_target))
+    times = extends.values("target").annotate(times=Count("pk")).filter(times__gte=MANY_EXTENDS)
+    return dict(times.order_by().values_list("target", "times"))
 
 
 def _stamp(moment: datetime | None) -> str | None:

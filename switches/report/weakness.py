@@ -5,6 +5,7 @@ weakness is something that whoever reads the report can see for themselves. A sc
 letters is not blamed for naming nothing: there, one can't tell.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -47,6 +48,7 @@ def glance(reason: str) -> Weakness:
     return Weakness(sum(points for points, _ in found), tuple(why for _, why in found))
 
 
+@functools.lru_cache(maxsize=1024)
 def weakness(reason: str) -> Weakness:
     """The same, and whether the words themselves are empty, which costs more time to find out."""
     seen = glance(reason)

@@ -1,9 +1,9 @@
 """What the sections of switches say alike: counts, names, and the pages they lead to."""
 
+from typing import Any
 from urllib.parse import quote
 
 from controlplane.core.actors import label_of
-from switches.models import Episode
 
 MOST_ROWS = 50
 """Rows of a section; its total tells of the rest."""
@@ -23,7 +23,7 @@ def first(reason: str) -> str:
     return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1].rstrip()}…"
 
 
-def told_by(episode: Episode) -> str:
+def told_by(episode: Any) -> str:
     return label_of(episode.engaged_by_type, episode.engaged_by_name)
 
 

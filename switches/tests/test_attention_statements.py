@@ -13,7 +13,7 @@ from controlplane.core.http.tests.callers import browser_of, person, with_token
 from switches.models import Episode, OnExpiry, Scope, Switch
 
 pytestmark = pytest.mark.django_db
-MAX_STATEMENTS = 20
+MAX_STATEMENTS = 18
 
 
 @pytest.fixture

@@ -30,9 +30,11 @@ def most_failed(start: datetime, end: datetime, most: int) -> list[Failed]:
     served = days.filter(group__stream__server__in=configured.sources().servers)
     summed = served.values("group").annotate(total=Sum("arrived")).order_by("-total", "group")
     totals = {one["group"]: int(one["total"]) for one in summed[:most]}
-    groups = LetterGroup.objects.select_related("stream").in_bulk(totals)
+    groups: dict[int, LetterGroup] = {}
     by_day: dict[int, dict[date, int]] = {pk: {} for pk in totals}
-    for row in days.filter(group__in=totals).order_by("day"):
+    shown = days.filter(group__in=totals).select_related("group__stream")
+    for row in shown.order_by("day"):
+        groups[row.group_id] = row.group
         by_day[row.group_id][row.day] = row.arrived
     return [_failed(groups[pk], total, by_day[pk]) for pk, total in totals.items() if pk in groups]
 

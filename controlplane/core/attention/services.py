@@ -1,5 +1,6 @@
 """Asking every source what waits for a person, and putting the worst first."""
 
+import functools
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,8 +13,8 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from controlplane.core import sections
-from controlplane.core.sections import AttentionSource, Waiting
+from controlplane.core import compiled_query, sections
+from controlplane.core.sections import AttentionSource, Rows, Waiting
 from controlplane.core.targets.reach import SEVERITIES
 
 log = structlog.get_logger(__name__)
@@ -74,9 +75,10 @@ def count(now: datetime) -> Count:
 
 
 def forget() -> None:
-    """Count anew when next asked."""
+    """Count anew when next asked, and build the check for rows anew, which reads settings."""
     global _counted
     _counted = _NEVER
+    _exists.cache_clear()
 
 
 _NEVER: tuple[float, Count | None] = (0.0, None)
@@ -96,9 +98,9 @@ def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[Atte
         return set()
     try:
         with _undone_if_it_fails(), connection.cursor() as cursor:
-            asked = [_exists(rows(now)) for _, rows in named]
-            texts, given = zip(*asked, strict=True)
-            cursor.execute(f"SELECT {', '.join(texts)}", [one for each in given for one in each])
+            texts, given = zip(*(_exists(rows) for _, rows in named), strict=True)
+            parameters = compiled_query.at([one for each in given for one in each], now)
+            cursor.execute(f"SELECT {', '.join(texts)}", parameters)
             found = cursor.fetchone()
     except Exception:
         # Then each source is read separately, so that the failing one is named.
@@ -109,11 +111,13 @@ def _without_rows(sources: Sequence[AttentionSource], now: datetime) -> set[Atte
     return {source for (source, _), exists in zip(named, found, strict=True) if not exists}
 
 
-def _exists(rows: QuerySet[Any] | Sequence[QuerySet[Any]]) -> tuple[str, Sequence[Any]]:
-    """Return the SQL condition that a row exists, and its parameters."""
+@functools.lru_cache(maxsize=256)
+def _exists(rows: Rows) -> tuple[str, Sequence[Any]]:
+    """Return the SQL condition that a row exists, and its parameters for `compiled_query.at`."""
     texts = ["false"]
     given: list[Any] = []
-    for each in [rows] if isinstance(rows, QuerySet) else rows:
+    built = rows(compiled_query.MOMENT)
+    for each in [built] if isinstance(built, QuerySet) else built:
         try:
             sql, params = each.order_by().values_list("pk")[:1].query.sql_with_params()
         except EmptyResultSet:

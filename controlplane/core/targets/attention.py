@@ -15,14 +15,17 @@ MOST = 300
 
 def unreachable(now: datetime) -> list[Waiting]:
     """Each step and each route that reaches nobody; one line if none does, as at the beginning."""
-    ladders = reach.ladders(reach.SEVERITIES, now)
-    reached = _reached_by_routes(now)
+    steps = reach.steps_of(reach.SEVERITIES)
+    routes = list(Route.objects.select_related("target__user").order_by("id"))
+    known = directory.read([*(one.target for one in steps), *(one.target for one in routes)])
+    ladders = reach.group(steps, reach.SEVERITIES, known, now)
+    reached = {route: reach.reached(route.target, known, now) for route in routes}
     called = any(rung.reach.to for ladder in ladders.values() for rung in ladder)
     told = any(found.to for found in reached.values())
     if not (called or told):
         return [_nobody(reached, now)]
-    routes = _silent_routes(reached) if told else [_unheard(reached, now)]
-    return _silent_steps(ladders, now) + routes
+    silent = _silent_routes(reached) if told else [_unheard(reached, now)]
+    return _silent_steps(ladders, now) + silent
 
 
 def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Waiting]:
@@ -38,12 +41,6 @@ def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[Wait
             if not rung.reach.to:
                 missed[rung.step.target_id].append((severity, rung))
     return found + [_missed(rungs) for rungs in missed.values()]
-
-
-def _reached_by_routes(now: datetime) -> dict[Route, Reach]:
-    routes = list(Route.objects.select_related("target__user").order_by("id"))
-    known = directory.read(route.target for route in routes)
-    return {route: reach.reached(route.target, known, now) for route in routes}
 
 
 def _silent_routes(reached: Mapping[Route, Reach]) -> list[Waiting]:

@@ -69,13 +69,24 @@ def configured(destination: str) -> bool:
 
 def ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Rung]]:
     """The steps of each severity's escalation, in order; in two queries."""
+    steps = steps_of(severities)
+    return group(steps, severities, directory.read(step.target for step in steps), now)
+
+
+def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
+    """Return the steps of these severities' escalations, in order."""
     rows = EscalationStep.objects.select_related("target__user", "escalation")
     wanted = {
         "escalation__name__in": list(severities),
         "escalation__kind": Target.Kind.ESCALATION,
     }
-    steps = list(rows.filter(**wanted).order_by("escalation", "position"))
-    known = directory.read(step.target for step in steps)
+    return list(rows.filter(**wanted).order_by("escalation", "position"))
+
+
+def group(
+    steps: Iterable[EscalationStep], severities: Sequence[str], known: Directory, now: datetime
+) -> dict[str, list[Rung]]:
+    """Return :func:`ladders` without a query, by what was read of the steps' targets."""
     found: dict[str, list[Rung]] = defaultdict(list)
     for step in steps:
         found[step.escalation.name].append(Rung(step, reached(step.target, known, now)))

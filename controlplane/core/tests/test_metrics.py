@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import threading
 import tomllib
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,6 +11,7 @@ import pytest
 import time_machine
 from django.conf import settings
 from django.db import connection, connections
+from django.db.backends.signals import connection_created
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 
@@ -42,6 +44,7 @@ def no_database():
         patch.setitem(settings, "HOST", "127.0.0.1")
         patch.setitem(settings, "PORT", "9")
         connection.close()
+        metrics.kept_connection.close()
         yield
 
 
@@ -98,6 +101,21 @@ def test_the_outbox_the_clockwork_and_the_process_are_told():
     assert said["switchgear_snapshot_age_seconds",] == 0.4
     assert said["switchgear_database_up",] == 1
     assert said["process_resident_memory_bytes",] > 0
+
+
+def test_scrapes_open_one_connection_among_them():
+    opened = []
+    metrics.kept_connection.close()
+
+    def note(**_kwargs):
+        opened.append(threading.current_thread())
+
+    connection_created.connect(note)
+
+    metrics.exposition("")
+    metrics.exposition("")
+
+    assert len(opened) == 1
 
 
 def test_a_clock_that_is_ahead_of_postgresql_is_told():

@@ -3,13 +3,15 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from switches.models import WeeklyReport
 from switches.report import services, weeks
 from switches.report.compose import zone
-from switches.report.tests.house import SHELL, engage
+from switches.report.tests.house import SHELL, engage, release
 
 pytestmark = pytest.mark.django_db
 HISTORY = "/reports/weekly/"
@@ -49,6 +51,23 @@ def test_one_report_is_told_with_its_sections_and_its_anchor(kept):
     assert told["anchor"] == {"id": report.anchor_id, "hash": report.anchor_hash}
     assert told["sections"][0]["slug"] == "vague_reasons"
     assert datetime.fromisoformat(told["ends_at"]) == kept[-1].ends_at(zone())
+
+
+def test_the_running_week_takes_few_queries(running):
+    now = db_now()
+    engage("segment:finance", now - timedelta(hours=2))
+    engage("feature:search", now - timedelta(hours=1))
+    release("feature:search", now)
+    readers = (with_token("reports:read"), as_role("viewer"))
+    for api in readers:
+        api.get(f"{HISTORY}{running}/")
+
+    for api in readers:
+        with CaptureQueriesContext(connection) as queries:
+            api.get(f"{HISTORY}{running}/")
+
+        # Only a test has a transaction around it, and so a savepoint for each section.
+        assert len([one for one in queries if "SAVEPOINT" not in one["sql"]]) < 30
 
 
 def test_the_running_week_is_told_as_it_stands_and_not_kept(running):

@@ -19,7 +19,11 @@ def written(now=DUE):
     return compose(WEEK, now)
 
 
-def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch):
+@pytest.mark.parametrize(
+    "in_transaction",
+    [True, pytest.param(False, marks=pytest.mark.django_db(transaction=True))],
+)
+def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch, in_transaction):
     def broken(_start, _end, _now):
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 / 0")
@@ -29,6 +33,7 @@ def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch):
 
     content = written()
 
+    assert connection.in_atomic_block is in_transaction
     first = content["sections"][0]
     assert (first["title"], first["unread"], first["tone"]) == ("Broken", True, "warn")
     assert section(content, "active")["total"] == 1

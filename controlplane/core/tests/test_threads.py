@@ -1,0 +1,84 @@
+"""A connection that is kept from one use to the next, outside the pool."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from django.db import connection
+
+from controlplane.core.threads import KeptConnection
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def kept() -> Iterator[KeptConnection]:
+    made = KeptConnection()
+    yield made
+    made.close()
+
+
+def use(kept: KeptConnection) -> int:
+    with kept.use():
+        return backend()
+
+
+def backend() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    return int(pid)
+
+
+def test_the_next_use_has_the_same_connection(kept: KeptConnection) -> None:
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(use, kept).result()
+    with ThreadPoolExecutor() as threads:
+        second = threads.submit(use, kept).result()
+
+    assert second == first
+    assert second != backend()
+
+
+def test_a_connection_that_postgresql_ended_is_replaced(kept: KeptConnection) -> None:
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(use, kept).result()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
+            assert cursor.fetchone() == (True,)
+
+        assert threads.submit(use, kept).result() != first
+
+
+def test_a_connection_is_closed_after_an_error(kept: KeptConnection) -> None:
+    def fail() -> None:
+        use(kept)
+        with kept.use():
+            failed.append(backend())
+            raise ZeroDivisionError
+
+    failed: list[int] = []
+    with ThreadPoolExecutor() as threads:
+        with pytest.raises(ZeroDivisionError):
+            threads.submit(fail).result()
+
+        assert threads.submit(use, kept).result() not in failed
+
+
+def test_concurrent_uses_have_a_connection_each_and_one_is_kept(kept: KeptConnection) -> None:
+    def meet() -> int:
+        with kept.use():
+            both.wait()
+            return backend()
+
+    both = Barrier(2, timeout=5)
+    with ThreadPoolExecutor() as threads:
+        met = {future.result() for future in [threads.submit(meet) for _ in range(2)]}
+        later = threads.submit(use, kept).result()
+
+    assert len(met) == 2
+    assert later in met
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pid FROM pg_stat_activity WHERE pid = ANY(%s)", [list(met)])
+        assert cursor.fetchall() == [(later,)]

@@ -1,0 +1,27 @@
+"""The first rows of a section and the number of all, by one query."""
+
+from typing import Any, TypeVar
+
+from django.db.models import Count, Model, Q, QuerySet, Window
+
+from switches.report.words import MOST_ROWS
+
+M = TypeVar("M", bound=Model)
+
+
+def first_rows(rows: QuerySet[M], **counts: Q) -> tuple[list[Any], dict[str, int]]:
+    """Return the first `MOST_ROWS` rows, and how many there are: `total`, and those of each count.
+
+    A count is a condition. The ones of a queryset without rows are 0.
+    """
+    conditions = {"total": Q(), **counts}
+    annotated = rows.annotate(
+        **{
+            f"count_of_{name}": Window(Count("pk", filter=condition or None))
+            for name, condition in conditions.items()
+        }
+    )
+    found = list(annotated[:MOST_ROWS])
+    return found, {
+        name: getattr(found[0], f"count_of_{name}") if found else 0 for name in conditions
+    }
