@@ -19,6 +19,7 @@ from switchgear.status import Status
 if TYPE_CHECKING:
     from switchgear.following.announcer import Callback
     from switchgear.following.bootstrap import Source
+    from switchgear.following.patience import Patience
     from switchgear.patterns.breaker import Breaker
     from switchgear.patterns.bulkhead import Bulkhead
     from switchgear.patterns.parameters import BulkheadParameters, Tier
@@ -102,6 +103,7 @@ class Switchgear:
         self._announcer = Announcer(self._memory)
         is_real = url is not None or time is None or isinstance(time, SystemTime)
         self._registry = Registry(self._memory.clock, ends_alone=is_real)
+        self._patience = self._make_patience()
         self._closed = False
         if self._settings.is_plain:
             log.warning("switchgear: the token goes over the network unencrypted: url is http")
@@ -114,7 +116,7 @@ class Switchgear:
         if self._settings.has_console:
             warn_without_threads()
         self._start()
-        self._bootstrap.wait(self._follower.heard)
+        self._bootstrap.wait(self._follower.heard, self._patience.bootstrap)
 
     @classmethod
     def from_env(cls, *, strict: bool = False, **arguments: Any) -> Self:
@@ -343,6 +345,13 @@ class Switchgear:
     async def __aexit__(self, *_raised: object) -> None:
         await self.aclose()
 
+    @staticmethod
+    def _make_patience() -> "Patience":
+        """Return the timeouts and intervals, which are shorter in a subclass for tests."""
+        from switchgear.following.patience import Patience
+
+        return Patience()
+
     def _wire(self) -> None:
         from switchgear.following.configuring import Configurers
         from switchgear.following.courier import Courier
@@ -353,9 +362,12 @@ class Switchgear:
         self._disk = Disk(self._settings)
         settings, memory, registry = self._settings, self._memory, self._registry
         reporting = Reporting(registry, memory.clock, settings.service)
-        self._courier = Courier(settings, memory, self._indicators, resilience=reporting)
-        self._follower = Follower(settings, memory, self._disk, self._courier)
-        self._configurers = Configurers(settings, memory.clock, registry, self._courier.hurry)
+        patience = self._patience
+        self._courier = Courier(settings, memory, self._indicators, patience, reporting)
+        self._follower = Follower(settings, memory, self._disk, self._courier, patience)
+        self._configurers = Configurers(
+            settings, memory.clock, registry, self._courier.hurry, patience
+        )
         registry.on_caller, registry.on_step = self._configurers.follow, self._courier.hurry
 
     def _bootstrap_age_seconds(self) -> float | None:

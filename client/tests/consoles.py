@@ -99,6 +99,8 @@ class Console:
     dependencies: dict[str, dict[str, Any]] = field(default_factory=dict)
     config_version: int = 1
     poll_seconds: float = 1
+    comment_seconds: float = 0.2
+    """Longest silence of its streams."""
     lie: Lie | None = None
     stream_lie: Lie | None = None
     held_lie: Lie | None = None
@@ -270,11 +272,11 @@ def honest_stream(exchange: Exchange) -> None:
     while there.cuts == cuts:
         with there.changed:
             if sent == there.etag.strip('"'):
-                there.changed.wait(0.2)
+                there.changed.wait(there.comment_seconds)
             new, body = there.etag.strip('"'), there.document
         if new != sent:
             exchange.send(chunk(f"id: {new}\nevent: snapshot\ndata: ".encode() + body + b"\n\n"))
-        elif time.monotonic() - said_at > 1:
+        elif time.monotonic() - said_at >= there.comment_seconds:
             exchange.send(chunk(b": nothing new\n\n"))
         else:
             continue

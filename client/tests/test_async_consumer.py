@@ -17,7 +17,7 @@ def run(stream, work, **options):
         async with redis.asyncio.Redis.from_url(URL, **options) as client:
 
             def consumer_of(handler, **terms):
-                given = {"consumer": "w1", "backoff_seconds": 0, **terms}
+                given = {"consumer": "w1", "backoff_seconds": 0, "wait_seconds": 0.05, **terms}
                 return AsyncConsumer(
                     redis=client, handler=handler, stream=stream.name, group=GROUP, **given
                 )
@@ -107,7 +107,6 @@ def test_a_cancelled_task_frees_its_messages_at_once(stream):
     assert stream.pending == []
 
 
-@pytest.mark.slow
 def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
     seen = []
     stream.add()
@@ -120,12 +119,12 @@ def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
 
         async def slow(message):
             begun.set()
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(1.4)
             seen.append("slow")
 
-        task = asyncio.create_task(consumer_of(slow, idle_seconds=0.8).step())
+        task = asyncio.create_task(consumer_of(slow, idle_seconds=0.6).step())
         await begun.wait()
-        another = consumer_of(other, consumer="w2", idle_seconds=0.8)
+        another = consumer_of(other, consumer="w2", idle_seconds=0.6)
         while not task.done():
             await another.step()
             await asyncio.sleep(0.05)

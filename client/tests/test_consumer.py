@@ -8,7 +8,7 @@ import redis
 
 from switchgear import journal
 from switchgear.dlq import Consumer
-from switchgear.testing import Console
+from switchgear.testing import Console, no_wait
 from tests.streams import GROUP, URL
 from tests.working import consumer_of, failing, until_it_is
 
@@ -168,19 +168,18 @@ def test_what_is_taken_over_while_it_fails_is_no_dead_letter_of_ours(stream):
     assert [one[1] for one in stream.pending] == ["w2"]
 
 
-@pytest.mark.slow
 def test_what_takes_longer_than_the_idle_time_is_not_taken_over(stream):
     seen = []
     begun = threading.Event()
 
     def slow(message):
         begun.set()
-        time.sleep(2.5)
+        time.sleep(1.4)
         seen.append("slow")
 
     stream.add()
-    first = consumer_of(stream, slow, idle_seconds=0.8)
-    other = consumer_of(stream, lambda _: seen.append("other"), consumer="w2", idle_seconds=0.8)
+    first = consumer_of(stream, slow, idle_seconds=0.6)
+    other = consumer_of(stream, lambda _: seen.append("other"), consumer="w2", idle_seconds=0.6)
     working = threading.Thread(target=first.step)
     working.start()
     assert begun.wait(10)
@@ -217,7 +216,8 @@ def test_what_redis_refuses_to_take_stays_pending_and_holds_up_nobody(stream):
     stream.add(n=1)
     consumer = consumer_of(stream, handler, attempts=1)
 
-    consumer.step()
+    with no_wait():
+        consumer.step()
 
     assert seen == ["0", "1"]
     assert len(stream.pending) == 1

@@ -29,14 +29,13 @@ def handler(message):
 
 client = redis.Redis.from_url(sys.argv[1])
 consumer = Consumer(
-    redis=client, handler=handler, stream=sys.argv[2], group="synapse", idle_seconds=0.2
+    redis=client, handler=handler, stream=sys.argv[2], group="synapse", idle_seconds=0.1
 )
 for _ in range(20):
-    consumer.step(0.05)
+    consumer.step(0.02)
 """
 
 
-@pytest.mark.slow
 def test_a_message_that_kills_its_workers_is_given_up_and_takes_no_other_along(stream):
     for n in ("first", "poison", "last"):
         stream.add(n=n)
@@ -53,9 +52,22 @@ def test_a_message_that_kills_its_workers_is_given_up_and_takes_no_other_along(s
     assert stream.pending == []
 
 
+@pytest.fixture(scope="module")
+def cluster_of_one(tmp_path_factory):
+    with cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture
+def emptied_cluster(cluster_of_one):
+    with redis.Redis.from_url(cluster_of_one.url) as client:
+        client.flushall()
+    return cluster_of_one
+
+
 @pytest.mark.parametrize("timeout", [0.5, None])
 def test_a_server_that_was_away_is_waited_for_and_nothing_is_lost(tmp_path, timeout):
-    with server(tmp_path) as place:
+    with server(tmp_path, "appendfsync always") as place:
         client = redis.Redis.from_url(place.url, socket_timeout=timeout, protocol=2)
         stream = Stream("axiom:events", client)
         seen = []
@@ -76,14 +88,14 @@ def test_a_server_that_was_away_is_waited_for_and_nothing_is_lost(tmp_path, time
             stream=stream.name,
             group=GROUP,
             attempts=1,
+            wait_seconds=0.1,
         )
         working = threading.Thread(target=consumer.run)
         working.start()
         at_hand.wait(10)
-        time.sleep(1.2)  # until it is on the disk
         place.stop()
         go_on.set()
-        time.sleep(0.5)
+        time.sleep(0.3)
         place.start()
         until_it_is(lambda: consumer.counts.handled == 2 and consumer.counts.dead_lettered == 1)
         consumer.stop()
@@ -115,9 +127,9 @@ def test_a_full_server_keeps_the_message_pending(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["axiom:{events}", "axiom:events"])
-def test_in_a_cluster_a_message_becomes_a_dead_letter_once(tmp_path, name):
-    with cluster(tmp_path) as place, redis.RedisCluster.from_url(place.url) as client:
-        stream = Stream(name, redis.Redis.from_url(place.url, protocol=2))
+def test_in_a_cluster_a_message_becomes_a_dead_letter_once(emptied_cluster, name):
+    with redis.RedisCluster.from_url(emptied_cluster.url) as client:
+        stream = Stream(name, redis.Redis.from_url(emptied_cluster.url, protocol=2))
         for number in range(3):
             stream.add(n=number)
         consumer = Consumer(
@@ -132,7 +144,7 @@ def test_in_a_cluster_a_message_becomes_a_dead_letter_once(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["axiom:{events}", "axiom:events"])
-def test_in_a_cluster_the_consumer_for_asyncio_does_the_same(tmp_path, name):
+def test_in_a_cluster_the_consumer_for_asyncio_does_the_same(emptied_cluster, name):
     async def failing(message):
         raise ValueError("no")
 
@@ -144,13 +156,12 @@ def test_in_a_cluster_the_consumer_for_asyncio_does_the_same(tmp_path, name):
             await consumer.step()
             return consumer.counts.dead_lettered
 
-    with cluster(tmp_path) as place:
-        stream = Stream(name, redis.Redis.from_url(place.url, protocol=2))
-        stream.add(n=1)
+    stream = Stream(name, redis.Redis.from_url(emptied_cluster.url, protocol=2))
+    stream.add(n=1)
 
-        assert asyncio.run(work(place.url)) == 1
-        assert stream.letter[b"n"] == b"1"
-        assert stream.pending == []
+    assert asyncio.run(work(emptied_cluster.url)) == 1
+    assert stream.letter[b"n"] == b"1"
+    assert stream.pending == []
 
 
 def test_it_needs_nothing_but_python():

@@ -8,24 +8,26 @@ from switchgear.cli import exits
 
 if TYPE_CHECKING:
     from switchgear.cli.call import Call
+    from switchgear.cli.intervals import Intervals
 
 __all__ = ["main"]
 
 INTERRUPTED = "Interrupted. What was asked for before goes on."
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" = None) -> int:
     """Run one command; returns its exit code. `--help` and `--version` end in
     :class:`SystemExit`."""
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        return _run(sys.argv[1:] if arguments is None else arguments, intervals)
     except KeyboardInterrupt:
         return exits.INTERRUPTED  # Before anything was asked for, or while it was let go.
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], intervals: "Intervals | None") -> int:
     """What is not needed before Ctrl-C is listened to is imported here."""
     from switchgear.cli.call import Call
+    from switchgear.cli.intervals import Intervals
     from switchgear.cli.parser import Misused, parser
     from switchgear.cli.screen import standard
 
@@ -36,7 +38,7 @@ def _run(arguments: Sequence[str]) -> int:
         screen.misused(wrong.usage, exits.ended(exits.USAGE, "usage", str(wrong)).problem)
         return exits.USAGE
     screen = standard(as_json=args.json, colour=not args.no_color)
-    call = Call(args, screen)
+    call = Call(args, screen, intervals or Intervals())
     try:
         return _acted(call)
     except KeyboardInterrupt:

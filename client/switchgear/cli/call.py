@@ -12,6 +12,7 @@ from typing import Any
 
 from switchgear.cli import exits
 from switchgear.cli.console import SECONDS, Console, Document
+from switchgear.cli.intervals import Intervals
 from switchgear.cli.screen import Screen
 from switchgear.cli.words import Clock
 
@@ -24,6 +25,7 @@ LONGEST_TOKEN = 1000
 class Call:
     args: argparse.Namespace
     screen: Screen
+    intervals: Intervals
 
     @cached_property
     def console(self) -> Console:
@@ -32,7 +34,7 @@ class Call:
         if not url:
             said = "Say where the console is: set SWITCHGEAR_URL, or add --url https://…"
             raise exits.ended(exits.USAGE, "no-url", said)
-        return Console(url, self._token())
+        return Console(url, self._token(), self.intervals.retry)
 
     @property
     def clock(self) -> Clock:
@@ -81,13 +83,14 @@ class Call:
             raise
 
     def following(
-        self, path: str, every_seconds: float = 1.0, until: float | None = None
+        self, path: str, every_seconds: float | None = None, until: float | None = None
     ) -> Iterator[Document]:
         """The resource as it stands now, and again and again. A console that is away meanwhile, or
         asks for patience, is waited for: until that monotonic time, or for a minute."""
         heard, told = time.monotonic(), False
+        every = self.intervals.follow if every_seconds is None else every_seconds
         while True:
-            pause = every_seconds
+            pause = every
             last = heard + PATIENCE_SECONDS if until is None else until
             left = last - time.monotonic()
             try:
@@ -100,7 +103,7 @@ class Call:
                 if not told and not self.screen.as_json:
                     self.screen.note(f"{end} Still waiting.")
                 told = True
-                pause = min(max(every_seconds, end.retry_seconds or 0.0), left)
+                pause = min(max(every, end.retry_seconds or 0.0), left)
             else:
                 heard, told = time.monotonic(), False
                 yield document

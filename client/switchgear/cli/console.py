@@ -18,7 +18,6 @@ from switchgear.settings import Settings
 API = "/api/v1"
 SECONDS = 15.0
 """Of one question. The console itself gives up after 10."""
-RETRY_SECONDS = 0.5
 PAGE = 200
 MOST_PAGES = 50
 MOST_BYTES = 64 * 2**20
@@ -51,13 +50,14 @@ class _Question:
 class Console:
     """Raises :class:`exits.Ended` for whatever is not a good answer."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, retry_seconds: float) -> None:
         try:
             Settings(url=url, token=token, instance="cli")
         except ValueError as error:
             code = exits.NO_RIGHTS if str(error).startswith("token") else exits.USAGE
             raise exits.ended(code, "settings", f"{error}.") from None
         self._token = token
+        self._retry_seconds = retry_seconds
         self._connection = Connection(Address.of(url), token, agent="switchgear-cli")
         self._skew = 0.0
         self._environment = ""
@@ -163,7 +163,7 @@ class Console:
                 slow = time.monotonic() - asked > seconds / 2
                 if last or failed.status is not None or (content is None and slow):
                     raise
-                time.sleep(RETRY_SECONDS)
+                time.sleep(self._retry_seconds)
         raise AssertionError
 
     def _read(self, response: Response, kind: type, *, sent: bool) -> Answer:

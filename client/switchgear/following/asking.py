@@ -3,12 +3,12 @@
 import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from switchgear.deciding.memory import Memory
 from switchgear.deciding.snapshot import InvalidSnapshot, Snapshot, read
 from switchgear.following.events import EndlessEvent, Parser
 from switchgear.following.failures import Failed
+from switchgear.following.patience import Patience
 from switchgear.following.transport import Address, Connection, Response, Stream
 from switchgear.settings import Settings
 
@@ -29,17 +29,6 @@ PASSING_STATUSES = frozenset({401, 403, 408, 429, *range(500, 600)} - {501, 505}
 
 class Unfit(Failed):
     """This way to follow does not work here, as far as can be seen."""
-
-
-@dataclass(frozen=True)
-class Patience:
-    """In seconds: how long an answer may take, how long a poll is held, how long a stream may be
-    silent, and how long an event on it may take from its first byte to its last."""
-
-    answer: float = 10.0
-    hold: int = 25
-    silence: float = 20.0
-    event: float = 30.0
 
 
 class Asker:

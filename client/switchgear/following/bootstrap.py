@@ -19,8 +19,6 @@ from switchgear.deciding.snapshot import MOST_BYTES, read
 from switchgear.following.failures import Failed
 from switchgear.following.transport import Address, Connection
 
-MAX_WAIT_SECONDS = 2.0
-"""Longest wait of a constructor for a URL."""
 FETCH_SECONDS = 10.0
 LOOK_SECONDS = 0.05
 """Interval of the checks whether the console has answered first."""
@@ -76,12 +74,12 @@ class Bootstrap:
             self._done.set()
             self._complain(_shown(self._url), error)
 
-    def wait(self, heard: threading.Event) -> None:
-        """Wait until the snapshot is in force, if no other one is: for at most `MAX_WAIT_SECONDS`,
-        and only until the console is `heard`."""
+    def wait(self, heard: threading.Event, seconds: float) -> None:
+        """Wait until the snapshot is in force, if no other one is: for at most `seconds`, and only
+        until the console is `heard`."""
         if self._url is None:
             return
-        until = time.monotonic() + MAX_WAIT_SECONDS
+        until = time.monotonic() + seconds
         while self._memory.snapshot is None and not heard.is_set() and time.monotonic() < until:
             if self._done.wait(LOOK_SECONDS):
                 return

@@ -5,7 +5,6 @@ console does, what it said last stays in force, on disk too.
 """
 
 import logging
-import random
 import re
 import threading
 import time
@@ -14,10 +13,11 @@ from typing import Protocol
 from urllib.parse import quote
 
 from switchgear.clock import ConsoleClock
-from switchgear.following.asking import TELLING_SECONDS, Patience
+from switchgear.following.asking import TELLING_SECONDS
 from switchgear.following.copies import Copy, Found, Unusable, copy_name
 from switchgear.following.failures import Failed
-from switchgear.following.pacing import Draw, after_failure, poll_pause, retry_after
+from switchgear.following.pacing import after_failure, poll_pause, retry_after
+from switchgear.following.patience import Patience
 from switchgear.following.resting import Rest
 from switchgear.following.transport import Address, Connection, Response
 from switchgear.settings import Settings
@@ -78,16 +78,13 @@ class Configurer:
         clock: ConsoleClock,
         held: Held,
         applied: Callable[[], object],
-        *,
-        patience: Patience | None = None,
-        draw: Draw = random.random,
+        patience: Patience,
     ) -> None:
         self.error: str | None = None
         """Why the last try failed; None if it did not."""
         self._settings, self._caller, self._clock = settings, caller, clock
         self._held, self._applied = held, applied
-        self._patience = patience or Patience()
-        self._draw = draw
+        self._patience, self._draw = patience, patience.draw
         url = settings.url or "http://localhost"
         self._connection = Connection(Address.of(url), settings.token)
         self._copy = Copy(settings.state_dir, copy_name(settings, caller, "policies"))
@@ -156,7 +153,7 @@ class Configurer:
         if has_news or not was_held or time.monotonic() - began > self._patience.hold / 2:
             self._pause(self._draw() * PAUSE_JITTER_SECONDS + self._rest.due())
         else:
-            self._pause(poll_pause(POLL_SECONDS, self._draw))
+            self._pause(poll_pause(min(POLL_SECONDS, self._patience.max_poll), self._draw))
 
     def _ask(self, hold_seconds: int) -> bool:
         """Whether something else holds now. Raises :class:`Failed`."""
@@ -255,10 +252,16 @@ class Configurers:
     """The documents of one client. Without a console they are only restored from disk."""
 
     def __init__(
-        self, settings: Settings, clock: ConsoleClock, held: Held, applied: Callable[[], object]
+        self,
+        settings: Settings,
+        clock: ConsoleClock,
+        held: Held,
+        applied: Callable[[], object],
+        patience: Patience,
     ) -> None:
         self._settings, self._clock, self._held = settings, clock, held
         self._applied = applied
+        self._patience = patience
         self._all: list[Configurer] = []
         self._is_stopped = False
 
@@ -266,7 +269,9 @@ class Configurers:
         """From now on; what is on disk holds when this returns."""
         if self._is_stopped or not (self._settings.has_console or self._settings.state_dir):
             return
-        made = Configurer(self._settings, caller, self._clock, self._held, self._applied)
+        made = Configurer(
+            *(self._settings, caller, self._clock, self._held, self._applied), self._patience
+        )
         made.restore()
         if not self._settings.has_console:
             return

@@ -7,7 +7,6 @@ the next report. While a stream is followed, nothing else says that its versions
 import json
 import logging
 import math
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -15,16 +14,15 @@ from queue import Empty, SimpleQueue
 
 from switchgear.deciding.memory import Memory
 from switchgear.following import pacing
+from switchgear.following.patience import Patience
 from switchgear.following.reports import Reports, Resilience, of_indicators, of_memory
 from switchgear.following.rounds import Round
 from switchgear.following.transport import Address, Connection, Failed, Response
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 
-EVERY_SECONDS = 10.0
 GAP_SECONDS = 0.25
 """Between two acknowledgements, or reports, if there is much to tell in quick succession."""
-REQUEST_SECONDS = 5.0
 MOST_ANSWER_BYTES = 2**16
 ABANDONED_SECONDS = 2.0
 ENDING_SECONDS = 0.1
@@ -41,7 +39,7 @@ class Courier:
         settings: Settings,
         memory: Memory,
         indicators: Indicators,
-        every_seconds: float = EVERY_SECONDS,
+        patience: Patience,
         resilience: Resilience | None = None,
     ) -> None:
         self.unreported = 0
@@ -50,13 +48,11 @@ class Courier:
         self._memory = memory
         sources = (of_memory(memory), of_indicators(indicators))
         self._reports = Reports(settings, memory.clock, sources, resilience)
+        self._patience = patience
         # Not at once: many may start together, and there is little to tell yet.
-        now = time.monotonic()
-        first_at = now + every_seconds * random.random()  # noqa: S311
-        self._report = Round("reports", "report:write", every_seconds, first_at)
-        self._acknowledgement = Round(
-            "acknowledgements", "switches:read", every_seconds, now + every_seconds
-        )
+        now, every, draw = time.monotonic(), patience.report, patience.draw
+        self._report = Round("reports", "report:write", every, now + every * draw(), draw)
+        self._acknowledgement = Round("acknowledgements", "switches:read", every, now + every, draw)
         self._acknowledged_at = self._reported_at = -math.inf
         self._is_urgent = self._has_more = False
         self._is_streaming = False
@@ -144,7 +140,8 @@ class Courier:
                 self._rest()
             except Exception:  # The loop that everything else relies on.
                 log.exception("switchgear: the courier failed")
-                self._report.at = self._acknowledgement.at = time.monotonic() + EVERY_SECONDS
+                later = time.monotonic() + self._patience.report
+                self._report.at = self._acknowledgement.at = later
                 self._has_applied = False
         self._connection.close()
         self._connection = self._new_connection()
@@ -153,7 +150,7 @@ class Courier:
 
     def _rest(self) -> None:
         due = min(self._acknowledge_at(), self._report_at())
-        seconds = min(max(0.0, due - time.monotonic()), EVERY_SECONDS)
+        seconds = min(max(0.0, due - time.monotonic()), self._patience.report)
         try:
             self._wakes.get(timeout=seconds)
         except Empty:
@@ -164,9 +161,9 @@ class Courier:
 
     def _turn(self) -> None:
         if self._acknowledge_at() <= time.monotonic():
-            self._acknowledge(REQUEST_SECONDS)
+            self._acknowledge(self._patience.report_answer)
         if self._until is None and self._report_at() <= time.monotonic():
-            is_told = self._send_report(REQUEST_SECONDS)
+            is_told = self._send_report(self._patience.report_answer)
             # If it was broken off, there is another one to come.
             self.unreported += not is_told and self._until is None
 

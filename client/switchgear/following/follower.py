@@ -5,16 +5,16 @@ raised to anybody, and neither a fifth of a processor nor much of the memory is 
 """
 
 import logging
-import random
 import threading
 import time
 
 from switchgear.deciding.memory import Memory
-from switchgear.following.asking import Asker, Patience, Unfit
+from switchgear.following.asking import Asker, Unfit
 from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk
 from switchgear.following.failures import Failed
-from switchgear.following.pacing import Draw, Ladder, after_failure, poll_pause, retry_after
+from switchgear.following.pacing import Ladder, after_failure, poll_pause, retry_after
+from switchgear.following.patience import Patience
 from switchgear.following.resting import Rest
 from switchgear.settings import Settings
 from switchgear.status import Source, Way
@@ -30,7 +30,7 @@ log = logging.getLogger("switchgear")
 
 
 class Follower:
-    """Keeps `memory` at what the console says. `draw` gives numbers in [0, 1)."""
+    """Keeps `memory` at what the console says."""
 
     def __init__(
         self,
@@ -38,9 +38,7 @@ class Follower:
         memory: Memory,
         disk: Disk,
         courier: Courier,
-        *,
-        patience: Patience | None = None,
-        draw: Draw = random.random,
+        patience: Patience,
     ) -> None:
         self.heard = threading.Event()
         """Set once the console has said what is engaged."""
@@ -49,10 +47,9 @@ class Follower:
         """Why the last try failed; None if it did not."""
         self._url = settings.url
         self._memory, self._disk, self._courier = memory, disk, courier
-        self._patience = patience or Patience()
-        self._draw = draw
+        self._patience, self._draw = patience, patience.draw
         self._asker = Asker(settings, memory, self._patience) if settings.has_console else None
-        self._ladder = Ladder(draw, "stream" if settings.stream else "poll")
+        self._ladder = Ladder(patience.draw, "stream" if settings.stream else "poll")
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="switchgear-follower", daemon=True)
         self._confirmed_at: float | None = None
@@ -137,8 +134,10 @@ class Follower:
         if rung == "poll":
             snapshot = self._memory.snapshot
             self.way = "poll"
-            if snapshot is not None and self._pause(poll_pause(snapshot.poll_seconds, self._draw)):
-                self._hear(asker.ask())
+            if snapshot is not None:
+                seconds = min(snapshot.poll_seconds, self._patience.max_poll)
+                if self._pause(poll_pause(seconds, self._draw)):
+                    self._hear(asker.ask())
             return
         try:
             if rung == "stream":

@@ -1,7 +1,6 @@
 """When something is told again, after it was, or could not be."""
 
 import logging
-import random
 import time
 from dataclasses import dataclass
 
@@ -24,6 +23,7 @@ class Round:
     scope: str
     every_seconds: float
     at: float
+    draw: pacing.Draw
     failures: int = 0
     is_refused: bool = False
 
@@ -31,14 +31,14 @@ class Round:
         if self.is_refused:
             log.info("switchgear: the console takes %s again", self.name)
         self.failures, self.is_refused = 0, False
-        self.at = time.monotonic() + pacing.poll_pause(self.every_seconds, random.random)
+        self.at = time.monotonic() + pacing.poll_pause(self.every_seconds, self.draw)
 
     def failed(self, failed: Failed, told_seconds: float | None) -> None:
         """That the console is away is said by whoever follows it; that it refuses is said here."""
         self.failures += 1
-        pause = pacing.after_failure(self.failures, random.random, failed.status, told_seconds)
+        pause = pacing.after_failure(self.failures, self.draw, failed.status, told_seconds)
         if failed.status == 403:
-            pause = pacing.poll_pause(REFUSED_SECONDS, random.random)
+            pause = pacing.poll_pause(REFUSED_SECONDS, self.draw)
         self.at = time.monotonic() + pause
         if failed.status in REFUSALS and not self.is_refused:
             self.is_refused = True

@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 from switchgear.cli import main
+from tests.cli.quickly import INTERVALS
 
 TOKEN = "sg_test_a-secret-that-is-told-to-nobody"
 CLOSE = object()
@@ -51,7 +52,7 @@ class Shell:
             contextlib.redirect_stderr(err),
         ):
             try:
-                code = main(arguments)
+                code = main(arguments, INTERVALS)
             except SystemExit as end:
                 code = int(end.code or 0)
         return Ran(code, out.getvalue(), err.getvalue())

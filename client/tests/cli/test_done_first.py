@@ -18,7 +18,7 @@ from tests.cli.test_following import ramp
 CLIENT = Path(__file__).resolve().parents[2]
 SWITCH = "/api/v1/switches/feature/chat/"
 RELEASE = ("release", "feature:chat", "--reason", "Fixed by deploy 412", "--follow")
-WAIT = (*ENGAGE, "--wait", "--wait-seconds", "2")
+WAIT = (*ENGAGE, "--wait", "--wait-seconds", "1")
 PROVEN = {
     **ENGAGED,
     "effect": {"version": 3, "applied": 2, "instances": 2, "p99_ms": 9, "stragglers": []},

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from switchgear.cli import exits
 from tests.cli.running import CLOSE
 
@@ -34,7 +32,6 @@ def job(state: str, done: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_ramp_is_followed_to_its_end_a_line_for_each_change(console, asking):
     console.answer("GET", "/api/v1/switches/feature/chat/", {"ramp": 4})
     console.answer("GET", "/api/v1/ramps/4/", ramp("running"), ramp("running"),
@@ -60,7 +57,6 @@ def test_ramp_that_is_aborted_ends_with_1_and_says_why(console, asking):
     assert "The gate slo failed." in ran.problem["detail"]
 
 
-@pytest.mark.slow
 def test_console_that_goes_away_meanwhile_is_waited_for(console, asking):
     console.answer("GET", JOB, job("running", 10), CLOSE, CLOSE, job("completed", 40))
 

@@ -27,7 +27,7 @@ class Watching:
     def __init__(self, shell, *arguments):
         given = {"SWITCHGEAR_URL": shell.url, "SWITCHGEAR_TOKEN": shell.token}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "switchgear", "watch", *arguments],
+            [sys.executable, "-m", "tests.cli.quickly", "watch", *arguments],
             cwd=CLIENT,
             env={**os.environ, **given},
             stdout=subprocess.PIPE,
@@ -109,7 +109,6 @@ def test_unknown_token_ends_with_4(shell):
         assert watch.process.wait(SECONDS) == exits.NO_RIGHTS
 
 
-@pytest.mark.slow
 def test_where_sockets_are_refused_it_asks(console, asking):
     level = {"level": 2, "name": "critical", "causes": ["oracle is away"]}
     console.answer(

@@ -74,7 +74,6 @@ def ended(watch):
     return watch.process.stderr.read()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("last", [message(3, "told"), message(None, "", "resync")])
 def test_what_was_missed_is_read_again_until_it_can_be(last):
     answers = [level("at first"), AWAY, level("missed")]
@@ -87,7 +86,6 @@ def test_what_was_missed_is_read_again_until_it_can_be(last):
     assert said == ["Not live: The database does not answer.", "Live again."]
 
 
-@pytest.mark.slow
 def test_first_read_that_fails_is_tried_again_and_nothing_is_called_live_before():
     with live([AWAY, level("found")], [hello()]) as shell, watching(shell, "degradation") as watch:
         watch.until("found")
@@ -97,7 +95,6 @@ def test_first_read_that_fails_is_tried_again_and_nothing_is_called_live_before(
     assert said == ["Not live: The database does not answer.", "Live again."]
 
 
-@pytest.mark.slow
 def test_next_socket_may_count_from_the_beginning_and_json_says_when_it_is_not_live():
     sockets = [hello(seq=50), message(51, "before")], [hello("two"), message(2, "after")]
     answers = [level("at first")]
@@ -111,7 +108,6 @@ def test_next_socket_may_count_from_the_beginning_and_json_says_when_it_is_not_l
     assert notes[-1] == "Live again."
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "strange", [{"topic": "degradation"}, {"topic": "hello"}, message(2, "") | {"data": 1}]
 )

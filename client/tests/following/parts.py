@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,20 +11,14 @@ from typing import Any
 
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.deciding.memory import Memory
-from switchgear.following.asking import Patience
 from switchgear.following.courier import Courier
 from switchgear.following.disk import Disk
 from switchgear.following.follower import Follower
+from switchgear.following.patience import Patience
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 from tests.consoles import TOKEN, Console
-
-QUICK = Patience(answer=1.0, hold=2, silence=3.0, event=1.0)
-
-
-def hastily() -> float:
-    """A draw as any other, of the lower tenth."""
-    return random.random() / 10
+from tests.quick import QUICK
 
 
 @dataclass
@@ -44,7 +37,6 @@ def parts(
     url: str,
     state_dir: Path | None = None,
     patience: Patience = QUICK,
-    draw: Callable[[], float] = hastily,
     **more: Any,
 ) -> Parts:
     settings = Settings(
@@ -54,8 +46,8 @@ def parts(
         **{"service": "core", "instance": "a1", "stream": True} | more,
     )
     memory = Memory(ConsoleClock(SystemTime()))
-    disk, courier = Disk(settings), Courier(settings, memory, Indicators())
-    follower = Follower(settings, memory, disk, courier, patience=patience, draw=draw)
+    disk, courier = Disk(settings), Courier(settings, memory, Indicators(), patience)
+    follower = Follower(settings, memory, disk, courier, patience)
     return Parts(settings, memory, disk, courier, follower)
 
 

@@ -16,8 +16,10 @@ from switchgear import Switchgear
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.deciding.memory import Memory
 from switchgear.deciding.snapshot import read
+from switchgear.following.patience import Patience
 from tests import lies
 from tests.consoles import SNAPSHOT, TOKEN, console, document, entry
+from tests.quick import QUICK, QuickClient
 from tests.telling.waiting import until
 
 EPOCH, OTHER = "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b41", "0e5d5c1e-77a8-4d1a-a1c1-5b7f7d6f0b42"
@@ -31,7 +33,7 @@ def snapshot(version=7, *features, epoch=EPOCH, hours_old=3):
 
 
 def client(url=NOWHERE, **arguments):
-    return Switchgear(url, TOKEN, **{"service": "core", "state_dir": None, **arguments})
+    return QuickClient(url, TOKEN, **{"service": "core", "state_dir": None, **arguments})
 
 
 @pytest.fixture
@@ -76,21 +78,25 @@ def test_url_is_fetched_before_the_first_answer_and_without_the_token(store):
     assert TOKEN not in repr(asked)
 
 
-def test_url_that_hangs_delays_the_start_by_two_seconds_at_most(store):
+def test_url_that_hangs_delays_the_start_by_no_more_than_its_time(store):
     store.lie = lies.hangs
     began = time.monotonic()
     with client(bootstrap=f"{store.url}/a") as gear:
         took = time.monotonic() - began
         assert gear.allowed(feature="chat")
 
-    assert took < 3
+    assert took < QUICK.bootstrap + 1
+
+
+def test_start_waits_for_a_url_no_longer_than_two_seconds():
+    assert Patience().bootstrap <= 2
 
 
 def test_url_delays_no_start_that_the_console_is_quicker_for(store):
     store.lie = lies.hangs
     with console() as there:
         began = time.monotonic()
-        with client(there.url, bootstrap=f"{store.url}/a"):
+        with Switchgear(there.url, TOKEN, state_dir=None, bootstrap=f"{store.url}/a"):
             assert time.monotonic() - began < 1.5
 
 

@@ -34,7 +34,6 @@ class Proxy:
 
 
 @pytest.mark.parametrize("number", [1, 2, 5])
-@pytest.mark.slow
 def test_one_wrong_date_ends_no_engagement(number):
     proxy = Proxy(number)
     with console(lie=proxy) as there:
@@ -64,7 +63,6 @@ def test_engagement_ends_by_a_console_whose_answers_agree():
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "held"])
-@pytest.mark.slow
 def test_engagement_behind_a_clock_half_a_minute_ahead_lasts_its_whole_time(stream):
     """As close as an old data plane's `Date` may be without seeming wrong."""
 
@@ -82,7 +80,6 @@ def test_engagement_behind_a_clock_half_a_minute_ahead_lasts_its_whole_time(stre
         assert here.blocks("chat")
 
 
-@pytest.mark.slow
 def test_engagement_made_behind_a_proxy_that_is_always_ahead_holds():
     """The new version says itself when it was published."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from switchgear import Switchgear
 from tests.consoles import TOKEN, Console
+from tests.quick import QuickClient
 from tests.telling.waiting import until
 
 NAME = "core->oracle"
@@ -14,7 +15,7 @@ NAME = "core->oracle"
 @contextlib.contextmanager
 def following(there: Console, **given: Any) -> Iterator[Switchgear]:
     """Closed in the end."""
-    made = Switchgear(there.url, TOKEN, **{"service": "core", "state_dir": None, **given})
+    made = QuickClient(there.url, TOKEN, **{"service": "core", "state_dir": None, **given})
     try:
         yield made
     finally:

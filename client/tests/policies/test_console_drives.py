@@ -104,7 +104,7 @@ def test_override_is_in_force_within_a_second(there):
     with following(there) as gear:
         breaker = gear.breaker(NAME)
         heard(gear, 1)
-        time.sleep(0.5)  # Until the poll is held.
+        until(lambda: "wait" in there.of(CONFIG)[-1].query)
         began = time.monotonic()
         there.override(NAME, "forced_open")
         until(lambda: breaker.mode == "forced_open")
@@ -127,7 +127,7 @@ def test_override_ends_by_itself_while_the_console_is_silent(there):
         breaker = gear.breaker(NAME)
         heard(gear, 1)
         there.config_lie = hangs
-        there.override(NAME, "disabled", seconds=2)
+        there.override(NAME, "disabled", seconds=0.7)
         there.config_lie = None
         there.cut()
         until(lambda: breaker.mode == "disabled")

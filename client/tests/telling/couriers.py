@@ -1,6 +1,7 @@
 """A courier with what it tells of, and nothing that follows."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,13 @@ from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.deciding.memory import Memory
 from switchgear.deciding.snapshot import read
 from switchgear.following.courier import Courier
+from switchgear.following.patience import Patience
 from switchgear.settings import Settings
 from switchgear.sli import Indicators
 from tests.consoles import TOKEN, Console
+from tests.quick import QUICK
 
-SELDOM = 1000.0
+SELDOM = 1e6
 
 
 @dataclass
@@ -30,13 +33,19 @@ class Telling:
 
 @contextlib.contextmanager
 def telling(
-    url: str, *, every_seconds: float = SELDOM, stop_seconds: float = 20.0, **given: Any
+    url: str,
+    *,
+    every_seconds: float = SELDOM,
+    stop_seconds: float = 20.0,
+    patience: Patience = QUICK,
+    **given: Any,
 ) -> Iterator[Telling]:
     """A courier that has started, and is stopped in the end."""
     fields = {"service": "core", "instance": "a1", **given}
     settings = Settings(url=url, token=TOKEN, **fields)
     memory, indicators = Memory(ConsoleClock(SystemTime())), Indicators()
-    courier = Courier(settings, memory, indicators, every_seconds)
+    patience = dataclasses.replace(patience, report=every_seconds)
+    courier = Courier(settings, memory, indicators, patience)
     courier.start()
     try:
         yield Telling(memory, indicators, courier)

@@ -1,5 +1,6 @@
 """Whoever follows a stream says what it has applied."""
 
+import dataclasses
 import time
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from switchgear import Switchgear
 from tests.consoles import SNAPSHOT, TOKEN, Exchange, console
 from tests.lies import another_page, errors
+from tests.quick import QUICK
 from tests.telling.couriers import telling
 from tests.telling.waiting import until
 
@@ -103,10 +105,11 @@ def test_acknowledgement_that_failed_is_told_again(there):
     assert there.of(SNAPSHOT)[-1].headers["switchgear-applied"] == f"{there.epoch}.1"
 
 
-@pytest.mark.slow
 def test_version_after_an_outage_is_acknowledged_at_once(there):
     there.lie = errors
-    with telling(there.url, every_seconds=0.1, reports=False) as told:
+    draws = iter([0.01] * 3)  # The pause after the third failure is one of eight seconds.
+    patience = dataclasses.replace(QUICK, draw=lambda: next(draws, 1.0))
+    with telling(there.url, every_seconds=0.1, reports=False, patience=patience) as told:
         told.courier.streaming = True
         until(lambda: len(there.of(SNAPSHOT)) >= 3)
         there.lie = None

@@ -104,7 +104,6 @@ def test_many_changes_are_told_together_and_not_each_alone(there):
     assert all(after - before > 0.15 for before, after in itertools.pairwise(sent[:-1]))
 
 
-@pytest.mark.slow
 def test_transitions_are_told_again_until_a_report_was_accepted(there):
     there.report_lie = errors
     with following(there) as gear:
@@ -132,7 +131,7 @@ def test_busy_console_is_not_urged(there):
         for _ in range(10):
             trip(breaker)
             breaker.reset()
-            time.sleep(0.1)
+            time.sleep(0.04)
 
         assert len(there.reports) == 1
 

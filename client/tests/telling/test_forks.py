@@ -47,7 +47,7 @@ def chat(report):
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["os", "fork", "forkserver", "spawn"])
 def test_child_follows_and_reports_on_its_own(there, tmp_path, way):
-    with blinking(there, 0.3):
+    with blinking(there, 0.05):
         said = run("family", way, given=environment(there, tmp_path))
 
     child, parent = (json.loads(line) for line in said.splitlines())
@@ -64,7 +64,7 @@ def test_child_follows_and_reports_on_its_own(there, tmp_path, way):
 
 
 def test_child_that_becomes_another_program_is_no_instance(there, tmp_path):
-    with blinking(there, 0.3):
+    with blinking(there, 0.05):
         run("family", "preexec", given=environment(there, tmp_path))
 
     names = {one.headers["switchgear-instance"] for one in there.of(SNAPSHOT)}

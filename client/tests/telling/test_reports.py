@@ -1,8 +1,10 @@
 """What services report: counts and SLIs, in the background."""
 
+import itertools
 import json
 import logging
 import time
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -17,6 +19,7 @@ from switchgear.sli import MOST_NAMES
 from switchgear.testing import FakeClock
 from tests.consoles import REPORT, TOKEN, Exchange, console
 from tests.lies import errors, forbids
+from tests.quick import QUICK
 from tests.telling.couriers import telling
 from tests.telling.waiting import our_threads, until
 
@@ -101,7 +104,6 @@ def test_largest_report_fits_what_the_console_takes(there):
     assert (len(report["checks"]), len(report["sli"])) == (1000, MOST_NAMES)
 
 
-@pytest.mark.slow
 def test_reports_that_failed_are_counted_and_nothing_is_lost(there):
     there.report_lie = errors
     with telling(there.url, every_seconds=0.1) as told:
@@ -120,11 +122,13 @@ def test_reports_that_failed_are_counted_and_nothing_is_lost(there):
 
 def test_console_that_fails_is_asked_ever_less(there):
     there.report_lie = errors
-    with telling(there.url, every_seconds=0.01):
-        time.sleep(3)
-        asked = len(there.reports)
+    with telling(there.url, every_seconds=0.01, patience=replace(QUICK, draw=lambda: 0.01)):
+        until(lambda: len(there.reports) >= 5)
+        sent = [one.at for one in there.of(REPORT)[:5]]
 
-    assert 1 <= asked < 20
+    pauses = [after - before for before, after in itertools.pairwise(sent)]
+    # The first is drawn from two seconds, and each further one from twice as many.
+    assert all(pause > 0.015 * 2**n for n, pause in enumerate(pauses))
 
 
 def test_token_that_may_not_report_is_named_once_and_left_in_peace(there, caplog):
@@ -134,7 +138,7 @@ def test_token_that_may_not_report_is_named_once_and_left_in_peace(there, caplog
         telling(there.url, every_seconds=0.05) as told,
     ):
         until(lambda: there.reports)
-        time.sleep(1)
+        time.sleep(0.3)
         asked = len(there.reports)
 
     assert asked == 1
@@ -151,19 +155,19 @@ def test_report_is_not_sent_before_the_console_wants_it(there):
     there.report_lie = later
     with telling(there.url, every_seconds=0.05):
         until(lambda: there.reports)
-        time.sleep(1)
+        time.sleep(0.3)
         asked = len(there.reports)
 
     assert asked == 1
 
 
-@pytest.mark.slow
 def test_hung_console_is_given_up_and_others_are_not_held_up(there):
     def hang(exchange: Exchange) -> None:
         exchange.rest(60)
 
     there.report_lie = hang
-    with telling(there.url, every_seconds=0.05, stop_seconds=0.1) as told:
+    patience = replace(QUICK, report_answer=0.3)
+    with telling(there.url, every_seconds=0.05, stop_seconds=0.1, patience=patience) as told:
         until(lambda: there.reports)
         began = time.monotonic()
         for _ in range(1000):

@@ -175,7 +175,7 @@ def _prove(call: Call, one: Document, seconds: float) -> tuple[Document, bool]:
     wanted, until = one["version"], time.monotonic() + seconds
     more: Document = {name: one[name] for name in _BESIDE if name in one}
     with call.screen.progress() as progress:
-        for now in call.following(f"{switch_path(one['id'])}/", 0.5, until):
+        for now in call.following(f"{switch_path(one['id'])}/", call.intervals.prove, until):
             found = now["effect"] or {"version": 0, "applied": 0, "instances": 0}
             of = f"{found['applied']} of {found['instances']} instances apply it"
             progress.tell(one["id"], found["applied"], found["instances"], of)

@@ -12,12 +12,11 @@ from switchgear.cli.live import socket
 from switchgear.cli.live.board import Board
 
 LOOK_SECONDS = 1.0
-POLL_SECONDS = 5.0
 SOCKET_AGAIN_SECONDS = 60.0
 """Where sockets are refused: how long until the next is tried."""
 STEADY_SECONDS = 10.0
 """A socket that ends sooner was of no use: the next one is tried later."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+LONGEST_PAUSE = 30.0
 
 
 class Follower:
@@ -26,7 +25,8 @@ class Follower:
         self._board = board
         self._stream: str | None = None
         self._seq: dict[str, int | None] = {}
-        self._pause = FIRST_PAUSE
+        self._intervals = call.intervals
+        self._pause = self._intervals.reconnect
         self._said = ""
         self._unread: set[str] = set()
         """Topics of which something was missed, and that could not be read anew yet."""
@@ -54,17 +54,17 @@ class Follower:
         began = heard = time.monotonic()
         live = True
         while True:
-            message = socket.receive(opened, LOOK_SECONDS)
+            message = socket.receive(opened, min(LOOK_SECONDS, self._intervals.poll))
             now = time.monotonic()
             if now - began > STEADY_SECONDS:
-                self._pause = FIRST_PAUSE
+                self._pause = self._intervals.reconnect
             if message is None and now - heard > socket.QUIET_SECONDS:
                 raise socket.Lost("nothing comes any more")
             if message is not None:
                 heard = now
                 live = bool(message.get("live", live))
                 self._heard(opened, message)
-            if now - self._tried > POLL_SECONDS and (self._unread or not live):
+            if now - self._tried > self._intervals.poll and (self._unread or not live):
                 # Where it is not live, the console's process does not hear of changes just now.
                 self._refetch([] if live else self._board.topics)
 
@@ -113,12 +113,14 @@ class Follower:
     def _meanwhile(self, refused: bool) -> None:
         """Until a socket is tried again: ask, if there will be none soon."""
         self._stream = None
-        until = time.monotonic() + random.uniform(0.1, self._pause)  # noqa: S311 - no secret
+        least = min(0.1, self._pause)
+        until = time.monotonic() + random.uniform(least, self._pause)  # noqa: S311 - no secret
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
         if refused:
             until = time.monotonic() + SOCKET_AGAIN_SECONDS
         while (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, POLL_SECONDS * random.uniform(0.8, 1.2)))  # noqa: S311
+            poll = self._intervals.poll * random.uniform(0.8, 1.2)  # noqa: S311
+            time.sleep(min(left, poll))
             if refused:
                 self._refetch(self._board.topics)
 

@@ -1,0 +1,19 @@
+"""Pauses of a command."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """In seconds. Tests have shorter ones."""
+
+    retry: float = 0.5
+    """Before a question is asked once more."""
+    follow: float = 1.0
+    """Between two looks at a ramp or a job."""
+    prove: float = 0.5
+    """Between two looks at which instances apply a change."""
+    poll: float = 5.0
+    """Of `watch`, between two reads without a live socket."""
+    reconnect: float = 0.5
+    """Longest first pause before `watch` opens its next socket."""

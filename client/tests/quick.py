@@ -1,0 +1,30 @@
+"""Clients and their parts that wait for nothing longer than a test should take."""
+
+import random
+
+from switchgear import Switchgear
+from switchgear.following.patience import Patience
+
+
+def draw_small() -> float:
+    """Draw from the lowest hundredth, so that back-offs take milliseconds."""
+    return random.random() / 100
+
+
+QUICK = Patience(
+    answer=1.0,
+    hold=1,
+    silence=1.0,
+    event=1.0,
+    max_poll=0.1,
+    bootstrap=0.2,
+    draw=draw_small,
+)
+
+
+class QuickClient(Switchgear):
+    """A client with short timeouts, intervals and back-offs."""
+
+    @staticmethod
+    def _make_patience() -> Patience:
+        return QUICK
