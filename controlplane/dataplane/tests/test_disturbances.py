@@ -4,8 +4,6 @@ import asyncio
 import time
 from dataclasses import replace
 
-import pytest
-
 from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.test_following import A_POLL, A_SECOND, engage, has, until
 from controlplane.dataplane.wakeups import PACE, listener
