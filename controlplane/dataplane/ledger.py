@@ -10,6 +10,7 @@ import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -31,18 +32,27 @@ from controlplane.dataplane.served_copy import Copy
 from controlplane.dataplane.tally import Counts, Tally
 from controlplane.dataplane.trouble import Trouble
 
-BATCH_SECONDS = 0.25
-"""Notes gather for so long; a report, which somebody waits for, is written at once."""
 REST_SECONDS = 0.01
 """Between two batches of reports: what comes meanwhile shares a transaction."""
-LOOK_SECONDS = 1.0
-TALLY_SECONDS = 5.0
-WRITE_SECONDS = 4.0
-REPORT_SECONDS = 5.0
 MOST_ROWS = 2000
 
 Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Intervals and timeouts of a ledger, in seconds.
+
+    Notes gather for `batch`, counts of calls for `tally`; a report, which somebody waits for, is
+    written at once, or refused after `report`. A `write` that takes longer is given up.
+    """
+
+    batch: float = 0.25
+    look: float = 1.0
+    tally: float = 5.0
+    write: float = 4.0
+    report: float = 5.0
 
 
 class Ledger:
@@ -52,8 +62,13 @@ class Ledger:
     """
 
     def __init__(
-        self, state_wall: Callable[[], datetime], *, most: int = 2 * MOST_INSTANCES
+        self,
+        state_wall: Callable[[], datetime],
+        *,
+        most: int = 2 * MOST_INSTANCES,
+        timing: Timing = Timing(),
     ) -> None:
+        self._timing = timing
         self._wall = state_wall
         self._roll = Roll(state_wall, self._wake)
         self._tally = Tally(state_wall)
@@ -97,7 +112,7 @@ class Ledger:
     async def report(self, report: Report, copy: Copy | None = None, token_id: int = 0) -> bool:
         """Take in a report; True if it is a duplicate. What it applies is of `copy`'s epoch.
 
-        Returns once it is committed; raises :class:`Unavailable` if that can't be within 5 s.
+        Returns once it is committed; raises :class:`Unavailable` if that takes too long.
         """
         epoch = None if copy is None else copy.publication.epoch
         waiting = Told(report, epoch, self._wall(), token_id)
@@ -107,7 +122,7 @@ class Ledger:
         self._told.set()
         self._wake()
         try:
-            async with asyncio.timeout(REPORT_SECONDS):
+            async with asyncio.timeout(self._timing.report):
                 return await waiting.duplicate
         except TimeoutError:
             raise unavailable() from None
@@ -141,12 +156,12 @@ class Ledger:
             if self._woken.is_set():
                 break
             await self._pause()
-        connection = await within(WRITE_SECONDS, database.connect(config))
+        connection = await within(self._timing.write, database.connect(config))
         work: list[asyncio.Task[Any]] = []
 
         async def write(job: Coroutine[Any, Any, Any]) -> Any:
             work[:] = [task := asyncio.create_task(job)]
-            return await within(WRITE_SECONDS, task)
+            return await within(self._timing.write, task)
 
         try:
             self._away = False
@@ -166,14 +181,15 @@ class Ledger:
         """Let notes come together, and then wait for some; a report ends both."""
         await asyncio.sleep(REST_SECONDS)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, self._noted_at + BATCH_SECONDS - time.monotonic())):
+            gathered_at = self._noted_at + self._timing.batch
+            async with asyncio.timeout(max(0.0, gathered_at - time.monotonic())):
                 await self._told.wait()
         if not self._told.is_set():
             await self._pause()
 
     async def _pause(self) -> None:
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(self._timing.look):
                 await self._woken.wait()
         except TimeoutError:
             return
@@ -184,9 +200,9 @@ class Ledger:
         if reports := self._pending.take():
             await self._write_reports(connection, write, reports)
         more_heard = False
-        if time.monotonic() - self._noted_at >= BATCH_SECONDS:
+        if time.monotonic() - self._noted_at >= self._timing.batch:
             self._woken.clear()
-            said, acks = self._roll.take(time.monotonic(), MOST_ROWS, LOOK_SECONDS)
+            said, acks = self._roll.take(time.monotonic(), MOST_ROWS, self._timing.look)
             self._tell_of_drops()
             more_heard = len(said) == MOST_ROWS or len(acks) == MOST_ROWS
             if said or acks:
@@ -277,9 +293,10 @@ class Ledger:
             log.warning(f"ledger.{what}_refused", **refusals.described(error))
 
     def _next_counts(self) -> dict[str, Counts]:
-        """The next few callers' counts, once in 5 s what has come together by then."""
+        """The next few callers' counts, once in a while what has come together by then."""
         now = time.monotonic()
-        if not self._counts and len(self._tally) and now - self._tallied_at >= TALLY_SECONDS:
+        is_due = now - self._tallied_at >= self._timing.tally
+        if not self._counts and len(self._tally) and is_due:
             self._tallied_at = now
             self._counts = [*self._tally.take().items()]
         few: dict[str, Counts] = {}

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.ledger import Ledger, Timing
 from controlplane.dataplane.reports import parse
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
@@ -41,7 +41,7 @@ class Reporting:
 
     def __init__(self, idle: Following) -> None:
         self.clock = Clock()
-        self.ledger = Ledger(self.clock.wall)
+        self.ledger = Ledger(self.clock.wall, timing=Timing(look=0.05))
         self._idle = idle
 
     def report(self, report: Report, after: float = 0, token_id: int = 0) -> bool:

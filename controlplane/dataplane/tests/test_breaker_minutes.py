@@ -24,7 +24,6 @@ __all__ = ["at_work"]
 pytestmark = pytest.mark.usefixtures("published")
 
 
-@pytest.mark.slow
 def test_counters_add_to_the_minute_by_what_they_grew(at_work: Reporting) -> None:
     at_work.clock.now = NOW + timedelta(seconds=10)
     at_work.report(told(breaker(counters={"success": 100}), started_at="2026-11-21T12:00:05Z"))

@@ -13,10 +13,10 @@ from django.db import connection, transaction
 from breakers.models import Dependency, Override, Registry
 from controlplane.core.degradation.levels import Cause, plain
 from controlplane.core.degradation.models import Degradation
-from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from controlplane.dataplane.tests.test_config_following import NOW, change, override, version
-from controlplane.dataplane.tests.test_following import engage, has, known, make_token
+from controlplane.dataplane.tests.test_following import confirmed, engage, has, known, make_token
 from switches.models import Publication
 
 ORACLE = Cause(2, "core->oracle", "core->oracle is open.")
@@ -61,19 +61,18 @@ def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
     tell_causes(5, plain([ORACLE]))
     idle.start()
     until(lambda: idle.state.causes == (ORACLE,), 3)
-    accepted = idle.database.accepted
 
     tell_causes(6, causes)
     changed = change("oracle", 100)
     make_token()
     until(has(idle, engage("finance")), 3)
     until(lambda: version(idle) == changed and known(idle) == {b"reader0001"}, 3)
-    time.sleep(1.5)
+    accepted = idle.database.accepted
+    confirmed(idle, times=5)
 
     assert idle.state.causes == (ORACLE,)
     assert idle.state.database_reachable
-    assert idle.state.age_seconds() < 1.2
-    assert idle.database.accepted - accepted <= 4
+    assert idle.database.accepted == accepted
     assert sum("causes_left_out" in str(each.msg) for each in caplog.records) == 1
 
 
@@ -114,7 +113,6 @@ def test_a_document_that_is_none_stays_as_it_was_and_all_others_arrive(
     assert dependencies(following)["core->oracle"]["timeout_ms"] == 300
 
 
-@pytest.mark.slow
 def test_entries_that_cannot_be_read_are_not_asked_for_without_a_rest(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -127,9 +125,9 @@ def test_entries_that_cannot_be_read_are_not_asked_for_without_a_rest(
     with connection.cursor() as cursor:
         cursor.execute("UPDATE core_token SET digest = 'no hex'")
     until(lambda: not idle.state.database_reachable, 5)
-    time.sleep(2)
+    time.sleep(1)
 
-    assert idle.database.accepted - accepted < 20
+    assert idle.database.accepted - accepted < 10
     assert sum("database_lost" in str(each.msg) for each in caplog.records) == 1
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM core_token")
@@ -151,10 +149,9 @@ def test_a_row_that_is_missing_costs_switches_and_tokens_nothing(
         until(has(idle, engage("finance")), 3)
         until(lambda: known(idle) == {b"reader0001"}, 3)
         accepted = idle.database.accepted
-        time.sleep(1.5)
+        confirmed(idle, times=5)
 
         assert idle.state.database_reachable
-        assert idle.state.age_seconds() < 1.2
         assert idle.database.accepted == accepted
     finally:
         marks = ", ".join(["%s"] * len(columns))
@@ -162,7 +159,6 @@ def test_a_row_that_is_missing_costs_switches_and_tokens_nothing(
             cursor.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", kept)
 
 
-@pytest.mark.slow
 def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
     following: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -171,14 +167,13 @@ def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
 
     with locked("breakers_dependency"):
         Registry.objects.update(version=2)
-        for key in ("one", "two"):
-            until(has(following, engage(key)), 3)
-            time.sleep(1.3)
-        until(lambda: "policies_not_read" in caplog.text, 3)
+        until(has(following, engage("before")), 3)
+        until(lambda: "policies_not_read" in caplog.text, 3)  # Gave the lock up after a second.
+        until(has(following, engage("after")), 3)
+        confirmed(following)
 
         assert following.state.database_reachable
-        assert following.state.age_seconds() < 1.2
-        assert following.state.policies_age_seconds() > 2
+        assert following.state.policies_age_seconds() > 1
         assert version(following) == 1
         assert "database_lost" not in caplog.text
     changed = change("oracle", 300)
@@ -231,7 +226,7 @@ def test_changes_lost_by_a_restored_backup_are_not_told_once_the_versions_have_c
     until(lambda: version(following) == 2, 3)
 
     lose_changes(to_version=1)
-    until(lambda: following.state.policies_age_seconds() > 1.2, 4)
+    until(lambda: following.state.policies_age_seconds() > 5 * POLL_SECONDS, 4)
     with transaction.atomic():
         change("redis", 500)
         changed = change("kafka", 500)

@@ -21,7 +21,7 @@ from controlplane.core.tokens import services as tokens
 from controlplane.core.tokens.models import Token
 from controlplane.core.wire import WAKE_CHANNEL
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import until
 from switches import services
 from switches.models import Episode, Publication
@@ -29,6 +29,8 @@ from switches.snapshot import render
 
 A_SECOND = 1.5
 """One second, and what a busy test machine adds to it."""
+A_POLL = POLL_SECONDS + 0.7
+"""The same of one poll: without a wake-up, a change is seen by then."""
 
 REASON = "Payment provider returns wrong totals, INC-7"
 
@@ -65,6 +67,14 @@ def known(following: Following) -> set[bytes]:
 
 def has(following: Following, version: int) -> Callable[[], bool]:
     return lambda: following.state.status().version == version
+
+
+def confirmed(following: Following, times: int = 3) -> None:
+    """Wait until the database has confirmed what is served, so many times from now on."""
+    state = following.state
+    for _ in range(times):
+        asked_at = state.now()
+        until(lambda asked_at=asked_at: state.now() - state.age_seconds() >= asked_at, 3)
 
 
 def test_start_serves_what_was_published_before(idle: Following) -> None:
@@ -107,12 +117,11 @@ def test_poll_alone_leaves_room_for_its_round_trip_within_a_second() -> None:
     assert Config("", None, "").poll_seconds <= 0.9
 
 
-@pytest.mark.slow
-def test_without_redis_a_change_is_seen_within_a_second(following: Following) -> None:
+def test_without_redis_a_change_is_seen_by_the_next_poll(following: Following) -> None:
     following.redis.cut()
 
     for key in ("a", "b", "c"):
-        assert until(has(following, engage(key)), 5) < A_SECOND
+        assert until(has(following, engage(key)), 5) < A_POLL
 
 
 def test_redis_back_after_a_while_wakes_again(idle: Following) -> None:
@@ -120,7 +129,7 @@ def test_redis_back_after_a_while_wakes_again(idle: Following) -> None:
     idle.redis.cut()
     idle.start()
     version = engage("missed")
-    time.sleep(0.5)
+    time.sleep(0.2)
     assert idle.state.status().version != version
 
     idle.redis.mend()
@@ -199,13 +208,12 @@ def test_answer_from_the_past_is_dropped_and_confirms_nothing(following: Followi
     until(has(following, version), 3)
 
     Publication.objects.update(version=version - 1)
-    time.sleep(1.5)
+    until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
     assert following.state.status().version == version
-    assert (following.state.status().age_seconds or 0) > 1.0
 
     Publication.objects.update(version=version + 1)
     until(has(following, version + 1), 3)
-    assert following.state.age_seconds() < A_SECOND
+    until(lambda: following.state.age_seconds() < 5 * POLL_SECONDS, 3)
 
 
 def test_new_epoch_counts_afresh_and_the_old_one_stays_left(following: Following) -> None:
@@ -216,7 +224,7 @@ def test_new_epoch_counts_afresh_and_the_old_one_stays_left(following: Following
     Publication.objects.update(epoch=new, version=0)
     until(lambda: following.state.status().epoch == new, 3)
     Publication.objects.update(epoch=old, version=version + 5)
-    time.sleep(1.2)
+    until(lambda: following.state.age_seconds() > 5 * POLL_SECONDS, 3)
 
     assert following.state.status().epoch == new
     assert following.state.status().version == 0
@@ -231,7 +239,7 @@ def test_new_epoch_counts_afresh_and_the_old_one_stays_left(following: Following
     ],
     ids=["revoked", "owner deactivated", "deleted"],
 )
-def test_token_that_ended_is_out_within_a_second(
+def test_token_that_ended_is_out_by_the_next_poll(
     following: Following, end: Callable[[Token], object]
 ) -> None:
     token = make_token()
@@ -239,7 +247,7 @@ def test_token_that_ended_is_out_within_a_second(
 
     end(token)
 
-    assert until(lambda: b"reader0001" not in known(following), 5) < A_SECOND
+    assert until(lambda: b"reader0001" not in known(following), 5) < A_POLL
 
 
 def test_token_may_only_what_its_owners_role_allows(following: Following) -> None:
@@ -263,5 +271,5 @@ def test_use_of_a_token_is_noted_and_changes_no_credential(following: Following)
 
     until(lambda: Token.objects.get().last_used_at is not None, 5)
     assert timezone.now() - Token.objects.get().last_used_at < timedelta(seconds=5)
-    time.sleep(1.0)
+    confirmed(following)
     assert following.state.tokens is table

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Instance
-from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.ledger import Ledger, Timing
 from controlplane.dataplane.pending import MOST_REPORTS
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -28,9 +28,10 @@ from controlplane.dataplane.tests.test_ledger import (
 
 pytestmark = pytest.mark.usefixtures("published")
 
+QUICK = Timing(batch=0.05, look=0.1, write=0.4, report=0.5)
 BACK = 12.0
 """Seconds in which a ledger has surely found its database again: a frozen write is given up after
-4 s, and the next try may meet the same."""
+`Timing.write`, and the next try may meet the same."""
 
 
 def send(idle: Following, ledger: Ledger, seq: int = 1, **more: object) -> bool:
@@ -39,7 +40,7 @@ def send(idle: Following, ledger: Ledger, seq: int = 1, **more: object) -> bool:
 
 def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Following) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall)
+    ledger = Ledger(clock.wall, timing=QUICK)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
@@ -47,7 +48,7 @@ def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Foll
         for version in ("18", "19"):
             clock.later(1)
             hear(idle, ledger, "core/a1", version)
-            time.sleep(0.6)
+            time.sleep(0.2)  # A batch is written, or not, meanwhile.
         idle.database.mend()
         until(lambda: applies("core/a1", 19), BACK)
 
@@ -55,31 +56,27 @@ def test_notes_of_a_time_without_database_are_written_when_it_is_back(idle: Foll
     assert (acks()[18] - NOW).total_seconds() == 1
 
 
-@pytest.mark.slow
 def test_notes_of_a_frozen_database_are_written_when_it_thaws(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = Ledger(Clock().wall, timing=QUICK)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
         idle.database.freeze()
         hear(idle, ledger, "core/a2", "17")
-        time.sleep(5)
+        time.sleep(QUICK.write + 0.3)
         idle.database.thaw()
         until(lambda: applies("core/a2", 17), BACK)
 
 
-@pytest.mark.slow
-def test_a_report_is_refused_within_five_seconds_while_the_database_is_frozen(
-    idle: Following,
-) -> None:
-    ledger = Ledger(Clock().wall)
+def test_a_report_is_refused_in_time_while_the_database_is_frozen(idle: Following) -> None:
+    ledger = Ledger(Clock().wall, timing=QUICK)
     with writing(idle, ledger):
         assert send(idle, ledger, 1) is False
         idle.database.freeze()
         began = time.monotonic()
         with pytest.raises(Unavailable):
             send(idle, ledger, 2)
-        assert time.monotonic() - began < 5.5
+        assert time.monotonic() - began < QUICK.report + 0.5
         idle.database.thaw()
 
         def taken_in() -> bool:
@@ -122,15 +119,18 @@ def test_one_cut_connection_costs_a_report_nothing_but_time(idle: Following) -> 
     assert row().seq == 2
 
 
-@pytest.mark.slow
 def test_a_ledger_that_does_not_run_refuses_reports_in_time(idle: Following) -> None:
-    ledger = Ledger(Clock().wall)
+    ledger = Ledger(Clock().wall, timing=QUICK)
     began = time.monotonic()
 
     with pytest.raises(Unavailable):
         send(idle, ledger)
 
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < QUICK.report + 0.5
+
+
+def test_a_report_is_stored_or_refused_within_five_seconds_by_default() -> None:
+    assert Timing().write < Timing().report <= 5
 
 
 def test_a_ledger_that_ends_refuses_the_reports_that_wait(idle: Following) -> None:

@@ -1,7 +1,6 @@
 """What one instance says, or a row that the database won't take, costs nobody else anything."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ from django.db import connection
 from controlplane.core.errors import Unavailable
 from controlplane.core.models import Acknowledgement, Instance
 from controlplane.dataplane import database, ledger_sql
-from controlplane.dataplane.ledger import Ledger
+from controlplane.dataplane.ledger import Ledger, Timing
 from controlplane.dataplane.ledger_sql import Said
 from controlplane.dataplane.rows import Report
 from controlplane.dataplane.tests.conftest import Following
@@ -174,17 +173,16 @@ def test_what_was_never_published_is_not_acknowledged(idle: Following) -> None:
     assert list(Acknowledgement.objects.values_list("instance", "version")) == [("core/a1", 99)]
 
 
-@pytest.mark.slow
 def test_a_full_table_takes_only_known_instances_and_those_that_report(
     idle: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
-    ledger = Ledger(clock.wall, most=3)
+    ledger = Ledger(clock.wall, most=3, timing=Timing(tally=0.1))
     with writing(idle, ledger):
         for name in ("core/a1", "core/a2", "core/a3"):
             hear(idle, ledger, name, "17")
         until(lambda: Instance.objects.count() == 3, A_BATCH)
-        time.sleep(1.1)  # Until rows are counted again.
+        ledger._room._counted_at = float("-inf")  # Rows are counted again.
         clock.later(1)
 
         async def flood() -> None:
@@ -196,7 +194,8 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
         idle.loop.run(flood())
         until(lambda: applies("core/a2", 19), A_BATCH)
         send_all(idle, ledger, report(1, instance="new"))
-        time.sleep(1)
+        until(lambda: not ledger._tally and not ledger._counts, A_BATCH)
+        send_all(idle, ledger, report(2, instance="new"))  # Is written after them.
 
     assert set(Instance.objects.values_list("id", flat=True)) == {
         "core/a1", "core/a2", "core/a3", "core/new"
@@ -205,16 +204,17 @@ def test_a_full_table_takes_only_known_instances_and_those_that_report(
     assert caplog.text.count("ledger.instances_full") == 1
 
 
-def test_room_that_was_made_is_taken(idle: Following) -> None:
+def test_room_that_was_made_is_taken(idle: Following, caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     ledger = Ledger(clock.wall, most=1)
     with writing(idle, ledger):
         hear(idle, ledger, "core/a1", "17")
         until(lambda: applies("core/a1", 17), A_BATCH)
         hear(idle, ledger, "core/a2", "17")
-        time.sleep(1.5)
+        until(lambda: "ledger.instances_full" in caplog.text, A_BATCH)
         assert row("core/a2") is None
         Instance.objects.all().delete()
+        ledger._room._counted_at = float("-inf")  # Rows are counted again.
         hear(idle, ledger, "core/a2", "18")
         until(lambda: applies("core/a2", 18), A_BATCH)
 

@@ -17,6 +17,8 @@ from switches.ramps.tests.given import CHAT, SHELL, begin, release, seconds
 from switches.snapshot import render
 
 KEYS = [f"user-{number}" for number in range(400)]
+CHECKED = KEYS[::5]
+"""The keys that `/check` is asked for: it takes ten milliseconds each."""
 pytestmark = pytest.mark.django_db
 
 
@@ -39,7 +41,7 @@ def by_the_contract() -> tuple[float, set[str]]:
 def by_check(program: Api) -> set[str]:
     return {
         key
-        for key in KEYS
+        for key in CHECKED
         if program.post("/check", {"features": ["chat"], "targeting_key": key}).json()["allowed"]
     }
 
@@ -59,7 +61,6 @@ def by_ofrep() -> set[str]:
     return {key for key in KEYS if value(key)}
 
 
-@pytest.mark.slow
 def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
     now, program = db_now(), with_token("switches:read")
     ramp = begin(now, [{"percent": percent} for percent in (5, 25, 100)])
@@ -68,7 +69,8 @@ def test_the_same_keys_are_in_everywhere_and_stay_in_as_it_grows() -> None:
 
     def look() -> None:
         share, keys = by_the_contract()
-        assert by_check(program) == by_ofrep() == keys
+        assert by_ofrep() == keys
+        assert by_check(program) == keys & set(CHECKED)
         seen[share] = keys
 
     look()
