@@ -18,6 +18,7 @@ from controlplane.core.jobs import engine as jobs
 from controlplane.core.jobs import kept as kept_jobs
 from controlplane.core.jobs import watch as job_watch
 from controlplane.core.outbox import backlog, claims, delivery
+from controlplane.core.targets import services as targets
 from controlplane.core.trip_requests import services as trip_requests
 
 RAN_BY = "worker"
@@ -97,6 +98,11 @@ def purge_idempotency_keys(now: datetime) -> int:
 def purge_gates(now: datetime) -> int:
     """Forget events counted long ago; services may count thousands in a second."""
     return gates.forget_old(now, at_once=MOST_AT_ONCE, most=MOST_EVENTS_AT_ONCE)
+
+
+@ticks.tick("targets.seal", seconds=3600, queue="housekeeping")
+def seal_webhook_urls(now: datetime) -> int:
+    return targets.seal_webhook_urls(now)
 
 
 @ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekeeping")

@@ -3,12 +3,14 @@
 import base64
 import re
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
 from django.db import connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
 
+from controlplane.core import sealing
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
@@ -31,6 +33,9 @@ from controlplane.core.targets.resources import route_resource, target_settings
 TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
 SCOPES = ("global", "segment", "feature", "experiment")
 EVENT_PATTERN = re.compile(r"[a-z0-9_.*?-]{1,64}")
+SEALED_SINCE = "0022_seal_webhook_urls"
+SEALING_DELAY = timedelta(hours=1)
+"""Processes of the release before, which can't read sealed URLs, have ended by then."""
 
 
 def look_up(url: str) -> None:
@@ -256,3 +261,19 @@ def _note(action: str, target: Target, actor: Actor, now: datetime, **changed: A
     return audit.record(
         actor=actor, action=action, target=f"target:{target.name}", now=now, **changed
     )
+
+
+@transaction.atomic
+def seal_webhook_urls(now: datetime) -> int:
+    """Seal URLs that an earlier release or backup stored in plain text; return how many.
+
+    Does nothing in the first hour after the upgrade that introduced sealing.
+    """
+    migration = MigrationRecorder.Migration.objects.filter(app="core", name=SEALED_SINCE)
+    if not migration.filter(applied__lte=now - SEALING_DELAY).exists():
+        return 0
+    with_url = Target.objects.select_for_update().exclude(webhook_url="").order_by("pk")
+    plain = with_url.exclude(webhook_url__startswith=sealing.SEALED_PREFIX)
+    for target in plain:
+        target.save(update_fields=["webhook_url"])
+    return len(plain)

@@ -1,16 +1,20 @@
 """Webhooks' URLs are sealed in the database and plain in Python."""
 
+from datetime import datetime, timedelta
 from importlib import import_module
 
 import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from controlplane.core.clock import db_now
+from controlplane.core.targets import services
 from controlplane.core.targets.models import Target
 
 pytestmark = pytest.mark.django_db
 URL = "https://hooks.example.org/services/T0/V3rYs3cretPath"
+AT = ("core", "0022_seal_webhook_urls")
 migration = import_module("controlplane.core.migrations.0022_seal_webhook_urls")
 
 
@@ -97,21 +101,47 @@ def test_url_that_a_former_key_sealed_is_read(settings) -> None:
     assert read().webhook_url == URL
 
 
-def test_migration_seals_what_is_plain_and_back() -> None:
-    at = ("core", "0022_seal_webhook_urls")
-    history = MigrationLoader(connection).project_state(at).apps
-    names = ("pager", "sealed", "none")
+def migrated(ago: timedelta) -> datetime:
+    """Have sealing been allowed so long ago; return the present time."""
+    now = db_now()
+    MigrationRecorder.Migration.objects.filter(app="core", name=AT[1]).update(applied=now - ago)
+    return now
+
+
+def three() -> list[str]:
+    """Targets with a plain URL, with a sealed one and with none."""
+    names = ["pager", "sealed", "none"]
     for name in names:
         webhook(name, "" if name == "none" else URL)
     store(URL)
+    return names
+
+
+def test_plain_urls_are_sealed_an_hour_after_the_upgrade() -> None:
+    names = three()
     sealed_before = stored("sealed")
 
-    migration.seal(history, None)
+    count = services.seal_webhook_urls(migrated(timedelta(hours=1)))
 
-    assert [read(name).webhook_url for name in names] == [URL, URL, ""]
-    assert "hooks" not in stored()
+    assert count == 1
+    assert stored().startswith("gAAAAA")
     assert stored("sealed") == sealed_before
+    assert [read(name).webhook_url for name in names] == [URL, URL, ""]
 
-    migration.unseal(history, None)
+
+def test_plain_urls_stay_while_processes_of_the_release_before_may_run() -> None:
+    webhook()
+    store(URL)
+
+    count = services.seal_webhook_urls(migrated(timedelta(minutes=59)))
+
+    assert count == 0
+    assert stored() == URL
+
+
+def test_going_back_decrypts_all_urls() -> None:
+    names = three()
+
+    migration.unseal(MigrationLoader(connection).project_state(AT).apps, None)
 
     assert [stored(name) for name in names] == [URL, URL, ""]
