@@ -74,7 +74,7 @@ def test_pages_that_are_not_live_ask_for_it_by_themselves():
     assert "<html" not in part
 
 
-def test_costs_three_queries():
+def test_costs_one_query():
     request = RequestFactory().get("/")
     request.user = person("viewer")
     engaged("global:all")
@@ -85,7 +85,7 @@ def test_costs_three_queries():
         seen = (standing.engaged, standing.overdue, standing.everything.reason)
 
     assert seen == (2, 1, REASON)
-    assert len(caught) == 3  # What is stopped, what waits for a second person, and the ramps.
+    assert len(caught) == 1
 
 
 def test_costs_nothing_where_nobody_looks():
