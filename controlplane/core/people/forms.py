@@ -1,6 +1,7 @@
 """What a person types to sign in, and may change about themselves."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, cast
 from zoneinfo import available_timezones
 
@@ -92,5 +93,10 @@ def remember_opened(form: forms.BaseForm) -> None:
 
 def zone_choices(present: str) -> list[tuple[str, str]]:
     """The time zones to choose from, and the one that is chosen already."""
-    zones = {zone for zone in available_timezones() if zone.startswith(REGIONS)}
-    return [(zone, zone.replace("_", " ")) for zone in sorted(zones | {"UTC", present})]
+    return [(zone, zone.replace("_", " ")) for zone in sorted(_regional_zones() | {"UTC", present})]
+
+
+@cache
+def _regional_zones() -> frozenset[str]:
+    """Return the zones that are named after a place, read once: each is a file of its own."""
+    return frozenset(zone for zone in available_timezones() if zone.startswith(REGIONS))
