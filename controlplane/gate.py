@@ -35,7 +35,7 @@ DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
 REFUSAL_SECONDS = 0.5
 UNREAD_SECONDS = 20.0
-"""How long a part of an answer may wait for its caller; the server itself keeps some megabytes."""
+"""Longest wait of a part of an answer for its caller; the server itself keeps some megabytes."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bounds of the latency histogram."""
 PASSES = ("/static/", "/health/", "/metrics")

@@ -1,4 +1,4 @@
-"""What stands stopped right now, by one query: what every page says above everything else."""
+"""Switches that are stopped right now, read by one query for the banner of every page."""
 
 from dataclasses import dataclass
 from datetime import datetime

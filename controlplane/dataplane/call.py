@@ -26,7 +26,7 @@ POLICY = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; manifest-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-"""That of Django's answers: pages of the gate and of a data plane alone come from here."""
+"""Content security policy, the same as in Django's answers."""
 NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 BROWSER_HEADERS: tuple[Header, ...] = (
     NOSNIFF,

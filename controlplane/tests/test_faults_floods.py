@@ -31,7 +31,7 @@ REASON = "Test of floods: providers answer 5xx since 02:10, INC-4411"
 
 
 class Operators:
-    """Whoever has to stop something meanwhile: a program, a person, somebody in Slack."""
+    """Somebody who has to stop something meanwhile: a program, a person, a Slack user."""
 
     def __init__(self, installation: Installation) -> None:
         self.installation = installation

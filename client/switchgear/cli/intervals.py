@@ -14,6 +14,6 @@ class Intervals:
     prove: float = 0.5
     """Between two looks at which instances apply a change."""
     poll: float = 5.0
-    """Of `watch`, between two reads without a live socket."""
+    """Between two reads by `watch` without a live socket."""
     reconnect: float = 0.5
     """Longest first pause before `watch` opens its next socket."""

@@ -14,7 +14,7 @@ from controlplane.core.outbox import wordings
 from controlplane.core.outbox.models import Attempt, OutboxMessage
 
 MIN_WAIT = timedelta(minutes=1)
-"""What is sent within this time is never left out."""
+"""Messages sent within this time are never left out."""
 MAX_AT_ONCE = 1000
 _PROGRAMS = "webhook:"
 

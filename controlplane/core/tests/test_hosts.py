@@ -1,4 +1,4 @@
-"""Which names a request's `Host` may say: as Django decides it."""
+"""Names in a request's `Host` header are allowed as Django decides it."""
 
 import pytest
 from django.http.request import split_domain_port, validate_host

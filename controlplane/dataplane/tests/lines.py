@@ -70,7 +70,7 @@ class Line:
         self.cut_after = b""
         """A connection that sends this ends when it is on its way; empty for none."""
         self.cut_once_sent = b""
-        """What a connection has to have sent before, to be cut so."""
+        """Bytes that a connection has to have sent before it is cut so."""
         self.accepted = 0
         self.far_ports: list[int] = []
         """Local ports of the connections to the far end, also of those that ended."""

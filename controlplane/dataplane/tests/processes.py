@@ -163,8 +163,10 @@ def kept_version(folder: Path) -> int:
 
 
 def copied(folder: Path, to: Path) -> Path:
-    """What the data plane of `folder` keeps, and its secret, for another one to begin with; without
-    the latest snapshot, which is `current` itself once that is written."""
+    """Copy the snapshot and the secret of a data plane's folder, for another one to begin with.
+
+    The latest snapshot is left out: it is `current` itself once that is written.
+    """
     for name in ("snapshot", "secrets"):
         # A draft may be on its way to being the current copy.
         shutil.copytree(

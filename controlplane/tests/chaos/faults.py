@@ -32,7 +32,7 @@ CLIENT_SECONDS = 5
 COMMIT = b"COMMIT\0"
 """The end of PostgreSQL's message for it."""
 AUDITED = b'INSERT INTO "core_auditentry"'
-"""What the connection of a change has sent: others, such as the data plane's, stay whole."""
+"""Statement by which the connection of a change is known: others stay whole."""
 END_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE usename = current_user AND pid <> pg_backend_pid()"
@@ -40,7 +40,7 @@ END_SESSIONS = (
 
 
 class Missed(Exception):
-    """What the fault was for was not there, because an earlier fault had ended it."""
+    """The target of the fault was gone, because an earlier fault had ended it."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pytest
 
 from controlplane.core.outbox.tests.fake_slack import fake_slack
 from controlplane.tests.chaos.plan import KINDS, Kind
-from controlplane.tests.chaos.run import prepared
+from controlplane.tests.chaos.prepare import prepared
 from controlplane.tests.installation import running
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "300"))
