@@ -1,13 +1,14 @@
 """The shape of a report: what each field must be, as tables, and one walk over them. Pure."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from breakers import names
 from controlplane.core.errors import InvalidInput
+from controlplane.core.http.parameters import MAX_NAME_LENGTH, unknown_message
 from controlplane.core.instances.rates import MOST_CALLS
 from controlplane.dataplane.names import TOKEN_PREFIX, is_part
 from switches.keys import PATTERN
@@ -56,6 +57,7 @@ class Counts(NamedTuple):
     """An object that has counts of these names."""
 
     names: tuple[str, ...]
+    known: frozenset[str]
     required: bool = False
 
 
@@ -75,6 +77,8 @@ def _object(
     errors: dict[str, list[str]],
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
+    if not value.keys() <= fields.keys():
+        _refuse_unknown(value, fields, path, errors)
     for name, field in fields.items():
         given = value.get(name)
         if given is None:
@@ -118,10 +122,12 @@ def _list(of: ListOf, given: Any, path: str, errors: dict[str, list[str]]) -> li
 
 
 def _counts(of: Counts, given: Any, path: str, errors: dict[str, list[str]]) -> dict[str, int]:
-    """All of them, 0 where it is not said; other names are left alone, as everywhere."""
+    """Return all of them, 0 where the report has none."""
     if not isinstance(given, dict):
         errors[path] = ["Must be an object of counts."]
         return {}
+    if not given.keys() <= of.known:
+        _refuse_unknown(given, of.names, f"{path}.", errors)
     result: dict[str, int] = {}
     for name in of.names:
         number = given.get(name, 0)
@@ -130,6 +136,14 @@ def _counts(of: Counts, given: Any, path: str, errors: dict[str, list[str]]) -> 
         else:
             errors[f"{path}.{name}"] = [_NO_COUNT]
     return result
+
+
+def _refuse_unknown(
+    given: Iterable[str], known: Iterable[str], path: str, errors: dict[str, list[str]]
+) -> None:
+    unknown = sorted(set(given) - set(known))
+    for name in unknown[:MOST_ERRORS]:
+        errors[path + name[:MAX_NAME_LENGTH]] = [unknown_message(name, known, "field")]
 
 
 def _part(value: Any) -> str:
@@ -261,7 +275,7 @@ REPORT: Mapping[str, Field | ListOf | Counts] = {
             "failure_rate": Field(_rate),
             "slow_rate": Field(_rate),
             "calls": Field(_count),
-            "counters": Counts(COUNTERS),
+            "counters": Counts(COUNTERS, frozenset(COUNTERS)),
             "transitions": ListOf(_TRANSITION),
         },
         key="dependency",

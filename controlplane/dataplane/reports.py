@@ -22,9 +22,9 @@ REMEMBERED = 62
 
 
 def parse(document: Mapping[str, Any]) -> Report:
-    """The report in a JSON object; raises :class:`InvalidInput`, naming each wrong field.
+    """Return the report in a JSON object; raise :class:`InvalidInput`, naming each wrong field.
 
-    Fields nobody knows are left alone: a newer client may have more to tell.
+    Unknown fields are refused too: a misspelt one would lose what it tells.
     """
     document, dropped = steps.bounded(document)
     fields = read(document)

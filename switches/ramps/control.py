@@ -48,7 +48,7 @@ def advance(
         step_index = Job.objects.filter(pk=ramp_id).values_list("step_index", flat=True).first()
     found = _live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
     if step_index != found.index:
-        raise _moved_already(found)
+        raise _moved_already(found, now)
     # What was kept is from the last look of a worker: a gate may have failed since.
     (look,) = looking.at([Turn(found.job)], now)
     _none_fails(look)
@@ -121,9 +121,12 @@ def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
     return found
 
 
-def _moved_already(found: Scene) -> Conflict:
+def _moved_already(found: Scene, now: datetime) -> Conflict:
     """Return the error for a ramp that left the given step: who advanced it, and to which step."""
-    moves_on_record = AuditEntry.objects.filter(target=found.switch.pk, action="ramp.advanced")
+    # Of this ramp: an earlier one of the switch was advanced, too.
+    moves_on_record = AuditEntry.objects.filter(
+        target=found.switch.pk, action="ramp.advanced", at__gte=found.job.started_at or now
+    )
     last = moves_on_record.order_by("-id").first()
     share = words.percent(found.percent_of(found.index))
     at = f"step {found.index + 1} of {len(found.ramp.plan)}, {share}"

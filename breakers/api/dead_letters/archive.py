@@ -11,7 +11,12 @@ from rest_framework.response import Response
 
 from breakers.api.dead_letters.bodies import ArchiveFilters, ReasonBody
 from breakers.api.dead_letters.messages import READ, WRITE
-from breakers.api.dead_letters.shapes import DepartureShape, RestoredShape, WholeDepartureShape
+from breakers.api.dead_letters.shapes import (
+    ANY_SERVER,
+    DepartureShape,
+    RestoredShape,
+    WholeDepartureShape,
+)
 from breakers.dead_letters import resources
 from breakers.dead_letters.departures import archive, restoring
 from breakers.dead_letters.letters import ids
@@ -48,7 +53,7 @@ class ListedDepartureShape(DepartureShape):
 class ArchiveList(ListView[Departure]):
     """Letters that left through us, or are about to, newest first."""
 
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     queryset = Departure.objects.without_payload().select_related("stream")
     serializer_class = ListedDepartureShape
     filters = ArchiveFilters
@@ -69,7 +74,7 @@ class ArchiveList(ListView[Departure]):
 
 
 class ArchivedView(ApiView):
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     read_scope = READ
     http_method_names = ["get", "head"]
 
@@ -81,7 +86,7 @@ class ArchivedView(ApiView):
 
 
 class RestoreView(ApiView):
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     write_scope = WRITE
     http_method_names = ["post"]
 

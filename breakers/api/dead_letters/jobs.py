@@ -10,7 +10,13 @@ from rest_framework.response import Response
 
 from breakers.api.dead_letters.bodies import LIVE, JobBody, JobFilters, ReplayVerbBody, ServerFilter
 from breakers.api.dead_letters.messages import READ, WRITE, of_letters
-from breakers.api.dead_letters.shapes import SERVER, PlanShape, PurgeAskedShape, ReplayShape
+from breakers.api.dead_letters.shapes import (
+    ANY_SERVER,
+    SERVER,
+    PlanShape,
+    PurgeAskedShape,
+    ReplayShape,
+)
 from breakers.dead_letters.bulk import planning, replays
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.models.dead_letters import LetterStream
@@ -41,7 +47,7 @@ class ListedReplayShape(ReplayShape):
 class JobList(ListView[Job]):
     """Bulk jobs over dead letters, newest first."""
 
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     queryset = ROWS
     serializer_class = ListedReplayShape
     filters = JobFilters
@@ -145,7 +151,7 @@ def _chosen(wanted: Any) -> Chosen:
 
 
 class JobView(ApiView):
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     read_scope = READ
     http_method_names = ["get", "head"]
 
@@ -158,7 +164,7 @@ class JobView(ApiView):
 class Intervention(ApiView):
     """What the three have in common."""
 
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     write_scope = WRITE
     http_method_names = ["post"]
 

@@ -7,7 +7,7 @@ from drf_spectacular.utils import extend_schema
 
 from breakers.api.dead_letters.bodies import ReasonBody
 from breakers.api.dead_letters.messages import READ, WRITE
-from breakers.api.dead_letters.shapes import FailedDeliveryShape
+from breakers.api.dead_letters.shapes import ANY_SERVER, FailedDeliveryShape
 from controlplane.core.actors import Actor
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
@@ -23,7 +23,7 @@ class OutboxRetryBody(MutationBody):
 class FailedList(ListView[OutboxMessage]):
     """Messages that were given up and nobody has let go, newest first."""
 
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     queryset = ROWS.filter(selection.GIVEN_UP)
     serializer_class = ListedShape
     ordering = "-id"
@@ -32,7 +32,7 @@ class FailedList(ListView[OutboxMessage]):
 
 
 class RetryView(ApiView):
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     write_scope = WRITE
     http_method_names = ["post"]
 
@@ -47,7 +47,7 @@ class RetryView(ApiView):
 
 
 class DiscardView(ApiView):
-    query_parameters = ("server",)
+    path_parameters = (ANY_SERVER,)
     write_scope = WRITE
     http_method_names = ["post"]
 

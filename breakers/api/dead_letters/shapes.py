@@ -14,6 +14,13 @@ from controlplane.core.outbox.api import DeliveryShape
 SERVER = OpenApiParameter(
     "server", str, OpenApiParameter.QUERY, description="Name of a Redis server; `default`."
 )
+ANY_SERVER = OpenApiParameter(
+    "server",
+    str,
+    OpenApiParameter.QUERY,
+    description="Name of a Redis server. Every path of dead letters accepts it; where the path "
+    "has the id of a letter, message or job, it changes nothing.",
+)
 STREAM = OpenApiParameter(
     "name", str, OpenApiParameter.PATH, description="Its name, percent-encoded; it may have any "
     "characters, `/` too.",

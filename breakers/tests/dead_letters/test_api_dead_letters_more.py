@@ -74,6 +74,31 @@ def test_outbox_message_that_is_discarded_is_listed_no_more(failed):
     assert AuditEntry.objects.filter(action="outbox.discarded").count() == 1
 
 
+def test_same_key_with_another_query_is_422(failed):
+    api, key = as_role("operator"), {"Idempotency-Key": "k-1"}
+    path = f"/dlq/outbox/{failed.pk}/discard"
+    first = api.post(f"{path}?server=default", {"reason": REASON}, **key)
+
+    again = api.post(f"{path}?server=default", {"reason": REASON}, **key)
+    other = api.post(f"{path}?server=orders", {"reason": REASON}, **key)
+
+    assert (first.status_code, again.content) == (200, first.content)
+    assert other.status_code == 422
+
+
+def test_server_is_documented_on_every_path(document):
+    operations = [
+        operation
+        for path, each in document["paths"].items()
+        if path.startswith("/api/v1/dlq/")
+        for operation in each.values()
+    ]
+
+    assert len(operations) > 15
+    for operation in operations:
+        assert "server" in [one["name"] for one in operation["parameters"]], operation
+
+
 def test_server_that_is_away_is_said_and_the_inbox_is_there(settings, letters):
     api = as_role("operator")
     away = f"redis://127.0.0.1:{ports.pick_free()}/0"

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from controlplane.core import canonical, deadline
 from controlplane.core.actors import Actor
-from controlplane.core.audit import chain
+from controlplane.core.audit import chain, search
 from controlplane.core.audit.models import AuditEntry, AuditRound
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.models import OutboxMessage
@@ -110,16 +110,29 @@ def rows() -> Iterator[dict[str, Any]]:
     yield from rows_of(AuditEntry.objects.all())
 
 
-def rows_of(entries: QuerySet[AuditEntry]) -> Iterator[dict[str, Any]]:
-    """The chosen rows in order, up to the last there is now, read page by page.
+def rows_of(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the chosen rows that contain `text`, in order, up to the last there is now.
 
-    A slow reader holds neither a transaction nor a statement open.
+    They are read page by page: a slow reader holds neither a transaction nor a statement open, and
+    no statement reads more than a page or what the index finds.
     """
     newest = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
     seen = 0
-    while page := list(entries.filter(id__gt=seen, id__lte=newest).order_by("id")[:READ_AT_ONCE]):
+    while seen < newest:
+        rest = entries.filter(id__gt=seen, id__lte=newest).order_by("id")
+        end = newest
+        if not text:
+            page = list(rest[:READ_AT_ONCE])
+        elif search.is_short(text):
+            end = min(seen + search.MAX_SCANNED, newest)
+            page = list(rest.filter(search.containing(text), id__lte=end)[:READ_AT_ONCE])
+        else:
+            found = search.by_segment(
+                rest, text, ascending=True, position=seen + 1, limit=READ_AT_ONCE
+            )
+            page = list(AuditEntry.objects.raw(*found))
         yield from map(as_row, page)
-        seen = page[-1].pk
+        seen = page[-1].pk if len(page) == READ_AT_ONCE else end
 
 
 def actions() -> list[str]:

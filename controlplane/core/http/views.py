@@ -184,7 +184,7 @@ def _attempt(
                 method=str(request.method),
                 path=request.path,
                 key=key,
-                request=sent,
+                request=_asked(request),
                 now=now,
             )
             if claimed.earlier is not None:
@@ -213,9 +213,16 @@ def _earlier(request: Request) -> idempotency.Answer | None:
         method=str(request.method),
         path=request.path,
         key=key,
-        request=dict(request.data),
+        request=_asked(request),
         now=db_now(),
     )
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    """Return what has to be the same in a repeat: the body, and the query if there is one."""
+    body = dict(request.data)
+    query = dict(request.query_params.lists())
+    return {"body": body, "query": query} if query else body
 
 
 def _again(earlier: idempotency.Answer) -> HttpResponse:

@@ -120,7 +120,8 @@ def _asked(
 def _kept(present: IdempotencyKey, digest: str) -> Answer:
     if present.request_digest != digest:
         raise KeyReused(
-            "This Idempotency-Key was used with another body. Use a new key for a new request."
+            "This Idempotency-Key was used with another body or query. "
+            "Use a new key for a new request."
         )
     return Answer(present.status or 0, present.body)
 

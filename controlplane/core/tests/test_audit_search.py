@@ -5,6 +5,7 @@ import json
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.core.actors import system
@@ -75,6 +76,30 @@ def test_pages_meet_at_segments_in_both_directions(auditor, spread):
     assert [row["id"] for row in first["results"]] == spread[:0:-1]
     assert [row["id"] for row in second["results"]] == spread[:1]
     assert (second["next"], back["results"]) == (None, first["results"])
+
+
+def exported(api, **params):
+    lines = b"".join(api.get("/audit/export", params).streaming_content).splitlines()
+    return [json.loads(line)["id"] for line in lines]
+
+
+def test_export_finds_a_text_by_the_index_page_by_page(auditor, spread, monkeypatch):
+    monkeypatch.setattr(audit, "READ_AT_ONCE", 2)
+
+    with CaptureQueriesContext(connection) as queries:
+        ids = exported(auditor, q="zebra")
+
+    assert ids == spread
+    searches = [one["sql"] for one in queries if "zebra" in one["sql"].lower()]
+    assert len(searches) == 2
+    assert all("core_audit_trigrams" in sql for sql in searches)
+
+
+def test_export_finds_a_short_text_in_old_rows_too(auditor, spread, monkeypatch):
+    monkeypatch.setattr(audit, "READ_AT_ONCE", 2)
+
+    assert exported(auditor, q="ze") == spread
+    assert found(auditor, q="ze") == spread[-1:]
 
 
 def test_other_filters_narrow_what_is_found(auditor, spread):

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -224,3 +225,30 @@ def test_httpx_reads_the_document_without_knowing_of_it():
     assert isinstance(answer, httpx.Response)
     assert answer.headers["content-encoding"] == "gzip"
     assert len(answer.json()["switches"]) == len(IDS)
+
+
+class FailsOnce(ThreadPoolExecutor):
+    """An executor whose first work runs out of memory."""
+
+    failed = False
+
+    def submit(self, fn, /, *args, **kwargs):
+        if self.failed:
+            return super().submit(fn, *args, **kwargs)
+        self.failed = True
+        future = Future()
+        future.set_exception(MemoryError())
+        return future
+
+
+def test_body_whose_compression_failed_is_compressed_for_the_next_caller():
+    body = b"switchgear" * compression.MAX_INLINE_BYTES
+    form = GzipForm(body)
+
+    async def ask_twice():
+        asyncio.get_running_loop().set_default_executor(FailsOnce(1))
+        with pytest.raises(MemoryError):
+            await form.get()
+        return await form.get()
+
+    assert gzip.decompress(asyncio.run(ask_twice())) == body

@@ -91,8 +91,31 @@ def test_the_smallest_report_is_read() -> None:
     assert (report.applied_version, report.config_version, report.checks) == (None, None, {})
 
 
-def test_fields_that_nobody_knows_yet_are_left_alone() -> None:
-    assert parse({**WHOLE, "colour": "blue"}).seq == 42
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        ("check", "check"),
+        ("checks.0.denied", "checks[0].denied"),
+        ("breakers.0.status", "breakers[0].status"),
+        ("breakers.0.counters.hedged", "breakers[0].counters.hedged"),
+        ("breakers.0.transitions.0.reason", "breakers[0].transitions[0].reason"),
+        ("bulkheads.0.waiting", "bulkheads[0].waiting"),
+        ("sli.0.bad", "sli[0].bad"),
+    ],
+)
+def test_an_unknown_field_is_named(place: str, path: str) -> None:
+    errors = wrong(place, 1)
+
+    assert list(errors) == [path]
+    assert "Unknown field" in errors[path][0]
+
+
+def test_many_unknown_fields_name_a_few() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse({**WHOLE, **{f"field-{number}" * 20: 1 for number in range(1000)}})
+
+    assert len(caught.value.errors) <= 20
+    assert len(str(caught.value.errors)) < 10_000
 
 
 def test_an_empty_object_names_each_field_it_lacks() -> None:
@@ -170,9 +193,9 @@ def test_a_breaker_or_bulkhead_named_twice_is_named(field: str, key: str) -> Non
     assert set(wrong(field, WHOLE[field] * 2)) == {f"{field}[1].{key}"}
 
 
-def test_a_counter_that_nobody_knows_is_left_alone() -> None:
+def test_counters_that_are_left_out_are_0() -> None:
     document = deepcopy(WHOLE)
-    document["breakers"][0]["counters"]["hedged"] = "many"
+    del document["breakers"][0]["counters"]["success"]
     document["breakers"][0]["failure_rate"] = None
 
     (found,) = parse(document).breakers.values()

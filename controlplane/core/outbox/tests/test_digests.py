@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection, transaction
 
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
@@ -14,6 +15,16 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("no_pace", "impatient", "ended"),
 ]
+
+
+MANY = """
+    INSERT INTO core_outboxmessage (event, event_key, destination, subject, severity, payload,
+        state, attempts, fence, next_attempt_at, created_at, last_error)
+    SELECT CASE n %% 5 WHEN 0 THEN 'switch.engaged' ELSE event END, event_key || n, destination,
+        'segment:s' || n %% 1000, severity, payload, state, attempts, fence,
+        next_attempt_at, created_at, last_error
+    FROM core_outboxmessage, generate_series(1, %s) AS n
+"""
 
 
 def remind(count, **more):
@@ -108,6 +119,22 @@ def test_a_reminder_does_not_overtake_what_it_is_about(by_bot):
 
     assert digest.message.payload["count"] == 11
     OutboxMessage.objects.update(state="failed")
+
+
+def test_thousands_of_reminders_are_gathered_in_time(by_bot):
+    remind(1)
+    with connection.cursor() as cursor:
+        # A storm comes before autovacuum has counted the rows.
+        cursor.execute("ANALYZE core_outboxmessage")
+        cursor.execute(MANY, [10_000])
+
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = '2s'")
+        digest = digests.gather("slack", db_now())
+
+    assert len(digests.members(digest)) == digests.MOST_TOGETHER
+    assert OutboxMessage.objects.filter(digests.TOLD_BY_ONE).count() == digests.MOST_TOGETHER
 
 
 def test_a_digest_that_is_given_up_fails_its_members_and_its_retry_saves_them(by_bot):
