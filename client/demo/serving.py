@@ -100,10 +100,11 @@ def serve(service: Service, port: int) -> None:
 
 
 @contextmanager
-def running(service: Service, port: int = 0) -> Iterator[int]:
-    """Serve until the block ends; gives the port, a free one for 0."""
+def running(service: Service, port: int = 0, poll_seconds: float = 0.1) -> Iterator[int]:
+    """Serve until the block ends; gives the port, a free one for 0. Ending takes up to
+    `poll_seconds`."""
     server = _Server((HOST, port), _handler(service))
-    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(poll_seconds,), daemon=True).start()
     try:
         yield server.server_address[1]
     finally:
@@ -132,6 +133,7 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
 class _Handling(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = IDLE_SECONDS
+    disable_nagle_algorithm = True  # Else a body waits 40 ms for the headers to be acknowledged.
     answers: Service
 
     def _handle(self) -> None:

@@ -44,7 +44,11 @@ def test_tests_of_the_readme_pass_as_they_stand(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path],
         cwd=tmp_path,
-        env={**environment(None, tmp_path), "PYTHONPATH": str(EXAMPLES.parent)},
+        env={
+            **environment(None, tmp_path),
+            "PYTHONPATH": str(EXAMPLES.parent),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         capture_output=True,
         text=True,
         timeout=60,

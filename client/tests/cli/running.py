@@ -83,6 +83,8 @@ def scripted() -> Iterator[Scripted]:
     console = Scripted()
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
         def answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None

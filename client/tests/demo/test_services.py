@@ -22,7 +22,7 @@ from demo.serving import Service, running
 from demo.synapse import Synapse, UnreadableAmount
 from switchgear import Switchgear
 from switchgear.dlq import Message
-from switchgear.testing import Console
+from switchgear.testing import Console, no_wait
 
 MEMBER, OTHER = "u002", "u003"
 
@@ -62,7 +62,7 @@ class World:
         self.ports["core"] = self._serve(stack, "core", routes)
 
     def _serve(self, stack: ExitStack, name: str, routes: dict[Any, Any]) -> int:
-        return stack.enter_context(running(Service(routes, self.faults[name])))
+        return stack.enter_context(running(Service(routes, self.faults[name]), poll_seconds=0.01))
 
     def ask(self, **question: str) -> tuple[int, dict[str, Any]]:
         asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL, **question}
@@ -115,7 +115,7 @@ def test_a_switch_that_only_oracle_has_heard_of_is_no_failure_of_core(three: Wor
     with Console().client(service="core") as unaware:
         core = Core(unaware, Faults(), Asking(unaware, three.ports), three.stream)
         three.console.engage("feature:nl2sql", reason="Wrong totals in the answers")
-        with running(Service({("POST", "/ask"): core.ask}, Faults())) as port:
+        with running(Service({("POST", "/ask"): core.ask}, Faults()), poll_seconds=0.01) as port:
             asked = {"user": MEMBER, "segment": "hr", "intent": world.NL2SQL}
             status, said = call(port, "/ask", asked, seconds=20)
 
@@ -162,7 +162,8 @@ def test_an_outage_opens_the_breaker_by_the_demo_s_own_configuration(three: Worl
         assert three.ask(user="u100")[0] == 200
     three.faults["oracle"].put(Fault(down=True))
 
-    statuses = [three.ask(user=f"u{number:03}")[0] for number in range(8)]
+    with no_wait():
+        statuses = [three.ask(user=f"u{number:03}")[0] for number in range(8)]
 
     assert statuses == [502] * 5 + [503] * 3
     counted = three.asking.policies[world.NL2SQL].counters.counted()
@@ -171,9 +172,10 @@ def test_an_outage_opens_the_breaker_by_the_demo_s_own_configuration(three: Worl
 
 def test_half_failures_of_oracle_do_not_open_it(three: World) -> None:
     three.console.configure("core->oracle", configured("core->oracle"))
-    for number in range(60):
-        three.faults["oracle"].put(Fault(errors=float(number % 2)))
-        three.ask(user=f"u{number:03}")
+    with no_wait():
+        for number in range(60):
+            three.faults["oracle"].put(Fault(errors=float(number % 2)))
+            three.ask(user=f"u{number:03}")
 
     assert three.asking.policies[world.NL2SQL].breaker.state == "closed"
 

@@ -30,6 +30,7 @@ def connection(url):
 class Proxy(http.server.BaseHTTPRequestHandler):
     """Passes requests on, and opens tunnels; `seen` has the first lines and the credentials."""
 
+    disable_nagle_algorithm = True
     seen: list = []
 
     def do_CONNECT(self):

@@ -53,6 +53,8 @@ def receiver(kills: dict[int, tuple[Moment, float]] | None = None) -> Iterator[R
     made = Receiver(kills or {})
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
         def do_POST(self) -> None:
             made.take(self.headers["Idempotency-Key"], int(self.headers["Pid"]), self._answer)
 

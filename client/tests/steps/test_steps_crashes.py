@@ -65,7 +65,7 @@ def test_killed_workers_leave_every_effect_done_exactly_once(tmp_path: Path, see
 
     with receiver(kills) as there:
         for _ in range(len(kills) + 1):
-            with worker(path, there.url, 0.5) as process:
+            with worker(path, there.url, 0.2) as process:
                 until(
                     lambda: process.poll() is not None or are_over(runner, ids),
                     "the worker dies or is done",
@@ -104,9 +104,9 @@ def test_intent_of_a_dead_worker_is_visible_as_unknown(tmp_path: Path) -> None:
 def test_worker_that_stood_still_writes_nothing_when_it_wakes(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     runner, (job_id,) = add(path, "stopped")
-    with worker(path, "http://127.0.0.1:9", 0.5, job_id) as first:
+    with worker(path, "http://127.0.0.1:9", 0.3, job_id) as first:
         until((tmp_path / "jobs.db.stopped").exists, "it stands still")
-        with worker(path, "http://127.0.0.1:9", 0.5):
+        with worker(path, "http://127.0.0.1:9", 0.3):
             until(lambda: are_over(runner, [job_id]), "another takes over")
         before = runner.look(job_id)
         os.kill(first.pid, signal.SIGCONT)
@@ -130,13 +130,12 @@ def test_workers_that_compete_do_each_effect_once(tmp_path: Path) -> None:
     assert {runner.look(job_id).job.epoch for job_id in ids} == {1}
 
 
-@pytest.mark.slow
 def test_slow_worker_with_signs_of_life_keeps_its_job(tmp_path: Path) -> None:
     """Its step takes several times as long as a silent one may."""
     store = SQLiteStore(tmp_path / "jobs.db")
-    step = Step(name="slow", run=lambda context: time.sleep(2.5))
+    step = Step(name="slow", run=lambda context: time.sleep(1.5))
     slow, other = (
-        Runner(store, [Job("job", (step,))], heartbeat_seconds=0.05, stuck_seconds=1.0)
+        Runner(store, [Job("job", (step,))], heartbeat_seconds=0.05, stuck_seconds=0.6)
         for _ in range(2)
     )
     job_id = slow.add("job")

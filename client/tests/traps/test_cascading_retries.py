@@ -48,6 +48,8 @@ def served(layer: Layer) -> Iterator[int]:
     """The port of a service over real HTTP, which takes to heart what headers tell it."""
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
         def do_POST(self) -> None:
             with incoming(self.headers.items(), trusts_attempt=True):
                 status = layer.answer()

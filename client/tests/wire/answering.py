@@ -60,6 +60,7 @@ def in_turn(*said: Said) -> Callable[[Asked], Said]:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
     answer: Callable[[Asked], Said]
     kept: list[Asked]

@@ -17,7 +17,7 @@ from tests.wire.answering import Asked, Said, in_turn, serving
 
 QUICK = RetryParameters(attempts=3, base_seconds=0.0)
 LONG = 20.0
-TRY = 0.8
+TRY = 0.5
 """Seconds for one try, where that matters."""
 ZIPPED = {"Content-Encoding": "gzip"}
 

@@ -20,6 +20,8 @@ def main(log: Path) -> None:
     lock, never = threading.Lock(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True
+
         def do_GET(self) -> None:
             with lock, log.open("a") as file:
                 file.write(f"{self.path}\n")
