@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from controlplane.core.actors import system
 from controlplane.core.http.tests.callers import as_role, person, signed_in
+from controlplane.tests.rows import multiply
 from switches import services
 from switches.models import Episode, Switch
 
@@ -187,30 +188,28 @@ def test_times_are_utc_whatever_the_zone_of_who_asks():
 @pytest.fixture
 def ten_thousand(operator):
     now = timezone.now()
-    Switch.objects.bulk_create(
-        Switch(
-            id=f"feature:f{number:05}",
-            scope="feature",
-            key=f"f{number:05}",
-            owner=f"team-{number % 50}",
-            registered_at=now,
-        )
-        for number in range(10_000)
+    switch = Switch.objects.create(
+        id="feature:f00000", scope="feature", key="f00000", owner="team-0", registered_at=now
     )
-    Episode.objects.bulk_create(
-        Episode(
-            switch_id=f"feature:f{number:05}",
-            reason="card payments charged twice",
-            engaged_by_type="user",
-            engaged_by_name="kim",
-            engaged_at=now,
-            engaged_version=1,
-            expires_at=now + timedelta(days=1),
-            on_expiry="hold",
-            salt="s",
-        )
-        for number in range(0, 10_000, 10)
+    multiply(
+        switch,
+        9_999,
+        id="'feature:f' || lpad(i::text, 5, '0')",
+        key="'f' || lpad(i::text, 5, '0')",
+        owner="'team-' || i % 50",
     )
+    episode = Episode.objects.create(
+        switch=switch,
+        reason="card payments charged twice",
+        engaged_by_type="user",
+        engaged_by_name="kim",
+        engaged_at=now,
+        engaged_version=1,
+        expires_at=now + timedelta(days=1),
+        on_expiry="hold",
+        salt="s",
+    )
+    multiply(episode, 999, switch="'feature:f' || lpad((10 * i)::text, 5, '0')")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE switches_switch, switches_episode")
     return operator

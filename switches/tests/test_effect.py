@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
+from controlplane.tests.rows import multiply
 from switches import services
 from switches.effect import STRAGGLERS_NAMED, effect_of, effects, fallen_silent, measurable
 from switches.models import Episode, Publication, Switch
@@ -215,15 +216,14 @@ class TestWhoApplies:
 
     def test_more_instances_than_could_be_named_are_all_counted(self, third):
         now, head = db_now(), Publication.objects.get()
-        Instance.objects.bulk_create(
-            Instance(
-                id=f"core/{number:05}",
-                service="core",
-                heard_at=now,
-                applied_epoch=head.epoch,
-                applied_version=2 if number > 10_000 else 3,
-            )
-            for number in range(10_007)
+        one = Instance.objects.create(
+            id="core/0", service="core", heard_at=now, applied_epoch=head.epoch, applied_version=3
+        )
+        multiply(
+            one,
+            10_006,
+            id="'core/' || i",
+            applied_version="CASE WHEN i > 10000 THEN 2 ELSE 3 END",
         )
 
         effect = effect_of(third, now)
