@@ -146,15 +146,16 @@ class TestMeasured:
         assert (effect.applied, effect.measured, effect.p99_ms) == (1, 0, None)
 
 
+@pytest.fixture(scope="class")
+def third(class_db):
+    """The switch of version 3 of 5."""
+    for number in range(5):
+        engaged(f"segment:s{number}")
+    return Switch.objects.get(version=3)
+
+
 @pytest.mark.django_db
 class TestWhoApplies:
-    @pytest.fixture
-    def third(self):
-        """The switch of version 3 of 5."""
-        for number in range(5):
-            engaged(f"segment:s{number}")
-        return Switch.objects.get(version=3)
-
     def test_with_nobody_there_nobody_does_and_not_everybody(self, third):
         effect = effect_of(third, db_now())
 
