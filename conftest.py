@@ -17,7 +17,7 @@ from pytest_django import DjangoDbBlocker
 from controlplane.core import metrics
 from controlplane.core.attention import services as attention
 from controlplane.core.entry import throttle
-from controlplane.tests.database import InitialState, make_template
+from controlplane.tests.database import InitialState, arranged_once, make_template
 
 pytest_plugins = ["controlplane.tests.browser", "controlplane.tests.selection"]
 # How long it takes to make an example up, or to try it, says something of the machine alone.
@@ -118,3 +118,17 @@ def believed_empty(db: None) -> Callable[[type[Model]], None]:
             cursor.execute(f"ANALYZE {model._meta.db_table}")
 
     return believe
+
+
+@pytest.fixture(scope="class")
+def class_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """See `arranged_once`."""
+    with arranged_once(django_db_blocker):
+        yield
+
+
+@pytest.fixture(scope="module")
+def module_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """See `arranged_once`."""
+    with arranged_once(django_db_blocker):
+        yield

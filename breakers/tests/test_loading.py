@@ -18,6 +18,7 @@ from controlplane.core import provision
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
+from controlplane.tests.rows import multiply
 
 pytestmark = pytest.mark.django_db
 
@@ -302,16 +303,12 @@ def test_loading_keeps_what_was_counted(folder):
     assert (found.trips_total, found.document["timeout_ms"]) == (7, 70_000)
 
 
-@pytest.mark.slow
 def test_folder_without_room_changes_nothing(folder):
     now = db_now()
-    Dependency.objects.bulk_create(
-        Dependency(
-            caller=f"c{number}", callee="x", document={"timeout_ms": 1},
-            registered_at=now, changed_at=now,
-        )
-        for number in range(names.MOST_REGISTERED)
-    )  # fmt: skip
+    one = Dependency.objects.create(
+        caller="c0", callee="x", document={"timeout_ms": 1}, registered_at=now, changed_at=now
+    )
+    multiply(one, names.MOST_REGISTERED - 1, caller="'c' || i")
 
     code, _, said = load(folder)
 

@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg.errors import DeadlockDetected
+from pytest_django import DjangoDbBlocker
 
 # Each has one row, and a new one after every test: no two tests share an epoch.
 SINGLETONS = {
@@ -115,6 +116,19 @@ class InitialState:
             for table in self._tables
             if table not in self._rows
         )
+
+
+@contextmanager
+def arranged_once(blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A transaction around several tests, for fixtures of their class or module that write rows.
+
+    Each test's own transaction becomes a savepoint in it, so that every test starts from what was
+    arranged once. None of the tests may be a transactional one.
+    """
+    with blocker.unblock(), transaction.atomic():
+        connection.atomic_blocks[-1]._from_testcase = True
+        yield
+        transaction.set_rollback(True)
 
 
 def wait_for_others(cursor: CursorWrapper) -> None:

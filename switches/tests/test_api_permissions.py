@@ -47,8 +47,8 @@ EVERY_ENDPOINT = pytest.mark.parametrize(
 EVERY_SCOPE = ["switches:read", "switches:write", "audit:read"]
 
 
-@pytest.fixture
-def ids():
+@pytest.fixture(scope="module")
+def ids(module_db):
     """A switch and a token to act on, and a request to decide, made by somebody else."""
     other = Api(x_api_key=token_text(person("admin", "other"), EVERY_SCOPE, name="other"))
     other.engage("feature:beta", expires_in="1h")

@@ -7,10 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
-from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import Caller
+from controlplane.tests.rows import multiply
 from switches.blast import CALLERS_NAMED, OVERLAPPING_NAMED, blast, by_service
 from switches.models import Episode, Switch
+from switches.tests.many import engage_alike
 from switches.tests.screens import engaged
 from switches.tests.there import checks, says
 
@@ -101,11 +102,7 @@ class TestCallers:
 
     def test_more_callers_than_could_be_named_are_all_summed_up(self):
         now = db_now()
-        entry = checks("core/a0", FINANCE, at=now, per_second=1).checks
-        Instance.objects.bulk_create(
-            Instance(id=f"core/a{number}", service="core", checks=entry)
-            for number in range(1, 10_020)
-        )
+        multiply(checks("core/a0", FINANCE, at=now, per_second=1), 10_019, id="'core/a' || i")
 
         found = blast(FINANCE, now)
 
@@ -182,8 +179,9 @@ class TestOverlapping:
         assert blast(FINANCE, now).overlapping == ()
 
     def test_global_switch_overlaps_with_all_that_are_not_released(self):
-        for number in range(OVERLAPPING_NAMED + 2):
-            engaged(f"feature:f{number:03}")
+        engaged("feature:f000")
+        others = [f"feature:f{number:03}" for number in range(1, OVERLAPPING_NAMED + 2)]
+        engage_alike(Episode.objects.get(), others)
 
         found = blast("global:all", db_now()).overlapping
 

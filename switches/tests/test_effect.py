@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from controlplane.core.actors import system
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
+from controlplane.tests.rows import multiply
 from switches import services
 from switches.effect import STRAGGLERS_NAMED, effect_of, effects, fallen_silent, measurable
 from switches.models import Episode, Publication, Switch
@@ -145,15 +146,16 @@ class TestMeasured:
         assert (effect.applied, effect.measured, effect.p99_ms) == (1, 0, None)
 
 
+@pytest.fixture(scope="class")
+def third(class_db):
+    """The switch of version 3 of 5."""
+    for number in range(5):
+        engaged(f"segment:s{number}")
+    return Switch.objects.get(version=3)
+
+
 @pytest.mark.django_db
 class TestWhoApplies:
-    @pytest.fixture
-    def third(self):
-        """The switch of version 3 of 5."""
-        for number in range(5):
-            engaged(f"segment:s{number}")
-        return Switch.objects.get(version=3)
-
     def test_with_nobody_there_nobody_does_and_not_everybody(self, third):
         effect = effect_of(third, db_now())
 
@@ -215,15 +217,14 @@ class TestWhoApplies:
 
     def test_more_instances_than_could_be_named_are_all_counted(self, third):
         now, head = db_now(), Publication.objects.get()
-        Instance.objects.bulk_create(
-            Instance(
-                id=f"core/{number:05}",
-                service="core",
-                heard_at=now,
-                applied_epoch=head.epoch,
-                applied_version=2 if number > 10_000 else 3,
-            )
-            for number in range(10_007)
+        one = Instance.objects.create(
+            id="core/0", service="core", heard_at=now, applied_epoch=head.epoch, applied_version=3
+        )
+        multiply(
+            one,
+            10_006,
+            id="'core/' || i",
+            applied_version="CASE WHEN i > 10000 THEN 2 ELSE 3 END",
         )
 
         effect = effect_of(third, now)

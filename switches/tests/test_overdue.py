@@ -17,6 +17,7 @@ from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode, Publication, Rule
 from switches.tests import outlet
+from switches.tests.many import engage_alike
 
 KIM = system("test")
 REASON = "card payments charged twice"
@@ -210,10 +211,10 @@ class TestMany:
     @pytest.mark.slow
     def test_300_in_one_second_are_one_message_and_each_escalates(self):
         now = db_now()
-        for number in range(280):
-            engage(f"segment:s{number}", now=now - 2 * HOUR)
-        for number in range(20):
-            engage(f"feature:f{number}", on_expiry="release", now=now - 2 * HOUR)
+        held = engage("segment:s0", now=now - 2 * HOUR)
+        ended = engage("feature:f0", on_expiry="release", now=now - 2 * HOUR)
+        engage_alike(held, [f"segment:s{number}" for number in range(1, 280)])
+        engage_alike(ended, [f"feature:f{number}" for number in range(1, 20)])
 
         assert services.expire_due(now) == 300
 

@@ -30,8 +30,8 @@ from switches.tests.screens import (
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def board():
+@pytest.fixture(scope="class")
+def board(class_db):
     """One of each: everything, overdue, two engaged, permanent, ramping, released."""
     engaged("segment:soon", expires_in="2h")
     engaged("feature:later", expires_in="7d")
@@ -48,54 +48,6 @@ def board():
         actor=actor_for(person("operator", "lee")),
         now=db_now(),
     )
-
-
-def test_most_urgent_come_first(board):
-    html = page(browser_as("viewer").get("/"))
-
-    assert switches_shown(html) == [
-        "global:all",
-        "segment:late",
-        "segment:soon",
-        "experiment:ramp",
-        "feature:later",
-        "segment:forever",
-        "feature:calm",
-    ]
-
-
-def test_counts_stand_at_the_top(board):
-    html = page(browser_as("viewer").get("/"))
-
-    assert "5 engaged" in html
-    assert "1 overdue" in html
-    assert "1 ramping" in html
-    assert "of 7 known switches" in html
-
-
-@pytest.mark.parametrize(
-    ("query", "shown"),
-    [
-        ("state=overdue", ["segment:late"]),
-        ("state=ramping", ["experiment:ramp"]),
-        ("state=released", ["feature:calm"]),
-        ("state=engaged&scope=feature", ["feature:later"]),
-        ("scope=experiment", ["experiment:ramp"]),
-        ("q=SOON", ["segment:soon"]),
-        ("q=segment:soon", ["segment:soon"]),
-        ("q=growth", ["feature:calm"]),
-        ("q=nothing-like-it", []),
-        ("q=%25", []),
-        ("page=2", []),
-    ],
-)
-def test_filters_in_the_url_narrow_it(board, query, shown):
-    assert switches_shown(page(browser_as("viewer").get(f"/?{query}"))) == shown
-
-
-@pytest.mark.parametrize("query", ["state=odd", "scope=odd", "page=0", "page=x", "page=-1"])
-def test_filter_that_makes_no_sense_narrows_nothing(board, query):
-    assert len(switches_shown(page(browser_as("viewer").get(f"/?{query}")))) == 7
 
 
 def test_search_finds_a_reason_and_a_person():
@@ -127,22 +79,6 @@ def test_row_tells_reason_who_and_until_when():
     assert "kim" in html
     assert "then hold" in html
     assert 'data-until="' in html
-
-
-def test_viewer_sees_no_button_that_changes_anything(board):
-    html = page(browser_as("viewer").get("/"))
-
-    for action in ("/engage/", "/extend/", "/release/", "/undo/"):
-        assert action not in html
-
-
-def test_operator_sees_what_fits_each_row(board):
-    html = page(browser_as("operator").get("/"))
-
-    assert "/switches/segment/soon/extend/" in html
-    assert "/switches/segment/soon/release/" in html
-    assert "/switches/segment/forever/extend/" not in html
-    assert "/switches/engage/?scope=feature&amp;key=calm" in html
 
 
 def test_undo_is_offered_to_whoever_engaged_for_thirty_seconds():
@@ -309,3 +245,63 @@ def test_ramp_says_that_the_global_switch_blocks_its_share():
     shown = text(page(client.get(f"/ramps/{ramp.pk}/")))
     assert "global:all blocks all traffic, so this ramp proves nothing" in shown
     assert "flows now" not in shown
+
+
+class TestOneOfEach:
+    def test_most_urgent_come_first(self, board):
+        html = page(browser_as("viewer").get("/"))
+
+        assert switches_shown(html) == [
+            "global:all",
+            "segment:late",
+            "segment:soon",
+            "experiment:ramp",
+            "feature:later",
+            "segment:forever",
+            "feature:calm",
+        ]
+
+    def test_counts_stand_at_the_top(self, board):
+        html = page(browser_as("viewer").get("/"))
+
+        assert "5 engaged" in html
+        assert "1 overdue" in html
+        assert "1 ramping" in html
+        assert "of 7 known switches" in html
+
+    @pytest.mark.parametrize(
+        ("query", "shown"),
+        [
+            ("state=overdue", ["segment:late"]),
+            ("state=ramping", ["experiment:ramp"]),
+            ("state=released", ["feature:calm"]),
+            ("state=engaged&scope=feature", ["feature:later"]),
+            ("scope=experiment", ["experiment:ramp"]),
+            ("q=SOON", ["segment:soon"]),
+            ("q=segment:soon", ["segment:soon"]),
+            ("q=growth", ["feature:calm"]),
+            ("q=nothing-like-it", []),
+            ("q=%25", []),
+            ("page=2", []),
+        ],
+    )
+    def test_filters_in_the_url_narrow_it(self, board, query, shown):
+        assert switches_shown(page(browser_as("viewer").get(f"/?{query}"))) == shown
+
+    @pytest.mark.parametrize("query", ["state=odd", "scope=odd", "page=0", "page=x", "page=-1"])
+    def test_filter_that_makes_no_sense_narrows_nothing(self, board, query):
+        assert len(switches_shown(page(browser_as("viewer").get(f"/?{query}")))) == 7
+
+    def test_viewer_sees_no_button_that_changes_anything(self, board):
+        html = page(browser_as("viewer").get("/"))
+
+        for action in ("/engage/", "/extend/", "/release/", "/undo/"):
+            assert action not in html
+
+    def test_operator_sees_what_fits_each_row(self, board):
+        html = page(browser_as("operator").get("/"))
+
+        assert "/switches/segment/soon/extend/" in html
+        assert "/switches/segment/soon/release/" in html
+        assert "/switches/segment/forever/extend/" not in html
+        assert "/switches/engage/?scope=feature&amp;key=calm" in html

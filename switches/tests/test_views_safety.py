@@ -54,8 +54,11 @@ PAGES = (
 SIGNED_OUT = ("/sign-in/", "/nothing/here/", "/sign-in/?next=/audit/")
 
 
-@pytest.fixture
-def house(db):
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def house(module_db):
     """Something of everything there is to show."""
     engaged("segment:finance")
     overdue("segment:late")
@@ -92,7 +95,6 @@ def test_page_of_an_admin_has_the_policy_and_nothing_inline(house, path):
     assert_nothing_inline(page(response))
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("path", SIGNED_OUT)
 def test_page_of_a_stranger_has_the_policy_and_nothing_inline(client, path):
     response = client.get(path)

@@ -65,7 +65,7 @@ def deliveries(draw: st.DrawFn) -> tuple[list[Told], list[list[Told]]]:
 @pytest.mark.slow
 @pytest.mark.django_db
 @settings(
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -8,7 +8,7 @@ from django.db import connection
 from controlplane.core.escalation.models import Escalation
 from controlplane.core.http.tests.callers import with_token
 from switches.models import Episode, Trip
-from switches.trips import hooks
+from switches.trips import alertmanager, hooks
 
 pytestmark = pytest.mark.django_db
 HOOK = "/hooks/alertmanager"
@@ -146,17 +146,17 @@ def test_alerts_without_the_label_use_up_nothing(machine):
     assert answer["left_out"] == 0
 
 
-@pytest.mark.slow
 def test_what_is_beyond_the_bound_is_kept_and_a_person_is_asked(machine, monkeypatch):
     monkeypatch.setattr(hooks, "SECONDS", 60)
-    alerts = [firing(f"feature:f{number}", fingerprint=f"a{number}") for number in range(103)]
+    monkeypatch.setattr(alertmanager, "MOST_ALERTS", 10)
+    alerts = [firing(f"feature:f{number:03}", fingerprint=f"a{number}") for number in range(13)]
 
     answer = hook(machine, *alerts).json()
 
-    assert len(answer["results"]) == 100
+    assert len(answer["results"]) == 10
     assert answer["left_out"] == 3
     row = Trip.objects.get(source="alertmanager")
-    assert row.evidence["switches"] == ["feature:f100", "feature:f101", "feature:f102"]
+    assert row.evidence["switches"] == ["feature:f010", "feature:f011", "feature:f012"]
     assert "At most 100 wishes" in row.why
     question = Escalation.objects.get(subject=f"trip:{row.pk}")
     assert question.severity == "critical"
