@@ -126,7 +126,7 @@ def arranged_once(blocker: DjangoDbBlocker) -> Iterator[None]:
     arranged once. None of the tests may be a transactional one.
     """
     with blocker.unblock(), transaction.atomic():
-        connection.atomic_blocks[-1]._from_testcase = True
+        connection.atomic_blocks[-1]._from_testcase = True  # type: ignore[attr-defined]
         yield
         transaction.set_rollback(True)
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import httpx
 
 from controlplane.processes import lines
 from controlplane.tests.installation import free_port, until
+from controlplane.tests.ramping import REASON
 
 READY_SECONDS = 120
 READY = {"web": "/health/ready", "plane": "/health/ready/data"}
@@ -96,10 +97,12 @@ class Fleet:
             process.wait()
             self._join(name, process)
 
-    def roll(self, root: Path) -> dict[str, float]:
-        """Replace each by one of the release in `root`; how long each took to end, in seconds."""
+    def roll(self, root: Path, names: Sequence[str] = NAMES) -> dict[str, float]:
+        """Replace each of `names` by one of the release in `root`; return the seconds each took
+        to end."""
         took = {}
-        for name, old in list(self.members.items()):
+        for name in names:
+            old = self.members[name]
             kind = name.partition("-")[0]
             if kind in self.serving:
                 with self._list:
@@ -218,3 +221,46 @@ class Pollers:
             if version < seen.get(url, 0):
                 self.regressions.append(f"{name}: {seen[url]} → {version}")
             seen[url], tags["newest"] = version, answer.headers["ETag"]
+
+
+class People:
+    """They engage one switch after the other, through whichever console is there."""
+
+    def __init__(self, fleet: Fleet, token: str) -> None:
+        self._fleet, self._stop = fleet, threading.Event()
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self.done: list[str] = []
+        self.failures: list[str] = []
+        self.longest = 0.0
+        self._thread = threading.Thread(target=self._act)
+
+    def post(self, path: str, body: object) -> tuple[int, str]:
+        """The status and the text; OSError or HTTPException if there was no answer."""
+        asked = self._fleet.ask("web", f"/api/v1/switches/{path}", self._headers, body)
+        answer, content = asked.read()
+        return answer.status, content.decode()
+
+    def __enter__(self) -> "People":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _act(self) -> None:
+        number = 0
+        while not self._stop.wait(1):
+            number += 1
+            body = {"reason": REASON, "expires_in": "24h"}
+            began = time.monotonic()
+            try:
+                status, said = self.post(f"feature/f{number}/engage", body)
+            except (OSError, HTTPException) as error:
+                self.failures.append(repr(error))
+                continue
+            self.longest = max(self.longest, time.monotonic() - began)
+            if status == 200:
+                self.done.append(f"feature:f{number}")
+            else:
+                self.failures.append(f"{status} {said}")

@@ -3,10 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
-import threading
-from http.client import HTTPException
 from pathlib import Path
 
 import psycopg
@@ -14,8 +10,9 @@ import pytest
 
 from controlplane.core.backup.tests.places import empty_database
 from controlplane.tests.installation import ROOT, until
+from controlplane.tests.previous import manage
 from controlplane.tests.ramping import PERCENTS, REASON, WHY
-from controlplane.tests.rolling import Fleet, Pollers
+from controlplane.tests.rolling import Fleet, People, Pollers
 
 pytestmark = [
     pytest.mark.faults,
@@ -60,59 +57,6 @@ def new(tmp_path, old):
     last = max(file.stem for file in folder.glob("0*.py"))
     (folder / "9999_purpose.py").write_text(NEXT.format(last=last))
     return tree
-
-
-def manage(root, variables, *arguments):
-    done = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=root,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-class People:
-    """They engage one switch after the other, through whichever console is there."""
-
-    def __init__(self, fleet, token):
-        self._fleet, self._stop = fleet, threading.Event()
-        self._headers = {"Authorization": f"Bearer {token}"}
-        self.done, self.failures = [], []
-        self._thread = threading.Thread(target=self._act)
-
-    def post(self, path, body):
-        """The status and the text; OSError or HTTPException if there was no answer."""
-        asked = self._fleet.ask("web", f"/api/v1/switches/{path}", self._headers, body)
-        answer, content = asked.read()
-        return answer.status, content.decode()
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
-
-    def _act(self):
-        number = 0
-        while not self._stop.wait(1):
-            number += 1
-            body = {"reason": REASON, "expires_in": "24h"}
-            try:
-                status, said = self.post(f"feature/f{number}/engage", body)
-            except (OSError, HTTPException) as error:
-                self.failures.append(repr(error))
-                continue
-            if status == 200:
-                self.done.append(f"feature:f{number}")
-            else:
-                self.failures.append(f"{status} {said}")
 
 
 def test_every_process_is_replaced_and_nobody_notices(tmp_path, old, new):

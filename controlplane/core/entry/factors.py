@@ -150,4 +150,4 @@ def _left(row: Authenticator) -> int:
 
 
 def _lock(user: User) -> None:
-    User.objects.select_for_update().get(pk=user.pk)
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)

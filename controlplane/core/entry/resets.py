@@ -93,7 +93,7 @@ def complete(*, user: User, token: str, password: str, actor: Actor, now: dateti
 
     Raises :class:`Conflict` if the link was used or has expired.
     """
-    locked = User.objects.select_for_update().get(pk=user.pk)
+    locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not (locked.is_active and tokens.check_token(locked, token)):
         raise Conflict("This link was used already, or its hour is over. Ask for another one.")
     people.set_password(user=locked, password=password, actor=actor, now=now)

@@ -144,7 +144,7 @@ def set_password(
     Raises :class:`Conflict` if theirs is another than that of `user` by now: who proved who they
     are by the old one, or chose the new one without knowing, is too late.
     """
-    kept = User.objects.select_for_update().get(pk=user.pk)
+    kept = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not constant_time_compare(kept.password, user.password):
         raise Conflict("Somebody else changed this password just now; nothing was changed.")
     user.set_password(password)
@@ -158,10 +158,12 @@ def locked(user: User, *others: User) -> User:
     """The person as they are now, for this transaction alone, with `others` and every active admin.
 
     All in one order, so that two admins who change each other at once wait instead of failing.
+    Never `FOR UPDATE`: it would block the commit of every change made by these people, which holds
+    the audit lock while its foreign keys are checked.
     """
     wanted = Q(pk__in=[each.pk for each in (user, *others)]) | _ADMINS
-    rows = {row.pk: row for row in User.objects.select_for_update().filter(wanted).order_by("pk")}
-    return rows[user.pk]
+    people = User.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")
+    return {row.pk: row for row in people}[user.pk]
 
 
 def first_admin() -> User | None:

@@ -32,12 +32,12 @@ def stopped(name: str) -> None:
 
 
 @contextmanager
-def empty_database() -> Iterator[dict[str, str]]:
-    """A database of its own: the variables that point the product to it."""
+def empty_database(template: str = "template1") -> Iterator[dict[str, str]]:
+    """Create a database, or copy `template`; yields the variables that point the product to it."""
     name = f"restored_{secrets.token_hex(4)}"
     addresses = settings.ENV.database
     with psycopg.connect(source_url(), autocommit=True) as owner:
-        owner.execute(f"CREATE DATABASE {name}")
+        owner.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     try:
         yield {
             "DATABASE_URL": urlsplit(addresses.url)._replace(path=f"/{name}").geturl(),
