@@ -9,7 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from controlplane.core.http.parameters import unknown_message
+from controlplane.core.http.parameters import MAX_NAME_LENGTH, MAX_NAMED, unknown_message
 
 
 class Text(serializers.CharField):
@@ -91,7 +91,10 @@ class Body(serializers.Serializer[Any]):
             unknown -= self.shown_as().fields.keys()
         if unknown:
             raise serializers.ValidationError(
-                {name: [unknown_message(name, self.fields, "field")] for name in unknown}
+                {
+                    name[:MAX_NAME_LENGTH]: [unknown_message(name, self.fields, "field")]
+                    for name in sorted(unknown)[:MAX_NAMED]
+                }
             )
         optional = {name for name, field in self.fields.items() if not field.required}
         present = {k: v for k, v in data.items() if v is not None or k not in optional}

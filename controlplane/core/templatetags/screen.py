@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 
 from django import template
 from django.http import HttpRequest
@@ -36,8 +37,12 @@ def any_of(names: Sequence[str]) -> str:
 
 
 @register.simple_tag
+@cache
 def icon(name: str) -> SafeString:
-    """An icon of the sprite, silent for screen readers: a word always stands beside it."""
+    """An icon of the sprite, silent for screen readers: a word always stands beside it.
+
+    A page has about fifty.
+    """
     return format_html(
         '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
         static("icons.svg"),

@@ -1,6 +1,6 @@
 """What a write that was refused may leave behind, which is nothing: in no table, in no stream."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,23 +35,58 @@ def full_house(settings: Any) -> Iterator[tuple[House, dict[str, Client]]]:
         yield House(letters, existing.arguments(letters), browser_of(ada)), people
 
 
-def traces(house: House) -> dict[Any, Any]:
-    """What every table holds, and every stream of dead letters, as one number each."""
-    said = "hashtextextended((to_jsonb(t) - %(seen)s::text[])::text, 0)"
+def answered(house: House, ask: Callable[[], Any]) -> tuple[Any, set[str]]:
+    """Return the answer, and the tables and streams that changed though it was refused.
+
+    All of it is taken back. Reading every table takes long, so only those are read that the request
+    wrote a row of, be it one that is rolled back by then.
+    """
+    streams, counts = _streams(house), _rows_written()
+    after: dict[Any, Any] = {}
+    with callers.undone():
+        answer = ask()
+        refused = answer.status_code >= 400
+        if refused and (written := {name for name, _count in _rows_written() - counts}):
+            after = _tables(written)
+    if not refused:
+        return answer, set()
+    return answer, _different(_tables(after), after) | _different(streams, _streams(house))
+
+
+def _rows_written() -> set[tuple[str, int]]:
+    """Each table that this transaction wrote to, and the number of rows until now."""
     with connection.cursor() as cursor:
-        each = " UNION ALL ".join(
-            f"SELECT '{name}', count(*), coalesce(sum({said}), 0) FROM \"{name}\" t"
-            for name in connection.introspection.table_names(cursor)
+        cursor.execute(
+            "SELECT relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_xact_user_tables"
+            " WHERE n_tup_ins + n_tup_upd + n_tup_del > 0"
         )
+        return set(cursor.fetchall())
+
+
+def _tables(names: Iterable[str]) -> dict[Any, Any]:
+    """What these tables hold, as one number each."""
+    said = "hashtextextended((to_jsonb(t) - %(seen)s::text[])::text, 0)"
+    each = " UNION ALL ".join(
+        f"SELECT '{name}', count(*), coalesce(sum({said}), 0) FROM \"{name}\" t" for name in names
+    )
+    if not each:
+        return {}
+    with connection.cursor() as cursor:
         cursor.execute(each, {"seen": SEEN})
-        tables = {name: (rows, digest) for name, rows, digest in cursor.fetchall()}
-    keys = house.letters.redis.scan_iter(f"*{house.letters.prefix}*", count=1000)
-    return tables | {key: house.letters.redis.dump(key) for key in keys}
+        return {name: (rows, digest) for name, rows, digest in cursor.fetchall()}
 
 
-def changed_since(before: Mapping[Any, Any], house: House) -> set[str]:
-    """The tables and streams that are not what they were."""
-    after = traces(house)
+def _streams(house: House) -> dict[Any, Any]:
+    """What every stream of dead letters holds."""
+    redis = house.letters.redis
+    keys = list(redis.scan_iter(f"*{house.letters.prefix}*", count=1000))
+    with redis.pipeline(transaction=False) as pipeline:
+        for key in keys:
+            pipeline.dump(key)
+        return dict(zip(keys, pipeline.execute(), strict=True))
+
+
+def _different(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> set[str]:
     return {str(key) for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 

@@ -8,7 +8,11 @@ import pytest
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.security import callers, matrix, urls
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("frameless"),
+]
 REASON = "card payments charged twice"
 NESTED = b'{"reason":' + b"[" * 3000 + b"]" * 3000 + b"}"
 HOSTILE = {

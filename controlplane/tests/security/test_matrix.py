@@ -8,7 +8,11 @@ from controlplane.core.http.tests.callers import person
 from controlplane.tests.security import callers, matrix, urls
 from slo.tests import making
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("frameless"),
+]
 TABLE = matrix.needs()
 # Here what is asked for is read before who asks: an empty body or a thing that is not there ends
 # it with what is wrong with that. Tests of each room ask with good bodies.

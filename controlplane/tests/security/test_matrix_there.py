@@ -7,7 +7,11 @@ from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.people.roles import SCOPES_OF, Role
 from controlplane.tests.security import callers, existing, markup, matrix, urls
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("frameless"),
+]
 TABLE = matrix.needs()
 # A person's own token, which nobody else is told of; and a step before its time, which takes an
 # approver while the ramp still dwells.

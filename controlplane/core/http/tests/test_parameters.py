@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.core.errors import InvalidInput
-from controlplane.core.http.parameters import MAX_NAMED, refuse_unknown
+from controlplane.core.http.parameters import MAX_NAME_LENGTH, MAX_NAMED, refuse_unknown
 from controlplane.core.http.tests.callers import as_role
 
 pytestmark = pytest.mark.django_db
@@ -76,3 +76,14 @@ def test_many_long_unknown_names_make_a_short_answer():
 
     assert len(refused.value.errors) == MAX_NAMED
     assert len(refused.value.detail) < 2000
+
+
+def test_of_many_unknown_fields_a_few_are_named(admin):
+    fields = {f"{number:03}{'x' * 100}": 0 for number in range(500)}
+
+    refused = admin.post("/switches/feature/chat/engage", {**ENGAGED, **fields})
+
+    assert refused.status_code == 400
+    named = refused.json()["errors"]
+    assert len(named) == MAX_NAMED
+    assert max(map(len, named)) <= MAX_NAME_LENGTH
