@@ -102,6 +102,6 @@ async def _refuse(call: Call, error: DomainError) -> None:
 
 
 _gate = Gate(TokenReads(_django), _state, _refuse, sockets=consumer.application(_hub))
-metrics.from_process(_gate.latencies)
+metrics.from_process(_gate.metrics)
 metrics.from_process(lambda: figures.latencies(_state))
 application = Application(_plane, behind=_gate)

@@ -75,11 +75,19 @@ class Bulkhead:
         self._queues: OrderedDict[Caller, deque[asyncio.Future[Permit]]] = OrderedDict()
         self._waiting: Counter[bool] = Counter()
         """Number of queued requests of known (True) and unknown (False) callers."""
+        self.name = name
+        self.refused = 0
+        """Number of requests that got no thread: their share, the queue or the time was used up."""
 
     @property
     def running(self) -> int:
         """Number of requests that hold a thread, also if their caller was refused."""
         return self._limits.threads - len(self._idle)
+
+    @property
+    def queued(self) -> int:
+        """Number of requests that wait for a thread."""
+        return self._waiting.total()
 
     async def acquire(self, caller: Caller) -> Permit:
         """Wait for a thread.
@@ -87,6 +95,13 @@ class Bulkhead:
         Raises :class:`TooManyRequests` if this caller has too many requests waiting, and
         :class:`Busy` if the queue is full or no thread was free in time.
         """
+        try:
+            return await self._acquire(caller)
+        except (Busy, TooManyRequests):
+            self.refused += 1
+            raise
+
+    async def _acquire(self, caller: Caller) -> Permit:
         queue = self._queues.get(caller, ())
         if len(queue) >= MAX_WAITING_EACH:
             said = "Too many of your requests are waiting; send fewer at a time."

@@ -16,7 +16,7 @@ from typing import Any
 
 import structlog
 from asgiref.sync import ThreadSensitiveContext
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controlplane.bulkhead import Bulkhead, Caller, Limits, Permit
 from controlplane.callers import SLACK, Callers
@@ -25,7 +25,7 @@ from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import Busy, DomainError, TooManyRequests, Unavailable
 from controlplane.core.histograms import Histogram
 from controlplane.core.http.requests import SIGNED_IN
-from controlplane.core.wire import largest_body
+from controlplane.core.wire import LARGEST_BODY, largest_body
 from controlplane.dataplane.call import ASGIApplication, Call, Message, Receive, Scope, Send
 from controlplane.dataplane.state import State
 from controlplane.request_body import MAX_BYTES, Bodies
@@ -84,14 +84,30 @@ class Gate:
         self._ordinary = Bulkhead("ordinary", ORDINARY, self._may_start)
         self._seconds: dict[tuple[str, str, str], Histogram] = {}
 
-    def latencies(self) -> Iterator[Metric]:
-        """Yield the histogram of requests by kind (`page` or `api`) and status class."""
+    def metrics(self) -> Iterator[Metric]:
+        """Yield the histogram of requests by kind and status class, and figures of bulkheads."""
         yield histograms.family(
             "switchgear_web_request_seconds",
             "Seconds to answer a request of a person or a program, by kind and status class.",
             ("kind", "code", "worker"),
             list(self._seconds.items()),
         )
+        labels = ("bulkhead", "worker")
+        running = GaugeMetricFamily(
+            "switchgear_web_bulkhead_in_flight", "Requests that hold a thread.", labels=labels
+        )
+        queued = GaugeMetricFamily(
+            "switchgear_web_bulkhead_queued", "Requests that wait for a thread.", labels=labels
+        )
+        refused = CounterMetricFamily(
+            "switchgear_web_bulkhead_refused", "Requests that got no thread.", labels=labels
+        )
+        for one in (self._kills, self._ordinary, self._open):
+            values = (one.name, str(os.getpid()))
+            running.add_metric(values, one.running)
+            queued.add_metric(values, one.queued)
+            refused.add_metric(values, one.refused)
+        yield from (running, queued, refused)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -110,7 +126,8 @@ class Gate:
                 body = await budget.read(receive, largest_body(scope["path"]))
                 if scope["path"].startswith(SLACK):  # Slack signs the body.
                     caller = self._callers.caller_of(scope, call.headers, body)
-                await self._admit(call, caller, body, is_kill)
+                # One of a monitor's largest groups of alerts would hold a thread for seconds.
+                await self._admit(call, caller, body, is_kill and len(body) <= LARGEST_BODY)
         except DomainError as error:
             await self._refuse(call, error)
         finally:

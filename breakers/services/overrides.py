@@ -15,6 +15,7 @@ from breakers.services.permission import SCOPE
 from controlplane.core import durations
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.instances.queries import HEARD_WITHIN
 from controlplane.core.live.notes import changed
@@ -58,6 +59,7 @@ class Acknowledged:
         return 0 < self.instances == self.applied
 
 
+@retry_if_ended
 def put(
     *,
     caller: str,
@@ -96,6 +98,7 @@ def put(
         return override
 
 
+@retry_if_ended
 def remove(*, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime) -> Override:
     """Let the breakers be: each begins anew, closed, with an empty window.
 

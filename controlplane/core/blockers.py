@@ -6,18 +6,18 @@ with its own connection looks for sessions of our own role that block others wit
 terminates them: PostgreSQL rolls their transactions back, as if the process had died.
 """
 
+import functools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import psycopg
 import structlog
-from django.db import Error, OperationalError, transaction
+from django.db import Error, OperationalError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -62,6 +62,9 @@ _END = """
      WHERE pid = %s AND backend_start = %s AND state_change = %s
 """
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 log = structlog.get_logger(__name__)
 
 
@@ -83,21 +86,30 @@ class Blocker:
 
 
 class SessionEnded(OperationalError):
-    """The session was terminated before its commit, so nothing was changed."""
+    """The session was terminated before its commit, so nothing was changed.
 
-
-@contextmanager
-def before_commit() -> Iterator[None]:
-    """Raise :class:`SessionEnded` if the session is terminated inside.
-
-    Leave this context before the commit: the outcome of a failed commit is unknown.
+    Raised by statements inside a transaction. The outcome of a failed commit is unknown.
     """
-    try:
-        yield
-    except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", "") != TERMINATED:
-            raise
-        raise SessionEnded(*error.args) from error.__cause__
+
+
+def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
+    """Run `change`, once more if its session is terminated before the commit.
+
+    `change` is one transaction. A process that stalls for half a second may lose its session to
+    :class:`Watch`; nobody has to repeat by hand what did nothing. Inside another transaction,
+    whoever began that one retries.
+    """
+
+    @functools.wraps(change)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        if connection.in_atomic_block:
+            return change(*args, **kwargs)
+        try:
+            return change(*args, **kwargs)
+        except SessionEnded:
+            return change(*args, **kwargs)
+
+    return run
 
 
 class Watch:
@@ -119,7 +131,10 @@ class Watch:
     def time_statement(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
-        """Time one statement; a Django execute wrapper."""
+        """Time one statement; a Django execute wrapper.
+
+        Raise :class:`SessionEnded` if the session is terminated.
+        """
         if not context["connection"].in_atomic_block:
             return execute(sql, params, many, context)
         thread = threading.get_ident()
@@ -127,6 +142,10 @@ class Watch:
         self._wake()
         try:
             return execute(sql, params, many, context)
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", "") != TERMINATED:
+                raise
+            raise SessionEnded(*error.args) from error.__cause__
         finally:
             self._running.pop(thread, None)
 

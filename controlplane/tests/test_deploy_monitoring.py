@@ -46,7 +46,7 @@ def exposed(transactional_db):
         figures.page(State(), "")[2],
     ]
     types = re.findall(r"^# TYPE (\S+) (\S+)$", b"".join(texts).decode(), re.MULTILINE)
-    types += [(one.name, one.type) for one in Gate(None, State(), None).latencies()]
+    types += [(one.name, one.type) for one in Gate(None, State(), None).metrics()]
     parts = [name + part for name, kind in types if kind == "histogram" for part in PARTS]
     yield {name for name, _ in types} | set(parts)
     health._snapshot_source = before

@@ -31,7 +31,7 @@ def test_metrics() -> None:
     )
     told = {found for text in scraped for found in _TYPE.findall(text.decode())}
     told |= {(one.name, one.type) for one in exposing.snapshot(17, 0.4)}
-    told |= {(one.name, one.type) for one in Gate(nothing, State(), nothing).latencies()}
+    told |= {(one.name, one.type) for one in Gate(nothing, State(), nothing).metrics()}
 
     assert _rows(_METRIC, "metrics.md") == {
         (f"{name}_total" if kind == "counter" else name, kind) for name, kind in told

@@ -185,7 +185,7 @@ def scraped(tmp_path, monkeypatch):
     monkeypatch.setattr(health, "_snapshot_source", Status)
     state, scrapes = plane("segment:finance").state, []
     gate = Gate(nothing, state, nothing)
-    monkeypatch.setattr(metrics, "_process_sources", [gate.latencies])
+    monkeypatch.setattr(metrics, "_process_sources", [gate.metrics])
 
     def web():
         scrapes.append(1)

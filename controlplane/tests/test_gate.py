@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from controlplane import bulkhead, request_body
 from controlplane import gate as gate_module
-from controlplane import request_body
 from controlplane.core.wire import LARGEST_BODY
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.served import BEARER, plane
@@ -248,6 +248,75 @@ def test_large_hook_of_a_known_token_fits_beside_strangers_whose_bodies_never_en
         return sent
 
     assert asyncio.run(run())[0]["status"] == 200
+
+
+def figures_of(gate):
+    """{(metric, bulkhead): value}, of those that are not 0."""
+    return {
+        (sample.name.removeprefix("switchgear_web_bulkhead_"), sample.labels["bulkhead"]): value
+        for family in gate.metrics()
+        for sample in family.samples
+        if "bulkhead" in sample.labels and (value := sample.value)
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "bulkhead", "running"), [(LARGEST_BODY, "kill", 2), (LARGEST_BODY + 1, "ordinary", 4)]
+)
+def test_hook_takes_a_thread_of_kills_only_if_it_is_small(size, bulkhead, running):
+    async def stuck(_scope, _receive, _send):
+        await asyncio.sleep(10)
+
+    async def receive():
+        return {"type": "http.request", "body": b"x" * size, "more_body": False}
+
+    async def run():
+        served = plane()
+        served.state.database_reachable = True
+        gate = Gate(stuck, served.state, refuse, 5)
+        headers = [(b"authorization", BEARER["Authorization"].encode())]
+        hook = {**SCOPE, "path": "/api/v1/hooks/alertmanager", "headers": headers}
+        hooks = [asyncio.ensure_future(gate(hook, receive, ignore)) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        found = figures_of(gate)
+        for one in hooks:
+            one.cancel()
+        await asyncio.gather(*hooks, return_exceptions=True)
+        return found
+
+    assert asyncio.run(run()) == {
+        ("in_flight", bulkhead): running,
+        ("queued", bulkhead): 5 - running,
+    }
+
+
+def test_refused_requests_are_counted(monkeypatch):
+    monkeypatch.setattr(gate_module, "REFUSAL_SECONDS", 0)
+    monkeypatch.setattr(bulkhead, "MAX_WAITING_EACH", 1)
+
+    async def stuck(_scope, _receive, _send):
+        await asyncio.sleep(10)
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def run():
+        state = State()
+        state.database_reachable = True
+        gate = Gate(stuck, state, refuse, 5)
+        flood = [asyncio.ensure_future(gate(SCOPE, receive, ignore)) for _ in range(10)]
+        await asyncio.sleep(0.05)
+        found = figures_of(gate)
+        for one in flood:
+            one.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+        return found
+
+    assert asyncio.run(run()) == {
+        ("in_flight", "ordinary"): ORDINARY.strangers,
+        ("queued", "ordinary"): 1,
+        ("refused_total", "ordinary"): 10 - ORDINARY.strangers - 1,
+    }
 
 
 def test_answers_that_nobody_reads_give_their_threads_back(monkeypatch):

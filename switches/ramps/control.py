@@ -11,6 +11,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.gates.questions import FAIL, PASS, WAITING
 from controlplane.core.jobs.claims import Turn
@@ -28,6 +29,7 @@ LET_GO_ON = {Role.APPROVER, Role.ADMIN}
 VERBS = ("advance", "pause", "resume", "abort")
 
 
+@retry_if_ended
 @transaction.atomic
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
@@ -59,6 +61,7 @@ def advance(
     return found.ramp
 
 
+@retry_if_ended
 @transaction.atomic
 def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     """Stay at this share, however long. Gates are watched all the same: one that fails ends it."""
@@ -69,6 +72,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     return found.ramp
 
 
+@retry_if_ended
 @transaction.atomic
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     """Go on where it was paused: what was left is still to come, of the dwell, and of the time
@@ -88,6 +92,7 @@ def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     return found.ramp
 
 
+@retry_if_ended
 @transaction.atomic
 def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     """Back to nothing at once: engaged again. One that waits for approval is withdrawn."""

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from controlplane.core import canonical, reasons
 from controlplane.core.actors import Actor, label_of
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
 from switches import facts, publication, reminders
 from switches.drills import live as drills
@@ -58,6 +59,7 @@ def engage(
     )
 
 
+@retry_if_ended
 def stop(
     *,
     scope: str,

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from controlplane.core import reasons
 from controlplane.core.actors import Actor
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.escalation import services as escalation
 from controlplane.core.values import require_readable
@@ -19,6 +20,7 @@ from switches.services.engagement import Engagement
 from switches.services.register import identify, lock
 
 
+@retry_if_ended
 def extend(
     *, scope: str, key: str, expires_in: str, reason: str, actor: Actor, now: datetime
 ) -> Engagement:
@@ -68,6 +70,7 @@ def extend(
         return Engagement(switch, episode, notice=glass.short(rules) if expires_at < wish else "")
 
 
+@retry_if_ended
 def acknowledge(
     *, scope: str, key: str, comment: str = "", actor: Actor, now: datetime
 ) -> Engagement:

@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet
 
 from controlplane.core import reasons
 from controlplane.core.actors import Actor, system
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.escalation import services as escalation
 from switches import facts, publication
@@ -27,6 +28,7 @@ UNCONFIRMED = (
 )
 
 
+@retry_if_ended
 def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime) -> Engagement:
     """Say that a permanent episode still has to stay, for another week. Nothing is published.
 

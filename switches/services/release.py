@@ -11,6 +11,7 @@ from controlplane.core import reasons
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
 from controlplane.core.jobs.models import Job
 from controlplane.core.people.roles import Power, Role
@@ -41,6 +42,7 @@ class Release:
     review: Approval | None = None
 
 
+@retry_if_ended
 def release(
     *,
     scope: str,

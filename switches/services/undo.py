@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import F
 
 from controlplane.core.actors import Actor
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict
 from switches import publication
 from switches.models import Episode, Switch
@@ -18,6 +19,7 @@ AT_ONCE = timedelta(seconds=2)
 """Two engaged within this time: nobody can tell which of them "the last" means."""
 
 
+@retry_if_ended
 def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool = False) -> Switch:
     """Take back one's own engage within 30 seconds, if nothing changed since.
 

@@ -15,6 +15,7 @@ from controlplane.core.actors import Actor, system
 from controlplane.core.approvals import kinds, notes
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import LIFETIME, Risk, RiskFacts, of_request
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from controlplane.core.people.roles import Power
 from controlplane.core.values import require_readable
@@ -205,6 +206,7 @@ def _end_before_asking_anew(waiting: Approval, actor: Actor, now: datetime) -> N
     notes.tell_decided(waiting, actor, now)
 
 
+@retry_if_ended
 def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: datetime) -> Approval:
     require_readable(comment=comment)
     with transaction.atomic():

@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.core.actors import Actor
-from controlplane.core.blockers import SessionEnded, before_commit
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.clock import db_now
 from controlplane.core.http import columns, rendering
 from controlplane.core.http.authentication import actor_of
@@ -156,26 +156,15 @@ def mutation(
     return decorate
 
 
+@retry_if_ended
 def _once(
-    request: Request,
-    body: type[MutationBody],
-    work: Callable[[dict[str, Any], Actor, datetime], Done],
-) -> HttpResponse:
-    """Run `work`; retry once if our session was terminated because a kill waited for it."""
-    try:
-        return _attempt(request, body, work)
-    except SessionEnded:
-        return _attempt(request, body, work)
-
-
-def _attempt(
     request: Request,
     body: type[MutationBody],
     work: Callable[[dict[str, Any], Actor, datetime], Done],
 ) -> HttpResponse:
     actor, sent = actor_of(request), dict(request.data)
     key = request.headers.get(idempotency.HEADER)
-    with transaction.atomic(), before_commit():
+    with transaction.atomic():
         now = db_now()
         claimed = None
         if key is not None:

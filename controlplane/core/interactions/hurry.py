@@ -41,5 +41,6 @@ class _Hurried:
             left = self._ends - time.monotonic()
             if left <= 0:
                 raise Unavailable("This took too long; nothing was changed.")
-            raw.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
+            with context["connection"].wrap_database_errors:
+                raw.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
         return execute(sql, params, many, context)

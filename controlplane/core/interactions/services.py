@@ -7,6 +7,7 @@ from django.db import connection, transaction
 
 from controlplane.core import retention
 from controlplane.core.actors import Actor
+from controlplane.core.blockers import retry_if_ended
 from controlplane.core.clock import db_now
 from controlplane.core.entry import factors
 from controlplane.core.errors import DomainError, InvalidInput, Unavailable
@@ -53,21 +54,29 @@ def answer(
     carry_out = actions.find(pressed.name)
     if carry_out is None or not people.SLACK_USER_ID.fullmatch(pressed.slack_user_id):
         return None
-    with hurry.by(ends), transaction.atomic():
-        now = db_now()
-        if not _first_time(digest, now):
-            return None
-        user = User.objects.filter(slack_user_id=pressed.slack_user_id, is_active=True).first()
-        if user is None:
-            log.warning("slack.not_connected", slack_user_id=pressed.slack_user_id)
-            _reply(pressed, digest, NOT_CONNECTED, now)
-            return None
-        actor = people.actor_for(user, kind="slack", request_id=request_id, ip=ip)
-        if factors.is_required(user) and not factors.has_any(user):
-            _reply(pressed, digest, factors.SET_UP_FIRST, now)
-            return actor
-        _reply(pressed, digest, _outcome(carry_out, pressed, actor, now), now)
+    with hurry.by(ends):
+        return _answer(pressed, carry_out, digest, request_id, ip)
+
+
+@retry_if_ended
+@transaction.atomic
+def _answer(
+    pressed: Pressed, carry_out: Press, digest: str, request_id: str, ip: str
+) -> Actor | None:
+    now = db_now()
+    if not _first_time(digest, now):
+        return None
+    user = User.objects.filter(slack_user_id=pressed.slack_user_id, is_active=True).first()
+    if user is None:
+        log.warning("slack.not_connected", slack_user_id=pressed.slack_user_id)
+        _reply(pressed, digest, NOT_CONNECTED, now)
+        return None
+    actor = people.actor_for(user, kind="slack", request_id=request_id, ip=ip)
+    if factors.is_required(user) and not factors.has_any(user):
+        _reply(pressed, digest, factors.SET_UP_FIRST, now)
         return actor
+    _reply(pressed, digest, _outcome(carry_out, pressed, actor, now), now)
+    return actor
 
 
 def forget_old(now: datetime) -> int:

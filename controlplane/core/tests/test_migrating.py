@@ -4,6 +4,8 @@ import time
 
 import psycopg
 import pytest
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 
 from controlplane.core.backup.tests.places import empty_database, manage
 
@@ -55,3 +57,27 @@ def test_a_database_that_is_away_is_one_line():
     assert code == 1
     (line,) = errors.splitlines()
     assert "does not answer" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("0016_index_audit_trigrams", "core_audit_search"),
+        ("0020_index_contested_instances", "instance_contested"),
+    ],
+)
+def test_index_that_is_half_done_is_built_again(name, index):
+    loader = MigrationLoader(connection)
+    migration = loader.get_migration("core", name)
+    before = loader.project_state([("core", name)], at_end=False)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX {index}")
+        cursor.execute(f"CREATE INDEX {index} ON core_heartbeat (at)")
+
+    with connection.schema_editor(atomic=False) as editor:
+        migration.apply(before, editor)
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tablename FROM pg_indexes WHERE indexname = %s", [index])
+        assert cursor.fetchall() != [("core_heartbeat",)]
+        assert cursor.rowcount == 1

@@ -1,5 +1,6 @@
 """Other sessions of the test's database: one that holds a lock, and who waits for it."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -33,6 +34,25 @@ def another_session(
         yield session
         with suppress(psycopg.OperationalError):  # It was ended.
             session.rollback()
+
+
+@contextmanager
+def terminated_at(statement: str, times: int) -> Iterator[list[int]]:
+    """Terminate this thread's session before each statement that matches, so many times.
+
+    Yields the process ids of the terminated sessions.
+    """
+    ended: list[int] = []
+
+    def terminate(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if len(ended) < times and re.search(statement, sql):
+            ended.append(context["connection"].connection.info.backend_pid)
+            with another_session() as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", ended[-1:])
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(terminate):
+        yield ended
 
 
 def until_waiting(sessions: int) -> None:

@@ -7,8 +7,8 @@ import pytest
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person, signed_in
-from controlplane.core.http.tests.sessions import another_session
-from controlplane.core.interactions import services
+from controlplane.core.http.tests.sessions import another_session, terminated_at
+from controlplane.core.interactions import payloads, services
 from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.interactions.tests.pressing import send, signed
 
@@ -69,3 +69,15 @@ def test_pressed_again_afterwards_it_works(in_slack, slack, waiting):
 
     assert lee.press("approve", {"approval": waiting}).startswith("You approved")
     assert Approval.objects.get().state == "approved"
+
+
+def test_press_whose_session_was_terminated_is_carried_out_once(in_slack, waiting):
+    lee = in_slack("approver", "lee")
+    pressed = payloads.read(lee.body("approve", {"approval": waiting}))
+
+    with terminated_at("core_approval.*FOR UPDATE", 1) as ended:
+        services.answer(pressed, "digest", ends=time.monotonic() + 5)
+
+    assert len(ended) == 1
+    assert Approval.objects.get().decided_by == "slack:lee"
+    assert AnsweredRequest.objects.count() == 1

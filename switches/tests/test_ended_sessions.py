@@ -1,0 +1,79 @@
+"""A change whose database session is terminated before the commit is made once more."""
+
+import pytest
+
+from controlplane.core.actors import system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.blockers import SessionEnded
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import browser_of, person, signed_in
+from controlplane.core.http.tests.sessions import terminated_at
+from switches import services
+from switches.ramps import control
+from switches.ramps.tests.given import CHAT, SHELL, begin, engage, stands
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LOCKS = r"switches_publication.*FOR UPDATE"
+FINANCE = {"scope": "segment", "key": "finance", "actor": SHELL}
+REASON = "duplicate charges refunded, queue empty"
+
+
+def changes(action: str) -> int:
+    return AuditEntry.objects.filter(action=action).count()
+
+
+@pytest.mark.parametrize(
+    ("action", "change"),
+    [
+        (
+            "switch.extended",
+            lambda: services.extend(**FINANCE, expires_in="7d", reason=REASON, now=db_now()),
+        ),
+        ("episode.acknowledged", lambda: services.acknowledge(**FINANCE, now=db_now())),
+        ("switch.undone", lambda: services.undo(**FINANCE, now=db_now())),
+        (
+            "ramp.started",
+            lambda: services.release(**FINANCE, justification=REASON, now=db_now()),
+        ),
+    ],
+)
+def test_change_is_made_once_more(action, change):
+    engage("segment:finance", db_now())
+
+    with terminated_at(LOCKS, 1) as ended:
+        change()
+
+    assert len(ended) == 1
+    assert changes(action) == 1
+
+
+def test_press_on_a_ramp_is_made_once_more():
+    ramp = begin(db_now())
+
+    with terminated_at(LOCKS, 1) as ended:
+        control.abort(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
+
+    assert len(ended) == 1
+    assert (stands(CHAT), changes("ramp.aborted")) == ("engaged", 1)
+
+
+def test_engage_on_a_page_and_over_the_api_is_made_once_more():
+    kim = person("operator", "kim")
+    form = {"scope": "segment", "key": "page", "reason": REASON, "how_long": "24h"}
+
+    with terminated_at(LOCKS, 1) as by_page:
+        answer = browser_of(kim).post("/switches/engage/", form)
+    with terminated_at(LOCKS, 1) as by_api:
+        signed_in(kim).engage("segment:api")
+
+    assert answer.status_code == 302, answer.content
+    assert (len(by_page), len(by_api)) == (1, 1)
+    assert (stands("segment:page"), stands("segment:api")) == ("engaged", "engaged")
+
+
+def test_second_termination_is_told_and_changes_nothing():
+    with terminated_at(LOCKS, 2) as ended, pytest.raises(SessionEnded):
+        engage("segment:finance", db_now(), by=system("shell:kim"))
+
+    assert len(ended) == 2
+    assert changes("switch.engaged") == 0
