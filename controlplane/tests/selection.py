@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Generator
 from functools import cache
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,9 +76,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("fast"):
         return
-    kept = [item for item in items if not needs_services(item)]
-    config.hook.pytest_deselected(items=[item for item in items if needs_services(item)])
-    items[:] = kept
+    needing = [needs_services(item) for item in items]
+    config.hook.pytest_deselected(items=list(compress(items, needing)))
+    items[:] = list(compress(items, map(not_, needing)))
 
 
 def needs_services(item: pytest.Item) -> bool:
@@ -99,8 +101,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return bool(ALL_NEED_SERVICES.search(collection_path.read_text())) or None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Collect no garbage before tests run: what is made until then is there to stay."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leave the thousands of collected tests out of every later garbage collection."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
@@ -161,6 +170,7 @@ def _is_own(address: object) -> bool:
     return is_internet and address[0] in LOOPBACK and address[1] > MAX_SERVICE_PORT
 
 
+@cache
 def _reaches_out(module: ModuleType | None) -> bool:
     """True if `module`, or a test helper that it takes a name from, names a service module."""
     if module is None:
