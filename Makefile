@@ -43,7 +43,7 @@ test: .venv/.stamp-dev
 test-fast: .venv/.stamp-dev
 	@exec env -u PYTHONDONTWRITEBYTECODE SECRET_KEY=for-tests-without-a-database \
 	  DATABASE_URL=postgresql://nobody@127.0.0.1:1/none REDIS_URL=redis://127.0.0.1:1/0 \
-	  $(PY) -m pytest -n $(WORKERS) --dist worksteal --fast $(ARGS)
+	  $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:schemathesis --fast $(ARGS)
 
 faults: .venv/.stamp-dev
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -m faults $(ARGS)

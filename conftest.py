@@ -42,6 +42,8 @@ _restored: list[InitialState] = []
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:No directory at:UserWarning")
+    if config.getoption("fast"):
+        hypothesis.settings.load_profile("fast")
 
 
 @pytest.fixture(scope="session", autouse=True)

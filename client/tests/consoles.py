@@ -99,7 +99,7 @@ class Console:
     dependencies: dict[str, dict[str, Any]] = field(default_factory=dict)
     config_version: int = 1
     poll_seconds: float = 1
-    comment_seconds: float = 0.2
+    comment_seconds: float = 0.1
     """Longest silence of its streams."""
     lie: Lie | None = None
     stream_lie: Lie | None = None

@@ -1,6 +1,7 @@
 """Clients and their parts that wait for nothing longer than a test should take."""
 
 import random
+from dataclasses import replace
 
 from switchgear import Switchgear
 from switchgear.following.patience import Patience
@@ -17,6 +18,7 @@ QUICK = Patience(
     silence=1.0,
     event=1.0,
     max_poll=0.1,
+    report=1000.0,  # The first one is at a draw of it, so within ten seconds as usual.
     bootstrap=0.2,
     draw=draw_small,
 )
@@ -28,3 +30,11 @@ class QuickClient(Switchgear):
     @staticmethod
     def _make_patience() -> Patience:
         return QUICK
+
+
+class PromptClient(QuickClient):
+    """One whose first report comes within a tenth of a second."""
+
+    @staticmethod
+    def _make_patience() -> Patience:
+        return replace(QUICK, report=10.0)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +51,6 @@ def unique(found: list[Entry]) -> list[Entry]:
 _SEVERAL = st.lists(KEYS, max_size=3, unique=True).map(tuple)
 
 
-@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(entries(), max_size=8).map(unique),

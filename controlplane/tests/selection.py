@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Generator
 from functools import cache
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import hypothesis
 import pytest
 
 # Fixtures that need PostgreSQL, Redis or a process, whatever else asks for them.
@@ -25,21 +26,37 @@ SERVICE_FIXTURES = {
     "chromium",
     "stream",
 }
-SERVICE_MARKS = {"django_db", "faults", "e2e", "slow"}
+SERVICE_MARKS = {"django_db", "faults", "e2e", "services", "slow"}
 # A test module or a test helper that names one of these starts a process or talks to a server,
 # be it one of its own.
 SERVICE_MODULES = {
     *("subprocess", "multiprocessing", "psycopg", "redis", "socket", "socketserver"),
     *("http.server", "websockets", "breakers.dead_letters.places.servers"),
 }
+SERVICE_EVENTS = {
+    *("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"),
+    "socket.connect",
+}
+"""Audit events of Python: of processes that begin, and of connections that are made."""
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+MAX_SERVICE_PORT = 1
+"""`make test-fast` says that PostgreSQL and Redis are at this port."""
 UNBUDGETED_MARKS = {"faults", "e2e", "slow"}
 PRESSURE = Path("/proc/pressure/cpu")
 UNMEASURED_FACTOR = 3
 """Times the budget where the kernel does not tell how long tasks waited for a CPU."""
 
 
-# Importing a module takes time, and all tests of these need a database.
-ALL_NEED_DATABASE = re.compile(r"^pytestmark = .*django_db", re.MULTILINE)
+ALL_NEED_SERVICES = re.compile(
+    r"^pytestmark = .*(django_db|faults|e2e|services|slow)"
+    r"|^(import|from) (subprocess|multiprocessing|psycopg|redis|socket|socketserver|websockets)\b"
+    r"|^(import|from) http\.server\b",
+    re.MULTILINE,
+)
+"""Found in the text of modules whose tests all need a service: importing these takes time."""
+
+_running: list[str] = []
+_refused: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,9 +76,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("fast"):
         return
-    kept = [item for item in items if not needs_services(item)]
-    config.hook.pytest_deselected(items=[item for item in items if needs_services(item)])
-    items[:] = kept
+    needing = [needs_services(item) for item in items]
+    config.hook.pytest_deselected(items=list(compress(items, needing)))
+    items[:] = list(compress(items, map(not_, needing)))
 
 
 def needs_services(item: pytest.Item) -> bool:
@@ -75,19 +92,46 @@ def needs_services(item: pytest.Item) -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("fast"):
-        hypothesis.settings.load_profile("fast")
+        sys.addaudithook(_refuse_services)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if not config.getoption("fast") or not collection_path.name.startswith("test_"):
+    if not config.getoption("fast") or not collection_path.match("test_*.py"):
         return None
-    return bool(ALL_NEED_DATABASE.search(collection_path.read_text())) or None
+    return bool(ALL_NEED_SERVICES.search(collection_path.read_text())) or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Collect no garbage before tests run: what is made until then is there to stay."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
     """Leave the thousands of collected tests out of every later garbage collection."""
+    gc.enable()
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    _running.append(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        _running.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, Any, Any]:
+    """Fail a test that swallowed the refusal."""
+    result = yield
+    if _refused:
+        told = "; ".join(_refused)
+        _refused.clear()
+        pytest.fail(f"needs a service, so it is no fast test: {told}", pytrace=False)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -109,6 +153,24 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
+def _refuse_services(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse processes, and connections beyond this machine, while a fast test runs."""
+    if event not in SERVICE_EVENTS or not _running:
+        return
+    place = args[1] if event == "socket.connect" else args[:1]
+    if event == "socket.connect" and _is_own(place):
+        return
+    _refused.append(f"{event} {place}")
+    raise RuntimeError(f"no service is there for a fast test: {event} {place}")
+
+
+def _is_own(address: object) -> bool:
+    """True for addresses where a test itself may listen: nothing else has a port that high."""
+    is_internet = isinstance(address, tuple) and len(address) >= 2
+    return is_internet and address[0] in LOOPBACK and address[1] > MAX_SERVICE_PORT
+
+
+@cache
 def _reaches_out(module: ModuleType | None) -> bool:
     """True if `module`, or a test helper that it takes a name from, names a service module."""
     if module is None:

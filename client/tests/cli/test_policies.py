@@ -5,7 +5,7 @@ import pytest
 
 from controlplane.tests.installation import until
 from switchgear import CircuitOpen
-from tests.quick import QuickClient
+from tests.quick import PromptClient
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
 WHY = ("--reason", "Oracle answers with wrong figures")
@@ -27,7 +27,7 @@ def api(shell):
 def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
     policy = {"timeout_ms": 500, "breaker": {"failure_threshold": 2, "window_seconds": 60}}
     api.put("/dependencies/core/oracle/", json=policy).raise_for_status()
-    with QuickClient(shell.url, shell.token, service="core", state_dir=None) as gear:
+    with PromptClient(shell.url, shell.token, service="core", state_dir=None) as gear:
         oracle = gear.policy("core->oracle", fallback=lambda: "instead")
         ask = oracle(lambda: "itself")
         until(lambda: oracle.timeout_seconds == 0.5, 30)

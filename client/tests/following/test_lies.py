@@ -11,7 +11,7 @@ from tests.consoles import STREAM, console
 from tests.following.parts import following, until
 from tests.quick import QUICK
 
-HASTY = dataclasses.replace(QUICK, answer=0.3, silence=0.5, event=0.3)
+HASTY = dataclasses.replace(QUICK, answer=0.25, silence=0.4, event=0.25)
 
 
 @pytest.mark.parametrize("lie", lies.EVERYWHERE)

@@ -69,7 +69,7 @@ class Callee:
 def test_it_comes_within_a_factor_of_two_of_the_capacity(initial, capacity, noise):
     callee = Callee(AdaptiveLimit(limits(initial), 0.0))
 
-    callee.run(120, capacity, noise=noise)
+    callee.run(60, capacity, noise=noise)
 
     assert capacity / 2 <= callee.typical_limit <= capacity * 2
 
@@ -78,7 +78,7 @@ def test_it_comes_within_a_factor_of_two_of_the_capacity(initial, capacity, nois
 def test_it_comes_near_the_capacity_of_a_callee_that_turns_away(capacity):
     callee = Callee(AdaptiveLimit(limits(), 0.0))
 
-    callee.run(120, capacity, turns_away=True)
+    callee.run(60, capacity, turns_away=True)
 
     assert capacity / 2 <= callee.typical_limit <= capacity * 2
 

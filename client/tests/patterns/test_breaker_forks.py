@@ -15,7 +15,10 @@ from switchgear.patterns.terms import Transition
 
 PATIENCE_SECONDS = 20
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+pytestmark = [
+    pytest.mark.services,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+]
 
 
 def in_child(work: Callable[[], object]) -> object:

@@ -498,6 +498,7 @@ def test_generators_have_their_place_from_the_first_step_to_the_end():
     assert bulkhead.look().in_flight == 0
 
 
+@pytest.mark.services
 def test_child_of_a_fork_begins_with_all_places_and_the_parents_go_nowhere():
     bulkhead = Bulkhead("llm", parameters(2, queue=1, seconds=0.05))
     elsewhere = bulkhead.take()

@@ -165,7 +165,6 @@ def test_reset_happens_once(there):
         assert breaker.state == "open"
 
 
-@pytest.mark.slow
 def test_changes_while_calls_go_on_lose_none(there):
     with following(there) as gear:
         policy = gear.policy(NAME)

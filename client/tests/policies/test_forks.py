@@ -4,8 +4,6 @@ import json
 import threading
 import time
 
-import pytest
-
 from tests.consoles import CONFIG, console
 from tests.policies.following import NAME
 from tests.telling.running import environment, run
@@ -15,7 +13,6 @@ def asking(there):
     return {one.headers["switchgear-instance"] for one in there.of(CONFIG)}
 
 
-@pytest.mark.slow
 def test_child_begins_anew_and_tells_on_its_own(tmp_path):
     with console() as there:
         there.configure(NAME, timeout_ms=700)

@@ -95,6 +95,7 @@ def test_version_is_told_once_it_is_in_force_everywhere():
     assert {one["mode"] for one in after["breakers"]} == {"forced_open"}
 
 
+@pytest.mark.services
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_child_of_a_fork_has_what_was_being_put_in_force():

@@ -165,6 +165,7 @@ def test_store_that_fails_at_the_start_leaves_the_job_to_others(bench):
     flaky.close()
 
 
+@pytest.mark.services
 def test_child_of_a_fork_has_a_connection_of_its_own(bench):
     bench.store.add(job())
     read, write = os.pipe()

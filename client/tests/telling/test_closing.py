@@ -9,7 +9,7 @@ import pytest
 
 from switchgear import Switchgear, lifecycle
 from tests.consoles import REPORT, TOKEN, Exchange, console
-from tests.quick import QuickClient
+from tests.quick import PromptClient
 from tests.telling.running import environment, run
 from tests.telling.waiting import our_threads, until
 
@@ -80,7 +80,7 @@ def test_console_that_hangs_delays_closing_by_no_more_than_its_seconds(there, se
 
 def test_report_that_hangs_is_broken_off_for_the_last_one(there):
     there.report_lie = hang
-    gear = QuickClient(there.url, TOKEN, service="core", state_dir=None)
+    gear = PromptClient(there.url, TOKEN, service="core", state_dir=None)
     assert gear.wait_ready(30)
     until(lambda: there.of(REPORT))
     there.report_lie = None
@@ -151,7 +151,6 @@ def test_forgotten_client_tells_its_counts_and_ends_its_threads(there):
     assert {"switch": "feature:chat", "allowed": 1, "blocked": 0} in report["checks"]
 
 
-@pytest.mark.slow
 def test_process_that_ends_tells_what_all_its_clients_counted(there, tmp_path):
     run("exiting", "3", "30", given=environment(there, tmp_path))
 
@@ -161,7 +160,6 @@ def test_process_that_ends_tells_what_all_its_clients_counted(there, tmp_path):
         assert {"switch": "feature:chat", "allowed": 1, "blocked": 0} in report["checks"]
 
 
-@pytest.mark.slow
 def test_console_that_hangs_delays_the_end_of_a_process_by_a_second_for_all_clients(
     there, tmp_path
 ):
@@ -208,7 +206,6 @@ def test_client_can_be_closed_when_its_event_loop_has_no_threads_any_more(there)
     until(lambda: not our_threads())
 
 
-@pytest.mark.slow
 def test_closed_client_is_known_as_long_as_it_can_be_asked():
     gc.collect()  # Clients of other tests.
     gear = Switchgear(None)

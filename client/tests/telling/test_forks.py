@@ -44,7 +44,6 @@ def chat(report):
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["os", "fork", "forkserver", "spawn"])
 def test_child_follows_and_reports_on_its_own(there, tmp_path, way):
     with blinking(there, 0.05):

@@ -40,6 +40,7 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return does
 
 
+@pytest.mark.services
 def test_what_is_locked_is_installed_once(folder, npm, tmp_path, capsys):
     npm(INSTALLS)
 
@@ -52,6 +53,7 @@ def test_what_is_locked_is_installed_once(folder, npm, tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.services
 def test_lock_that_changed_is_installed_anew(folder, npm, tmp_path):
     npm(INSTALLS)
     libraries.main(folder, tmp_path / "none.txt")
@@ -64,6 +66,7 @@ def test_lock_that_changed_is_installed_anew(folder, npm, tmp_path):
     assert len((folder / "calls").read_text().splitlines()) == 2
 
 
+@pytest.mark.services
 def test_installation_does_without_what_only_tests_need(folder, npm, tmp_path):
     npm(INSTALLS)
 
@@ -76,6 +79,7 @@ def test_installation_does_without_what_only_tests_need(folder, npm, tmp_path):
     assert "--omit" not in whole
 
 
+@pytest.mark.services
 def test_failure_is_one_line_and_stops_nothing(folder, npm, tmp_path, capsys):
     npm(SAYS_WHY)
 
@@ -86,6 +90,7 @@ def test_failure_is_one_line_and_stops_nothing(folder, npm, tmp_path, capsys):
     assert not (folder / "node_modules").exists()
 
 
+@pytest.mark.services
 def test_half_an_installation_is_taken_away(folder, npm, tmp_path):
     npm(f"{INSTALLS}; {SAYS_WHY}")
 
@@ -94,6 +99,7 @@ def test_half_an_installation_is_taken_away(folder, npm, tmp_path):
     assert not (folder / "node_modules").exists()
 
 
+@pytest.mark.services
 def test_npm_that_hangs_is_given_up(folder, npm, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(libraries, "NPM_SECONDS", 0.3)
     npm("exec sleep 30")
@@ -103,6 +109,7 @@ def test_npm_that_hangs_is_given_up(folder, npm, tmp_path, capsys, monkeypatch):
     assert "npm took longer than" in capsys.readouterr().out
 
 
+@pytest.mark.services
 def test_without_npm_that_of_a_package_is_asked_for(folder, npm, tmp_path, capsys):
     assert libraries.main(folder, tmp_path / "none.txt") == 0
 

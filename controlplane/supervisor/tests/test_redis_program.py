@@ -27,6 +27,7 @@ def program(place: Path, content: str) -> str:
     return str(place)
 
 
+@pytest.mark.services
 def test_valkey_of_the_machine_is_preferred(path: Path) -> None:
     valkey = program(path / "valkey-server", WORKS)
     program(path / "redis-server", WORKS)
@@ -34,6 +35,7 @@ def test_valkey_of_the_machine_is_preferred(path: Path) -> None:
     assert redis.find_program() == valkey
 
 
+@pytest.mark.services
 def test_a_server_that_does_not_run_is_passed_over(path: Path) -> None:
     program(path / "valkey-server", FAILS)
     server = program(path / "redis-server", WORKS)
@@ -42,6 +44,7 @@ def test_a_server_that_does_not_run_is_passed_over(path: Path) -> None:
     assert not redis.is_old(server)
 
 
+@pytest.mark.services
 def test_the_maintained_wheel_goes_before_the_old_one(path: Path) -> None:
     for broken in ("valkey-server", "redis-server"):
         program(path / broken, FAILS)

@@ -43,6 +43,7 @@ def waiting(socket) -> list[dict[str, Any]]:
     return [orjson.loads(text) for text in iter(socket.mailbox.take, None)]
 
 
+@pytest.mark.services
 def test_socket_without_degradation_is_told_that_notes_are_missed():
     async def run() -> list[dict[str, Any]]:
         hub = Hub(Around())
@@ -104,6 +105,7 @@ def test_closing_hub_ends_its_sockets_and_takes_no_more():
         entered(hub)
 
 
+@pytest.mark.services
 def test_redis_that_can_not_be_reached_is_told_as_degradation():
     async def run() -> list[dict[str, Any]]:
         hub = Hub(Around())
