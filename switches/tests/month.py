@@ -6,6 +6,7 @@ house remembers, so that a test can hold the two against each other.
 """
 
 import heapq
+import itertools
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -60,7 +61,8 @@ class Month:
         self.ascents: list[Ascent] = []
         self.turns: list[datetime] = []
         self._agenda: list[tuple[datetime, int, Act]] = []
-        self._wakings = {BEGIN + n * IDLE for n in range(DAYS * 4)}
+        self._order = itertools.count()
+        self._wakings = {BEGIN + n * IDLE for n in range(DAYS * DAY // IDLE)}
         starts = [BEGIN + self.random.randrange(DAYS * 24 * 60) * MINUTE for _ in range(SILENCES)]
         self._silences = [(start, start + SILENCE) for start in starts]
 
@@ -112,7 +114,7 @@ class Month:
                 if term.until is None:
                     self._look_after(term, now)
         if any(term.calls_at(now) for term in self.terms):
-            self._wakings.add(now + HOUR)
+            self._wakings.add(BEGIN + ((now - BEGIN) // HOUR + 1) * HOUR)
 
     def _look_at_ramps(self, now: datetime) -> None:
         """What has to follow from what began before; and some of it is aborted by somebody."""
@@ -124,8 +126,8 @@ class Month:
                 term.ascent = self._rises(term, now, by_itself=True)
                 if self.random.random() < 0.15:
                     self._at(now + self.random.choice(ABORTED_AFTER), self._aborting(term))
-        if not all(ascent.is_over for ascent in self.ascents):
-            self._wakings.add(now + DWELL + MINUTE)
+        under_way = [ascent for ascent in self.ascents if not ascent.is_over]
+        self._wakings |= {ascent.moments[-1] + DWELL + MINUTE for ascent in under_way}
 
     def _rises(self, term: Term, now: datetime, *, by_itself: bool = False) -> Ascent:
         ascent = Ascent(term.switch, term.episode, [now], by_itself)
@@ -267,4 +269,4 @@ class Month:
         return True
 
     def _at(self, moment: datetime, act: Act) -> None:
-        heapq.heappush(self._agenda, (moment, len(self.terms) * 10_000 + len(self._agenda), act))
+        heapq.heappush(self._agenda, (moment, next(self._order), act))

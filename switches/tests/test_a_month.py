@@ -58,7 +58,7 @@ def _quick():
 @pytest.fixture
 def month(db, somebody_on_call, _quick):
     olga, ada = (actor_for(person("approver", name)) for name in ("olga", "ada"))
-    lived = Month(seed=20261121, olga=olga, ada=ada)
+    lived = Month(seed=20261126, olga=olga, ada=ada)
     lived.plan(SWITCHES, in_the_incident=IN_THE_INCIDENT)
     lived.run()
     return lived

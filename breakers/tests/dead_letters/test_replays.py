@@ -3,7 +3,7 @@
 import pytest
 
 from breakers import gates as answering
-from breakers.dead_letters.bulk import planning, replays
+from breakers.dead_letters.bulk import planning, replaying, replays
 from breakers.dead_letters.finding import indexing
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.models import Channel, Departure, LetterStream, Replay
@@ -29,6 +29,11 @@ LEASE_OVER = 20 * SECOND
 def letters(settings):
     with heap(settings) as given:
         yield given
+
+
+@pytest.fixture
+def short_slices(monkeypatch):
+    monkeypatch.setattr(replaying, "SLICE_SECONDS", 1.0)
 
 
 def ask(stream, *, action="retry", chosen=EVERYTHING, actor=OPERATOR, **more):
@@ -261,14 +266,13 @@ def test_garbage_breaks_no_job(letters):
         }
 
 
-@pytest.mark.slow
-def test_the_pace_is_kept(letters):
+def test_the_pace_is_kept(letters, short_slices):
     letters.fill(100)
 
-    job = ask(letters.stream(), rate_per_second=10.0)
+    job = ask(letters.stream(), rate_per_second=20.0)
     work()
 
-    assert 20 <= counts(job)["done"] <= 45  # Three seconds of it, and a second made up for.
+    assert 15 <= counts(job)["done"] <= 45  # A second of it, and a second made up for.
 
 
 @pytest.mark.parametrize(
@@ -347,11 +351,10 @@ def test_a_server_that_refuses_holds_it_and_nothing_is_lost(letters):
     assert counts(job)["done"] == len(origin(letters)) == 3
 
 
-@pytest.mark.slow
-def test_paused_it_rests_and_resumed_it_goes_on(letters):
+def test_paused_it_rests_and_resumed_it_goes_on(letters, short_slices):
     letters.fill(100)
     stream = letters.stream()
-    job = ask(stream, rate_per_second=20.0)
+    job = ask(stream, rate_per_second=35.0)
     work()
 
     asked = {"job_id": job.pk, "reason": "look first", "actor": OPERATOR}
@@ -366,8 +369,7 @@ def test_paused_it_rests_and_resumed_it_goes_on(letters):
     assert counts(job)["done"] == len(origin(letters)) == 100
 
 
-@pytest.mark.slow
-def test_cancelled_it_leaves_the_rest_and_says_what_it_did(letters):
+def test_cancelled_it_leaves_the_rest_and_says_what_it_did(letters, short_slices):
     letters.fill(100)
     stream = letters.stream()
     job = ask(stream, rate_per_second=10.0)

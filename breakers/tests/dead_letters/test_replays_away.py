@@ -9,6 +9,7 @@ import redis
 from breakers.dead_letters import settling
 from breakers.dead_letters.bulk import replays, turns
 from breakers.dead_letters.letters.filters import Chosen
+from breakers.dead_letters.places import servers
 from breakers.models import Departure, LetterStream, Replay
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.dead_letters.own_redis import own_redis, stopped_redis, way_to
@@ -57,8 +58,10 @@ def begun(stream):
     return job
 
 
-@pytest.mark.slow
-def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(letters, settings, tmp_path):
+def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(
+    letters, settings, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
     with stopped_redis(tmp_path) as url:
         servers_with(settings, hung=url)
         jobs = []
@@ -78,7 +81,7 @@ def test_jobs_of_a_server_that_hangs_are_held_and_only_one_asks_it(letters, sett
     held = Job.objects.filter(pk__in=[job.pk for job in jobs])
     assert set(held.values_list("state", flat=True)) == {"holding"}
     assert healthy.done == 20
-    assert took < 8  # Once is some seconds, four times would be many.
+    assert took < 4 * servers.ANSWERS_WITHIN  # All four of them would take longer.
 
 
 def test_a_server_that_answers_again_is_asked_again(letters, settings, tmp_path):

@@ -125,7 +125,8 @@ def test_a_server_that_is_away_keeps_no_other_from_its_turn(letters, settings):
 
 
 @pytest.mark.slow
-def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path):
+def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
     letters.add(id=days_ago(31))
     letters.stream()
     with stopped_redis(tmp_path) as url:

@@ -11,17 +11,17 @@ from breakers.tests.dead_letters.own_redis import own_redis
 
 
 @pytest.fixture
-def slow(tmp_path, settings):
-    """A server of its own, by its name, that will not answer for 3 seconds."""
+def slow(tmp_path, settings, monkeypatch):
+    """A server of its own, by its name, that pauses for a second, twice the time it has."""
+    monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
     with own_redis(tmp_path) as own:
         name = f"slow-{uuid4().hex[:8]}"
         given = {**settings.DEAD_LETTERS.servers, name: own.url}
         settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, servers=given)
-        servers.of(name).client.client_pause(3000)
+        servers.of(name).client.client_pause(1000)
         yield name
 
 
-@pytest.mark.slow
 def test_a_call_that_carries_a_lot_gets_more_time_than_others(slow):
     with pytest.raises(ServerAway):
         servers.of(slow).run("sample", Call(["axiom:dlq:events"]))

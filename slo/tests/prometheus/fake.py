@@ -62,6 +62,7 @@ def fake_prometheus() -> Iterator[Fake]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # Head and body in one packet: the second would wait for an ACK of the first.
 
         def do_GET(self):
             body = fake.answer(self.path)
@@ -77,7 +78,7 @@ def fake_prometheus() -> Iterator[Fake]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     fake.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield fake

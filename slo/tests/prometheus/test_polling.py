@@ -158,7 +158,8 @@ def test_inside_of_the_house_is_named_as_the_error(counting, settings):
 
 
 @pytest.mark.slow
-def test_many_are_kept_up_with_in_one_turn(counting):
+def test_many_are_kept_up_with_in_one_turn(counting, monkeypatch):
+    monkeypatch.setattr(polling, "KEPT_AT_ONCE", 10)
     for number in range(polling.KEPT_AT_ONCE + 5):
         asked_slo(counting, f"api-{number}")
 
