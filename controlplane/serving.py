@@ -11,6 +11,8 @@ BUFFER_BYTES = 64 * 1024
 OTHER_FILES = 300
 """What a process needs beside its connections: databases, logs, its own code."""
 MOST_CONNECTIONS = 1_000_000
+MIN_CONNECTIONS = 4096
+"""With fewer, silent connections from one host can take all of them for `HEADER_SECONDS`."""
 
 
 def arguments(target: str, *, host: str, port: int, workers: int) -> list[str]:

@@ -9,6 +9,8 @@ from collections.abc import Coroutine
 from types import FrameType
 from typing import Any
 
+import structlog
+
 from controlplane import serving
 from controlplane.dataplane import disk_watch, wakeups
 from controlplane.dataplane.config import Config
@@ -19,6 +21,8 @@ from controlplane.dataplane.state import State
 from controlplane.dataplane.usage import note_uses
 
 FIRST_LOOK_SECONDS = 2.0
+
+log = structlog.get_logger(__name__)
 
 
 class Plane:
@@ -37,6 +41,8 @@ class Plane:
         if threading.current_thread() is threading.main_thread():  # A server's own process.
             self._let_go_at_the_end()
             serving.raise_limit()
+            if serving.connections() < serving.MIN_CONNECTIONS:
+                log.warning("server.few_connections", connections=serving.connections())
             _collect_garbage_less()
         keeper = Keeper(config, state)
         await keeper.restore()

@@ -29,7 +29,8 @@ class Operators:
         assert signed_in.status_code == 302
         assert self.person.get("/").status_code == 200
         self.slack = httpx.Client(base_url=installation.url, timeout=15)
-        self.read = installation.token("slo:read", "slo:write", "switches:read")
+        self.read = installation.token("slo:read", "slo:write", "switches:read", "report:write")
+        self.poll = installation.token("switches:read")
         self.write = installation.token("switches:write", "switches:read")
 
     def _send(self, path: str, **fields: str) -> httpx.Response:

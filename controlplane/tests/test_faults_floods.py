@@ -3,7 +3,6 @@
 import json
 import socket
 import statistics
-import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,13 +12,16 @@ import httpx
 import pytest
 
 from controlplane.core.interactions.tests.pressing import SECRET
-from controlplane.tests.flooding import flood, get, post
+from controlplane.tests.flooding import flood, frame, get, handshake, post
 from controlplane.tests.installation import running
 from controlplane.tests.operators import MAKE_LEE, REASON, Operators
+from controlplane.tests.polling import polling
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 MAX_SECONDS = 2.0
 BUILD_UP_SECONDS = 3.0
+CLOSE = "Connection: close\r\n"
+BOOT = "4b1d9c52-0f0e-4a53-9d6e-7a0f6d0c1f11"
 JSON = "Content-Type: application/json"
 FORM_TYPE = "Content-Type: application/x-www-form-urlencoded"
 
@@ -89,6 +91,46 @@ def lists_by_one_token(operators):
     return get("/api/v1/switches/?limit=100", f"X-API-Key: {operators.write}")
 
 
+def sockets_of_strangers(_operators):
+    return handshake()
+
+
+def open_sockets(operators):
+    return handshake(f"X-API-Key: {operators.write}")
+
+
+def subscribing_sockets(operators):
+    return handshake(f"X-API-Key: {operators.write}")
+
+
+def unread_lists(operators):
+    return get("/api/v1/switches/?limit=100", f"X-API-Key: {operators.write}").replace(CLOSE, "")
+
+
+def unread_snapshots(operators):
+    return get("/api/v1/snapshot", f"X-API-Key: {operators.write}").replace(CLOSE, "")
+
+
+def held_polls(operators):
+    key = f"X-API-Key: {operators.write}"
+    known = operators.program.get("/api/v1/snapshot").headers["ETag"]
+    return get("/api/v1/snapshot?wait=30", key, f"If-None-Match: {known}")
+
+
+def reports_by_one_token(operators):
+    body = json.dumps({"service": "core", "instance": "flood-{n}", "boot": BOOT, "seq": 1})
+    return post("/api/v1/report", body, JSON, f"X-API-Key: {operators.read}")
+
+
+MODES = {
+    "sockets_of_strangers": "socket",
+    "open_sockets": "socket",
+    "subscribing_sockets": "subscribe",
+    "unread_lists": "unread",
+    "unread_snapshots": "unread",
+}
+
+
 def silence(_operators):
     """Connections that never send a byte."""
     return ""
@@ -115,19 +157,33 @@ def beginnings(_operators):
         invented_sessions,
         forged_presses,
         lists_by_one_token,
+        sockets_of_strangers,
+        open_sockets,
+        subscribing_sockets,
+        unread_lists,
+        unread_snapshots,
+        held_polls,
+        reports_by_one_token,
     ],
     ids=lambda kind: kind.__name__,
 )
 def test_flood_of_one_kind_leaves_the_lane_of_kills_open(operators, kind):
-    request = kind(operators)
+    request, mode = kind(operators), MODES.get(kind.__name__, "")
+    installation = operators.installation
 
-    with flood(operators.installation.port, request) as told:
+    with (
+        flood(installation.port, request, mode=mode) as told,
+        polling(installation.url, operators.poll) as polls,
+    ):
         time.sleep(BUILD_UP_SECONDS)
-        found = operators.measured()
+        found = {**operators.measured(), "poll": polls.seconds}
 
     for name, seconds in found.items():
-        print(f"{kind.__name__} {name}: p50 {statistics.median(seconds)} max {max(seconds)}")
+        print(
+            f"{kind.__name__} {name}: p50 {statistics.median(seconds):.3f} max {max(seconds):.3f}"
+        )
     print(f"{kind.__name__}: {dict(told)}")
+    assert polls.failures == []
     assert max(map(max, found.values())) < MAX_SECONDS
 
 
@@ -164,11 +220,6 @@ def send_until_cut(connection: socket.socket, data: bytes, pause: float, seconds
     return sent
 
 
-def frame(kind: bytes, payload: bytes) -> bytes:
-    """A frame with a mask of zeros; `kind` is its first byte."""
-    return kind + b"\xfe" + struct.pack(">H", len(payload)) + bytes(4) + payload
-
-
 FRAGMENT = frame(b"\x00", b"x" * 65_000)
 
 
@@ -180,16 +231,7 @@ def opened(operators: Operators, buffer: int = 0) -> Iterator[socket.socket]:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         connection.connect(("127.0.0.1", operators.installation.port))
         connection.settimeout(20)
-        lines = [
-            "GET /ws/live/ HTTP/1.1",
-            "Host: localhost",
-            "Upgrade: websocket",
-            "Connection: Upgrade",
-            "Sec-WebSocket-Version: 13",
-            "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
-            f"X-API-Key: {operators.write}",
-        ]
-        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        connection.sendall(handshake(f"X-API-Key: {operators.write}").encode())
         assert b" 101 " in connection.recv(500)
         if not buffer:
             connection.sendall(frame(b"\x01", b"x" * 1000))

@@ -1,0 +1,60 @@
+"""A service that polls during a flood, on a connection that it keeps and on new ones."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+PAUSE_SECONDS = 0.05
+PATH = "/api/v1/snapshot"
+
+
+class Polls:
+    """`seconds` are those of each answer, `failures` the statuses and errors of those that are not
+    200, `version` the newest one told."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url, self._headers = url, {"X-API-Key": token}
+        self._stop = threading.Event()
+        self.seconds: list[float] = []
+        self.failures: list[str] = []
+        self.version = 0
+
+    def run(self, *, keep: bool) -> None:
+        with httpx.Client(timeout=10) as client:
+            while not self._stop.wait(PAUSE_SECONDS):
+                self._ask(client if keep else httpx)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def _ask(self, by: object) -> None:
+        began = time.monotonic()
+        try:
+            answer = by.get(self._url + PATH, headers=self._headers, timeout=10)  # type: ignore[attr-defined]
+            if answer.status_code == 200:
+                self.version = int(answer.headers["Switchgear-Version"])
+            else:
+                self.failures.append(str(answer.status_code))
+        except httpx.HTTPError as error:
+            self.failures.append(repr(error))
+        self.seconds.append(time.monotonic() - began)
+
+
+@contextmanager
+def polling(url: str, token: str) -> Iterator[Polls]:
+    polls = Polls(url, token)
+    threads = [
+        threading.Thread(target=polls.run, kwargs={"keep": keep}, daemon=True)
+        for keep in (True, False)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield polls
+    finally:
+        polls.stop()
+        for thread in threads:
+            thread.join()
