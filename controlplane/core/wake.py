@@ -27,7 +27,8 @@ class _Waker:
     soon as Redis takes it, whether anything else is published or not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
+        self._pause = pause_seconds
         self._client = redis.Redis.from_url(
             settings.REDIS_URL,
             socket_timeout=0.25,
@@ -44,7 +45,7 @@ class _Waker:
             try:
                 self._client.publish(channel, text)
             except redis.RedisError as error:
-                self._silent_until = time.monotonic() + PAUSE_SECONDS
+                self._silent_until = time.monotonic() + self._pause
                 _failed(channel, error)
             else:
                 return
@@ -61,7 +62,7 @@ class _Waker:
 
     def _settle(self) -> None:
         while self._is_owing():
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(self._pause)
             with self._lock:
                 self._owes = False  # What is missed from here on has to be said again.
             try:

@@ -19,13 +19,17 @@ from controlplane.supervisor.tree import Tree
 
 Build = Callable[[Environment, Layout, Mapping[str, str]], Application]
 
-_APPLICATION_STOP_SECONDS = 5
+APPLICATION_STOP_SECONDS = 5
 _STAND_IN_STOP_SECONDS = 6
 _STEP_AGAIN_SECONDS = 5
 _WRONG_SETTING = 2  # Exit code of a process that names a wrong setting: retrying is no use.
 
 
-def run(terminal: Terminal, build: Build = application.build) -> int:
+def run(
+    terminal: Terminal,
+    build: Build = application.build,
+    stop_seconds: float = APPLICATION_STOP_SECONDS,
+) -> int:
     """Bring everything up and keep it up until a signal. Raises `CannotRun`, `WrongVariable`."""
     settings = environment.read()
     application.web_workers()
@@ -46,7 +50,7 @@ def run(terminal: Terminal, build: Build = application.build) -> int:
         services = Services()
         kept.callback(services.stop, tree)
         processes: list[Child] = []
-        kept.callback(lambda: tree.stop(processes, _APPLICATION_STOP_SECONDS))
+        kept.callback(lambda: tree.stop(processes, stop_seconds))
         try:
             apps: list[Application] = []
             stand_ins: list[Child] = []

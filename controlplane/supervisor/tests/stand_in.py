@@ -2,7 +2,7 @@
 
 STAND_INS is a JSON object of child name → Python source; its `web` is one that says it is ready
 unless another is given. `migrate` and `static` are steps, `later-…` is started once all is ready.
-READY_SECONDS bounds the wait for `web`.
+READY_SECONDS bounds the wait for `web`, STOP_SECONDS that for the end of the children.
 """
 
 import json
@@ -18,7 +18,7 @@ from controlplane.supervisor.application import Application, child_environment
 from controlplane.supervisor.child import ChildSpec
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.output import Terminal
-from controlplane.supervisor.run import run
+from controlplane.supervisor.run import APPLICATION_STOP_SECONDS, run
 
 READY_WEB = """
 import http.server, os
@@ -78,4 +78,5 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
 
 
 if __name__ == "__main__":
-    sys.exit(explained(lambda: run(Terminal(1), build)))
+    stop_seconds = float(os.environ.get("STOP_SECONDS", APPLICATION_STOP_SECONDS))
+    sys.exit(explained(lambda: run(Terminal(1), build, stop_seconds)))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.supervisor.run import APPLICATION_STOP_SECONDS
 from controlplane.supervisor.tests import harness, stand_in
 from controlplane.supervisor.tests.harness import OUTSIDE_SERVICES, assert_nothing_left, start
 
@@ -66,13 +67,12 @@ def test_under_nohup_a_terminal_that_is_closed_ends_nothing(tmp_path: Path) -> N
         assert run.end()[0] == 0
 
 
-@pytest.mark.slow
 def test_a_child_that_ignores_sigterm_and_a_second_ctrl_c_stay_under_ten_seconds(
     tmp_path: Path,
 ) -> None:
-    with start(
-        tmp_path / "data", stand_ins={"worker": STUBBORN}, environment=OUTSIDE_SERVICES
-    ) as run:
+    given = 0.6
+    environment = {**OUTSIDE_SERVICES, "STOP_SECONDS": str(given)}
+    with start(tmp_path / "data", stand_ins={"worker": STUBBORN}, environment=environment) as run:
         run.wait_until_ready()
         run.wait_for("deaf")
 
@@ -81,7 +81,7 @@ def test_a_child_that_ignores_sigterm_and_a_second_ctrl_c_stay_under_ten_seconds
         code, seconds = run.end(signal.SIGINT)
 
         assert code == 0
-        assert seconds < 9
+        assert seconds < 9 - (APPLICATION_STOP_SECONDS - given)
         assert "worker did not end in time and was killed" in run.output
         assert_nothing_left(run)
 

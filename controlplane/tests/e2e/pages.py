@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from html import unescape
 from urllib.parse import urlsplit
 
-from django.test import Client
 from django.urls import Resolver404, resolve, reverse
 
 from breakers.models.dead_letters import Departure
@@ -65,8 +64,16 @@ def by_itself() -> dict[str, str]:
     }
 
 
-def found(user: User, start: str = "/") -> dict[str, list[str]]:
+def found(user: User) -> dict[str, list[str]]:
     """Paths by the name of their view, found by following links; only what is answered in HTML."""
+    seen: dict[str, list[str]] = {}
+    for name, path, _html in followed(user):
+        seen.setdefault(name, []).append(path)
+    return seen
+
+
+def followed(user: User, start: str = "/") -> Iterator[tuple[str, str, str]]:
+    """Yield the view's name, the path and the HTML of each page that :func:`found` finds."""
     client = browser(user)
     seen: dict[str, list[str]] = {}
     wanted, known = deque([start]), {start}
@@ -79,14 +86,15 @@ def found(user: User, start: str = "/") -> dict[str, list[str]]:
         if answer.status_code != 200 or "text/html" not in answer.headers["Content-Type"]:
             continue
         seen.setdefault(name, []).append(path)
-        for link in _links(client, answer.content.decode(), path):
+        html = answer.content.decode()
+        yield name, path, html
+        for link in _links(html, path):
             if link not in known:
                 known.add(link)
                 wanted.append(link)
-    return seen
 
 
-def _links(client: Client, html: str, path: str) -> Iterator[str]:
+def _links(html: str, path: str) -> Iterator[str]:
     for href in _LINK.findall(html):
         target = urlsplit(unescape(href))
         if target.scheme or target.netloc:

@@ -64,12 +64,14 @@ Asked = tuple[requests.PreparedRequest, Response, str]
 def asked(
     operation: Any, send: Send, examples: int, there: Mapping[str, list[str]]
 ) -> Iterator[Asked]:
-    """Each request about an operation, good ones and bad ones, and what is wrong with its answer
-    by the document: nothing, mostly. `there` are arguments of addresses that lead to something."""
-    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+    """Each request about an operation, good ones and half as many bad ones, and what is wrong with
+    its answer by the document: nothing, mostly. `there` are arguments of addresses that lead to
+    something."""
+    modes = {GenerationMode.POSITIVE: examples, GenerationMode.NEGATIVE: (examples + 1) // 2}
+    for mode, count in modes.items():
         # Of an operation without arguments and body there are no bad ones.
         with suppress(Unsatisfiable):
-            yield from _asked(operation.as_strategy(generation_mode=mode), send, examples, there)
+            yield from _asked(operation.as_strategy(generation_mode=mode), send, count, there)
 
 
 def _asked(cases: Any, send: Send, examples: int, there: Mapping[str, list[str]]) -> list[Asked]:

@@ -4,6 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
 
 import pytest
 from django.conf import settings as house
@@ -27,6 +30,11 @@ POLICY = {
 ERRORS = ("/nothing-here/", "/api/v1/nothing-here/", "/switches/nonsense/x/", "/admin/nothing/")
 
 
+class Answer(NamedTuple):
+    status_code: int
+    headers: Mapping[str, str]
+
+
 def missing(answer):
     """What an answer lacks, to read."""
     headers = answer.headers
@@ -44,37 +52,44 @@ def missing(answer):
     return lacking + [name for name in ("X-Request-ID",) if not headers.get(name)]
 
 
-def everywhere(client):
-    paths = [place.path for place in urls.places() if not place.other_form]
-    for path in [*paths, *ERRORS]:
+@cache
+def answers(role):
+    """Every place, and what it and each kind of error answers: asked once, for all tests here."""
+    client = callers.nobody() if role == "nobody" else callers.somebody(role)
+    found = {place.path: place for place in urls.places() if not place.other_form}
+    said = []
+    for path, place in {**found, **dict.fromkeys(ERRORS)}.items():
         with callers.undone():
-            yield path, client.get(path)
+            answer = client.get(path)
+        said.append((path, place, Answer(answer.status_code, answer.headers)))
+    return said
+
+
+def cache_control(answer):
+    return {one.strip() for one in answer.headers.get("Cache-Control", "").split(",")}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["nobody", "admin"])
 def test_every_answer_carries_the_policy_and_its_companions(role):
-    client = callers.nobody() if role == "nobody" else callers.somebody(role)
-
-    lacking = {path: found for path, answer in everywhere(client) if (found := missing(answer))}
+    lacking = {path: found for path, _, answer in answers(role) if (found := missing(answer))}
 
     assert not lacking, lacking
 
 
 @pytest.mark.slow
 def test_no_cache_keeps_what_signed_in_people_see():
-    client, kept = callers.somebody("admin"), {}
-    for place in urls.places():
-        if place.is_api or place.other_form:
+    kept, seen = {}, 0
+    for path, place, answer in answers("admin"):
+        if place is None or place.is_api or answer.status_code != 200:
             continue
-        with callers.undone():
-            answer = client.get(place.path)
-        said = {one.strip() for one in answer.headers.get("Cache-Control", "").split(",")}
-        is_page = "text/html" in answer.headers.get("Content-Type", "")
-        if answer.status_code == 200 and is_page and not {"no-store", "private"} & said:
-            kept[place.path] = said
+        if "text/html" in answer.headers.get("Content-Type", ""):
+            seen += 1
+            if not {"no-store", "private"} & cache_control(answer):
+                kept[path] = cache_control(answer)
 
     assert not kept, kept
+    assert seen > 100
 
 
 @pytest.mark.parametrize("name", ["password_change", "password_change/done"])
@@ -105,18 +120,17 @@ def test_no_cache_keeps_an_answer_that_shows_a_secret_once():
         assert "no-store" in answer.headers["Cache-Control"]
 
 
+@pytest.mark.slow
 def test_no_cache_keeps_what_the_api_answers_to_somebody():
-    client, kept = callers.somebody("admin"), {}
-    for place in urls.places():
-        if place.is_api and not place.other_form and place.route.startswith("api/v1/"):
-            answer = client.get(place.path)
-            said = answer.headers.get("Cache-Control", "")
-            if answer.status_code == 200 and not {"no-store", "private", "no-cache"} & {
-                one.strip() for one in said.split(",")
-            }:
-                kept[place.path] = said
+    kept, seen = {}, 0
+    for path, place, answer in answers("admin"):
+        if place and place.route.startswith("api/v1/") and answer.status_code == 200:
+            seen += 1
+            if not {"no-store", "private", "no-cache"} & cache_control(answer):
+                kept[path] = cache_control(answer)
 
     assert not kept, kept
+    assert seen > 30
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])

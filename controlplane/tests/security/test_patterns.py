@@ -12,7 +12,7 @@ import controlplane
 import slo
 import switches
 
-LONG = 3000
+LONG = 1500
 WORST = [
     *(letter * LONG for letter in "a1 -.:,\"'\\/[({<@%\n_"),
     *(
@@ -21,8 +21,9 @@ WORST = [
     ),
     *(f"{part * (LONG // len(part))}!" for part in ("a", "1", "a.", "-", " ", "'", '"')),
 ]
-MOST_SECONDS = 0.5
-"""Of this process's own time, so that a busy machine changes nothing."""
+MAX_SECONDS = 0.125
+"""Of this process's own time, so that a busy machine changes nothing. A pattern that takes the
+square of the length takes four times as long for texts twice as long."""
 
 
 def patterns():
@@ -39,7 +40,6 @@ def patterns():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_no_pattern_takes_long_for_any_text():
     slow, seen = {}, 0
     for name, pattern in patterns():
@@ -50,7 +50,7 @@ def test_no_pattern_takes_long_for_any_text():
             pattern.search(given)
             pattern.fullmatch(given)
             pattern.sub(given[:0], given)
-            if (took := time.process_time() - began) > MOST_SECONDS:
+            if (took := time.process_time() - began) > MAX_SECONDS:
                 slow[name] = (given[:12], round(took, 1))
 
     assert not slow, slow

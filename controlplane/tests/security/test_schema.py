@@ -1,11 +1,12 @@
 """The API answers what its OpenAPI document says, whatever it is asked: every operation of it.
 
 By people's browsers and by programs, with requests that the document allows and some that it does
-not. The cases are the same each time; with a larger `EXAMPLES` there are more of them.
+not. The cases are the same each time; `make faults` tries more of them.
 """
 
 import json
 from collections import Counter
+from itertools import cycle
 
 import pytest
 import schemathesis
@@ -23,7 +24,8 @@ from controlplane.tests.security.existing import arguments
 from switches.tests.screens import engaged
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
-EXAMPLES = 2
+EXAMPLES, MANY_EXAMPLES = 2, 20
+"""Of good requests of each operation: half by a browser, half by a program."""
 # Served by the data plane alone, which is asked below.
 PLANE = {"key": ["segment:finance"]}
 NOT_DJANGO = ("/ofrep/", "/api/v1/report", "/api/v1/config", "/api/v1/snapshot/stream")
@@ -42,24 +44,30 @@ def is_of_django(operation):
 
 
 @pytest.fixture
-def client(request, settings):
-    """An admin's browser, or a token of theirs with every scope; and a house full of things."""
+def house(settings):
+    """A house full of things: an admin's browser, a token of theirs with every scope, and what
+    arguments of addresses lead to something."""
     with heap(settings) as letters:
         ada = markup.build(letters)
-        there = arguments(letters)
-        if request.param == "browser":
-            yield callers.browser_of(ada), there
-        else:
-            yield callers.program(*callers.ALL_SCOPES, owner=User.objects.get(pk=ada.pk)), there
+        program = callers.program(*callers.ALL_SCOPES, owner=User.objects.get(pk=ada.pk))
+        yield [asking.by(callers.browser_of(ada)), asking.by(program)], arguments(letters)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("client", ["browser", "token"], indirect=True)
-def test_every_answer_is_what_the_document_says(operations, client):
-    send, there = asking.by(client[0]), client[1]
+@pytest.mark.parametrize(
+    "examples",
+    [
+        pytest.param(EXAMPLES, marks=pytest.mark.slow),
+        pytest.param(MANY_EXAMPLES, marks=pytest.mark.faults),
+    ],
+)
+def test_every_answer_is_what_the_document_says(operations, house, examples):
+    sends, there = house
+    turn = cycle(sends)
     wrong, statuses, well = {}, Counter(), set()
     for operation in filter(is_of_django, operations):
-        for request, answer, complaint in asking.asked(operation, send, EXAMPLES, there):
+        for request, answer, complaint in asking.asked(
+            operation, lambda request: next(turn)(request), examples, there
+        ):
             statuses[answer.status_code] += 1
             if answer.status_code < 300:
                 well.add(operation.label)

@@ -8,12 +8,13 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person, signed_in
 from controlplane.core.http.tests.sessions import another_session, terminated_at
-from controlplane.core.interactions import payloads, services
+from controlplane.core.interactions import payloads, services, views
 from controlplane.core.interactions.models import AnsweredRequest
 from controlplane.core.interactions.tests.pressing import send, signed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+SLACK_WAITS_SECONDS = 3
 RELEASE = {"justification": "duplicate charges refunded, queue empty", "mode": "immediate"}
 LOCKS = {
     "publication": "SELECT * FROM switches_publication FOR UPDATE",
@@ -36,9 +37,16 @@ def until(holds):
         time.sleep(0.02)
 
 
-@pytest.mark.slow
+@pytest.fixture
+def hurried(monkeypatch):
+    """A fifth of the time that there is in fact, which is less than Slack waits."""
+    assert views.WORK_SECONDS < views.ANSWER_SECONDS < SLACK_WAITS_SECONDS - 0.5
+    for name in ("WORK_SECONDS", "ANSWER_SECONDS"):
+        monkeypatch.setattr(views, name, getattr(views, name) / 5)
+
+
 @pytest.mark.parametrize("lock", LOCKS)
-def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, waiting, lock):
+def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, waiting, lock, hurried):
     lee = in_slack("approver", "lee")
     body = lee.body("approve", {"approval": waiting})
 
@@ -49,7 +57,8 @@ def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, wait
         took = time.monotonic() - began
         until(lambda: slack.requests)
 
-    assert (response.status_code, took < 3) == (200, True)
+    assert response.status_code == 200
+    assert took < views.ANSWER_SECONDS + 0.5
     (said,) = slack.requests
     assert said["path"] == f"/actions/T1/42/{lee.id}"
     assert said["json"]["response_type"] == "ephemeral"
@@ -59,7 +68,7 @@ def test_slack_is_answered_in_time_and_the_presser_is_told(in_slack, slack, wait
     assert not AnsweredRequest.objects.exists()
 
 
-def test_pressed_again_afterwards_it_works(in_slack, slack, waiting):
+def test_pressed_again_afterwards_it_works(in_slack, slack, waiting, hurried):
     lee = in_slack("approver", "lee")
     body = lee.body("approve", {"approval": waiting})
     headers = signed(body)

@@ -196,6 +196,7 @@ def test_while_a_mail_server_hangs_nobody_holds_a_connection(settings):
 
         line, _ = server.accept()
         assert connected() == before
+        server.close()  # Else the next attempt would hang, too.
         line.close()
         until_quiet()
     OutboxMessage.objects.update(state="failed")
