@@ -91,6 +91,8 @@ class SessionEnded(OperationalError):
     Raised by statements inside a transaction. The outcome of a failed commit is unknown.
     """
 
+    nothing_changed = True
+
 
 def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
     """Run `change`, once more if its session is terminated before the commit.

@@ -77,3 +77,15 @@ def test_second_termination_is_told_and_changes_nothing():
 
     assert len(ended) == 2
     assert changes("switch.engaged") == 0
+
+
+def test_page_says_to_try_again_after_a_second_termination():
+    form = {"scope": "segment", "key": "page", "reason": REASON, "how_long": "24h"}
+    browser = browser_of(person("operator", "kim"))
+
+    with terminated_at(LOCKS, 2):
+        answer = browser.post("/switches/engage/", form)
+
+    assert answer.status_code == 503
+    assert "Nothing was changed; try again." in answer.content.decode()
+    assert changes("switch.engaged") == 0

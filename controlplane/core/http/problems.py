@@ -97,7 +97,7 @@ def _database_error(exc: DatabaseError) -> DomainError | None:
         return None
     cause = next(iter(str(exc).splitlines()), "") or type(exc).__name__
     log.warning("database.unavailable", sqlstate=state, cause=cause)
-    if state in BUSY_STATES:
+    if state in BUSY_STATES or getattr(exc, "nothing_changed", False):
         return Unavailable(
             "Others are changing the same thing, and it took too long. Nothing was changed; "
             "try again.",
