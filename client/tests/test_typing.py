@@ -19,11 +19,11 @@ Refused = set[tuple[str, int]]
 """Names of files, and lines in them."""
 
 
-def mypy(version: str, folder: Path) -> Refused:
+def mypy(version: str, folder: Path, cache: Path) -> Refused:
     settings = folder / "mypy.ini"
     settings.write_text(
         f"[mypy]\nmypy_path = {CLIENT}\nstrict = True\npython_version = {version}\n"
-        f"cache_dir = {folder}\nshow_absolute_path = True\nshow_error_context = False\n"
+        f"cache_dir = {cache}\nshow_absolute_path = True\nshow_error_context = False\n"
     )
     done = subprocess.run(
         [TOOLS / "mypy", "--config-file", settings, "--no-error-summary", *CASES.glob("*.py")],
@@ -37,7 +37,7 @@ def mypy(version: str, folder: Path) -> Refused:
     return {(name, int(line)) for name, line in found}
 
 
-def pyright(version: str, folder: Path) -> Refused:
+def pyright(version: str, folder: Path, _cache: Path) -> Refused:
     settings = {
         "include": [str(CASES)],
         "extraPaths": [str(CLIENT)],
@@ -83,7 +83,9 @@ def marked() -> Refused:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("checker", [mypy, pyright])
-def test_what_is_right_is_accepted_and_what_is_wrong_refused(checker, version, tmp_path):
+def test_what_is_right_is_accepted_and_what_is_wrong_refused(checker, version, tmp_path, cache):
     assert len(marked()) == 37
 
-    assert checker(version, tmp_path) == marked()
+    found = checker(version, tmp_path, cache.mkdir(f"mypy-{version}"))
+
+    assert found == marked()
