@@ -85,9 +85,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """Leave the thousands of collected tests out of every later garbage collection."""
+    """Leave the thousands of collected tests out of every later garbage collection, and collect
+    less often: it took a fifteenth of the time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
@@ -15,6 +17,7 @@ from controlplane.core.actors import system
 from controlplane.core.entry import confirming
 from controlplane.core.people.models import User
 from controlplane.core.people.roles import Role
+from controlplane.core.people.session_store import SessionStore
 from controlplane.core.tokens import services as tokens
 
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -94,10 +97,14 @@ def signed_in(user: User, *, csrf: bool = False) -> Api:
 def browser_of(user: User, *, csrf: bool = False) -> Client:
     """A browser in which somebody signed in just now."""
     client = Client(enforce_csrf_checks=csrf, raise_request_exception=False)
-    client.force_login(user, backend=MODEL_BACKEND)
-    session = client.session
+    # As `force_login` does, with two statements instead of a dozen.
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = MODEL_BACKEND
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session[confirming.KEY] = timezone.now().timestamp()
-    session.save()
+    session.create()
+    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
     return client
 
 
