@@ -92,7 +92,6 @@ def test_a_bare_version_without_a_copy_says_nothing() -> None:
     assert [ack.instance for ack in acknowledged] == ["core/a2"]
 
 
-@pytest.mark.slow
 def test_very_many_names_take_no_more_memory_than_the_bound_allows() -> None:
     names = 100_000
     roll = Roll(Clock().wall, lambda: None, most=500, most_acks=700)
