@@ -1,4 +1,7 @@
-"""Thousands of rows in the tests of limits: copied within the database, which is fast."""
+"""Thousands of rows in tests, without an object for each: copied within the database or into it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.models import Model
@@ -23,3 +26,14 @@ def multiply(row: Model, count: int, **columns: str) -> None:
             f' WHERE original."{meta.pk.column}" = %s',
             [row.pk],
         )
+
+
+def insert(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Insert rows of the values of these columns."""
+    names = ", ".join(f'"{column}"' for column in columns)
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY {model._meta.db_table} ({names}) FROM STDIN") as copy,
+    ):
+        for row in rows:
+            copy.write_row(row)

@@ -108,10 +108,14 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave the thousands of collected tests out of every later garbage collection."""
+    """Leave the thousands of collected tests out of later garbage collections, and collect less often.
+
+    Collecting at Python's own threshold took a fifteenth of the time.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,7 @@ from typing import Any
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.people.roles import ALL_SCOPES, Role
+from controlplane.tests.rows import insert
 from slo.models import Minute, Sli, Slo
 from slo.objectives import services
 
@@ -28,9 +29,10 @@ def counted(of: Slo, rows: Iterable[tuple[int, float, float]]) -> Sli:
     sli = Sli.objects.get(slo=of)
     given = sorted(rows)
     first = given[0][0]
-    Minute.objects.bulk_create(
-        Minute(sli=sli, minute=minute, good=good, total=total, covered=minute - first)
-        for minute, good, total in given
+    insert(
+        Minute,
+        ("sli_id", "minute", "good", "total", "covered"),
+        ((sli.pk, minute, good, total, minute - first) for minute, good, total in given),
     )
     sli.first, sli.last = first, given[-1][0]
     sli.save(update_fields=["first", "last"])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from controlplane.tests.rows import insert
 from slo.arithmetic.clock import end_of, last_ended
 from slo.judging import looking
 from slo.models import Alert, Exclusion, Hour, Minute, Sli, Slo, Standing
@@ -112,21 +113,17 @@ def excluded(slo: Slo, first: int, last: int, **fields: object) -> Exclusion:
 def _store(sli: Sli, rows: Sequence[Row], heard: Sequence[Row], last: int) -> None:
     edge = (last // 60 - UNPACKED_HOURS) * 60
     packed = [row for row in rows if row[0] < edge]
-    Hour.objects.bulk_create(
-        Hour(
-            sli=sli,
-            hour=packed[place][0] // 60,
-            good=[row[1] for row in packed[place : place + 60]],
-            total=[row[2] for row in packed[place : place + 60]],
-            covered=[row[3] for row in packed[place : place + 60]],
-        )
-        for place in range(0, len(packed), 60)
-    )
-    Minute.objects.bulk_create(
+    hours = [packed[place : place + 60] for place in range(0, len(packed), 60)]
+    insert(
+        Hour,
+        ("sli_id", "hour", "good", "total", "covered"),
         (
-            Minute(sli=sli, minute=minute, good=good, total=total, covered=covered)
-            for minute, good, total, covered in heard
-            if minute >= edge
+            (sli.pk, hour[0][0] // 60, *([row[n] for row in hour] for n in (1, 2, 3)))
+            for hour in hours
         ),
-        batch_size=5000,
+    )
+    insert(
+        Minute,
+        ("sli_id", "minute", "good", "total", "covered"),
+        ((sli.pk, *row) for row in heard if row[0] >= edge),
     )

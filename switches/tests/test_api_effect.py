@@ -13,6 +13,7 @@ from controlplane.core.http.tests.callers import as_role, with_token
 from switches.effect import Effect
 from switches.management.commands import killswitch
 from switches.models import Episode, Switch
+from switches.tests.many import engage_alike
 from switches.tests.there import acknowledged, checks, says
 
 pytestmark = pytest.mark.django_db
@@ -93,8 +94,8 @@ class TestEffect:
         now = db_now()
         says("core/a0", 0, now)
         few = queries()
+        engage_alike(Episode.objects.get(), [f"segment:s{number}" for number in range(1, 20)])
         for number in range(1, 20):
-            operator.engage(f"segment:s{number}")
             says(f"core/a{number}", number, now)
 
         # Session, person, page; head with counts, names, delays.

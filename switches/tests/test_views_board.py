@@ -13,6 +13,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.people.services import actor_for
 from switches import services
 from switches.models import Episode
+from switches.tests.many import engage_alike
 from switches.tests.ramping import ramping
 from switches.tests.screens import (
     PART,
@@ -103,9 +104,8 @@ def test_what_people_type_is_text_not_markup():
 
 
 def test_fifty_rows_make_a_page():
-    kim = person("operator", "kim")
-    for number in range(51):
-        engaged(f"feature:f{number:02}", by=kim)
+    engaged("feature:f00")
+    engage_alike(Episode.objects.get(), [f"feature:f{number:02}" for number in range(1, 51)])
     client = browser_as("viewer")
 
     first, second = page(client.get("/")), page(client.get("/?page=2"))
@@ -126,8 +126,7 @@ def test_number_of_queries_does_not_grow_with_the_board():
     engaged("feature:f0")
     client.get("/")  # What waits for attention is counted once in some seconds.
     few = queries()
-    for number in range(1, 20):
-        engaged(f"feature:f{number}")
+    engage_alike(Episode.objects.get(), [f"feature:f{number}" for number in range(1, 20)])
 
     assert queries() == few
     assert few <= 13

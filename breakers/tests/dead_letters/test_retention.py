@@ -124,7 +124,6 @@ def test_a_server_that_is_away_keeps_no_other_from_its_turn(letters, settings):
     assert done == 1
 
 
-@pytest.mark.slow
 def test_a_server_that_hangs_is_asked_once_a_turn(letters, settings, tmp_path, monkeypatch):
     monkeypatch.setattr(servers, "ANSWERS_WITHIN", 0.5)
     letters.add(id=days_ago(31))

@@ -7,6 +7,7 @@ import pytest
 
 from controlplane.core.degradation.levels import Cause, judge, plain
 from controlplane.core.degradation.models import Degradation
+from controlplane.dataplane import keeper
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -129,11 +130,11 @@ def test_the_page_says_the_level_and_names_our_own_stores_only() -> None:
     assert "Works: Engaging and releasing; " in page
 
 
-@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_causes_arrive_with_their_revision_and_survive_a_restart_without_database(
-    idle: Following, tmp_path: Path
+    idle: Following, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(keeper, "REST_SECONDS", 0.1)
     idle.config = replace(idle.config, folder=tmp_path, signing_key=b"key")
     idle.start()
     # A newer program may say more of a cause.

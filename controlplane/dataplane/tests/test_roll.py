@@ -92,19 +92,19 @@ def test_a_bare_version_without_a_copy_says_nothing() -> None:
     assert [ack.instance for ack in acknowledged] == ["core/a2"]
 
 
-@pytest.mark.slow
-def test_a_million_names_take_no_more_memory_than_the_bound_allows() -> None:
+def test_very_many_names_take_no_more_memory_than_the_bound_allows() -> None:
+    names = 100_000
     roll = Roll(Clock().wall, lambda: None, most=500, most_acks=700)
-    for number in range(1_000_000):
+    for number in range(names):
         roll.heard(b"core/%d" % number, b"17", COPY)
 
     assert len(roll._notes) == 500
     assert len(roll._urgent) <= 500
     assert len(roll._beats) <= 500
-    assert roll.dropped == 1_000_000 - 500 + 1_000_000 - 700
+    assert roll.dropped == names - 500 + names - 700
     said, acknowledged = roll.take(0.0, 10_000, 1.0)
     assert (len(said), len(acknowledged)) == (500, 700)
-    assert said[-1].id == "core/999999"
+    assert said[-1].id == f"core/{names - 1}"
 
 
 def test_an_instance_that_keeps_polling_outlives_a_flood_of_names() -> None:

@@ -41,7 +41,6 @@ def test_a_minute_is_asked_for_only_once_it_has_settled(counting):
     assert polling.turn(end_of(FIRST + 1) + timedelta(seconds=5)) == 1
 
 
-@pytest.mark.slow
 def test_minutes_that_were_missed_are_asked_for_the_oldest_first(counting):
     sli = asked_slo(counting)
     polling.turn(BEGAN)
@@ -157,7 +156,6 @@ def test_inside_of_the_house_is_named_as_the_error(counting, settings):
     assert counting.asked == []
 
 
-@pytest.mark.slow
 def test_many_are_kept_up_with_in_one_turn(counting, monkeypatch):
     monkeypatch.setattr(polling, "KEPT_AT_ONCE", 10)
     for number in range(polling.KEPT_AT_ONCE + 5):

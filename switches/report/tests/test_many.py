@@ -43,8 +43,8 @@ CROWD = (
 )
 
 
-@pytest.fixture
-def crowd():
+@pytest.fixture(scope="module")
+def crowd(module_db):
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
         for statement in CROWD:

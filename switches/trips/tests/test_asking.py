@@ -148,18 +148,19 @@ def test_question_of_several_ends_with_the_last_of_them():
     assert questions().count() == 0
 
 
-def test_one_program_can_ask_people_only_so_much():
+def test_one_program_can_ask_people_only_so_much(monkeypatch):
+    monkeypatch.setattr(asking, "MOST_OF_PROGRAM", 6)
     TripPolicy.objects.filter(trigger="data-leak").update(sources=["*"], position=0)
     TripPolicy.objects.exclude(trigger="data-leak").delete()
 
-    for number in range(80):
-        asked = ask(after(seconds=number), source=f"s{number % 40}", switch=f"feature:f{number}")
+    for number in range(14):
+        asked = ask(after(seconds=number), source=f"s{number % 8}", switch=f"feature:f{number}")
 
     assert questions().count() == asking.MOST_OF_PROGRAM + 1
     rest = questions(facts__once="many:token:monitor").get()
-    assert len(asking.members(rest)) == 50
+    assert len(asking.members(rest)) == 8
     assert asked.trip.outcome == "person"
-    again = ask(after(minutes=2), source="s39", switch="feature:f79")
+    again = ask(after(minutes=2), source="s5", switch="feature:f13")
     assert "People are being asked" in again.why
     ask(after(hours=2), source="s1", switch="feature:later")
     assert questions(facts__switch="feature:later").count() == 1

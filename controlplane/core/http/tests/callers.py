@@ -97,7 +97,7 @@ def signed_in(user: User, *, csrf: bool = False) -> Api:
 def browser_of(user: User, *, csrf: bool = False) -> Client:
     """A browser in which somebody signed in just now."""
     client = Client(enforce_csrf_checks=csrf, raise_request_exception=False)
-    # As `force_login` leaves it, in two statements instead of thirteen.
+    # As `force_login` does, with two statements instead of a dozen.
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = MODEL_BACKEND
