@@ -7,8 +7,6 @@ wish: unless the inner one knows that it is being retried already.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
 Edge = tuple[str, str]
 MOST_LOOKS = 10_000
 """Ways through cycles are too many to see them all: after so many steps, what was found counts."""
@@ -49,6 +47,8 @@ class _Search:
         self._above: dict[str, list[str]] = {}
         for source, target in sorted(attempts):
             self._above.setdefault(target, []).append(source)
+        import networkx as nx  # Large: loaded by the first page that needs it.
+
         parts = nx.strongly_connected_components(nx.DiGraph([*attempts, last]))
         self._on_cycles = {service for part in parts if len(part) > 1 for service in part}
         self._known: dict[str, tuple[int, tuple[str, ...]]] = {}

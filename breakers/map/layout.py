@@ -9,8 +9,10 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import networkx as nx
+if TYPE_CHECKING:
+    import networkx as nx
 
 Edge = tuple[str, str]
 Point = tuple[float, float]
@@ -57,6 +59,8 @@ class Layout:
 
 def arrange(services: Iterable[str], edges: Iterable[Edge]) -> Layout:
     """Lay out a graph; the same one always alike."""
+    import networkx as nx  # Large: loaded by the first page that needs it.
+
     graph = nx.DiGraph()
     graph.add_nodes_from(sorted(set(services)))
     graph.add_edges_from(sorted(set(edges)))
@@ -80,6 +84,8 @@ def arrange(services: Iterable[str], edges: Iterable[Edge]) -> Layout:
 
 def _layers(graph: "nx.DiGraph[str]") -> dict[str, int]:
     """The layer of each service. Who is called by nobody stands right before what it calls."""
+    import networkx as nx
+
     whole = nx.condensation(graph)
     found = {
         group: layer

@@ -5,15 +5,15 @@ import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import structlog
-from redis.asyncio import Redis
-from redis.asyncio.client import PubSub
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
 
+from controlplane.core.async_redis import make_client
 from controlplane.core.patience import within
+
+if TYPE_CHECKING:
+    from redis.asyncio.client import PubSub
 
 FIRST_PAUSE_SECONDS = 0.2
 
@@ -75,23 +75,17 @@ class Ear:
 
     async def _subscription(self) -> None:
         seconds = self._pace.connect_seconds
-        client = Redis.from_url(
-            self._redis_url,
-            protocol=2,
-            socket_connect_timeout=seconds,
-            socket_timeout=seconds,
-            retry=Retry(NoBackoff(), 0),
-        )
+        client = await make_client(self._redis_url, seconds)
         pubsub = client.pubsub()
         try:
             await within(seconds, pubsub.subscribe(self._channel))
             await self._listen(pubsub)
         finally:
-            with contextlib.suppress(RedisError, OSError):
+            with contextlib.suppress(_redis_error(), OSError):
                 await within(seconds, pubsub.aclose())  # type: ignore[no-untyped-call]
                 await within(seconds, client.aclose())
 
-    async def _listen(self, pubsub: PubSub) -> None:
+    async def _listen(self, pubsub: "PubSub") -> None:
         # A frozen server or a line cut without a word looks like one with nothing to say.
         pinged, silence = False, self._pace.silence_seconds
         while True:
@@ -100,7 +94,7 @@ class Ear:
                 pinged = False
                 self._heard(message)
             elif pinged:
-                raise RedisError(f"silent for {2 * silence:g} s")
+                raise TimeoutError(f"silent for {2 * silence:g} s")
             else:
                 pinged = True
                 await within(self._pace.connect_seconds, pubsub.ping())
@@ -114,3 +108,9 @@ class Ear:
             self._on_begin()
         elif message["type"] == "message" and isinstance(data, bytes):
             self._on_message(data)
+
+
+def _redis_error() -> type[Exception]:
+    from redis.exceptions import RedisError  # Loaded by now.
+
+    return RedisError

@@ -4,8 +4,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import HistogramMetricFamily, Metric
+if TYPE_CHECKING:
+    from prometheus_client.core import HistogramMetricFamily, Metric
 
 
 class Histogram:
@@ -25,7 +27,7 @@ class Histogram:
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum_seconds += seconds
 
-    def add_to(self, family: HistogramMetricFamily, labels: Sequence[str]) -> None:
+    def add_to(self, family: "HistogramMetricFamily", labels: Sequence[str]) -> None:
         """Add the present figures to `family` as a series with these labels."""
         bounds = (*map(str, map(float, self._bounds)), "+Inf")
         totals = accumulate(list(self._counts))
@@ -37,8 +39,10 @@ def family(
     help_text: str,
     labels: Iterable[str],
     histograms: Iterable[tuple[tuple[str, ...], Histogram]],
-) -> Metric:
+) -> "Metric":
     """Return the metric family of `histograms`, each with the values of its labels."""
+    from prometheus_client.core import HistogramMetricFamily  # Not needed to begin.
+
     made = HistogramMetricFamily(name, help_text, labels=[*labels])
     for values, histogram in sorted(histograms, key=itemgetter(0)):
         histogram.add_to(made, values)

@@ -6,15 +6,17 @@ Whoever listens can't notice that a note never came: so that is said, as soon as
 
 import asyncio
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import orjson
 import structlog
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
+from controlplane.core.async_redis import make_client
 from controlplane.core.patience import within
 from controlplane.core.wire import LIVE_CHANNEL, MISSED_NOTE
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 TOPIC = "breakers"
 MOST_NAMES = 20_000
@@ -55,13 +57,7 @@ class Notices:
     async def run(self, redis_url: str) -> None:
         """Publish what there is until cancelled; without Redis it is dropped, and owed."""
         self._woken = asyncio.Event()  # An event belongs to one loop.
-        client = Redis.from_url(
-            redis_url,
-            protocol=2,
-            socket_connect_timeout=TIMEOUT_SECONDS,
-            socket_timeout=TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-        )
+        client = await make_client(redis_url, TIMEOUT_SECONDS)
         try:
             while True:
                 await self._pause()
@@ -89,7 +85,7 @@ class Notices:
             self._stirred = set()
         return sorted(names)
 
-    async def _publish(self, client: Redis, names: list[str]) -> None:
+    async def _publish(self, client: "Redis", names: list[str]) -> None:
         pipeline = client.pipeline(transaction=False)
         owed, self.owes = self.owes, False
         if owed:

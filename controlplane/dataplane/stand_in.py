@@ -1,10 +1,20 @@
 """The data plane of a starting installation: it answers services before the console is ready.
 
 It serves the signed copy on the console's port. The supervisor stops it once the web process is
-ready. All other requests get 503 and `Retry-After`.
+ready. All other requests get 503 and `Retry-After`. Started as `python -m … HOST PORT`, it is one
+process: granian's command would take twice as long to the first answer.
 """
 
-from controlplane import logs
+import asyncio
+import signal
+import sys
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.embed import Server
+
+from controlplane import logs, serving
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane import answers, landing
 from controlplane.dataplane.application import Application
@@ -37,3 +47,28 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 app = Application(_plane, behind=_refuse)
+
+
+async def serve(host: str, port: int) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    server = Server(
+        app,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGI,
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(
+            header_read_timeout=serving.HEADER_SECONDS * 1000, max_buffer_size=serving.BUFFER_BYTES
+        ),
+        backlog=serving.BACKLOG,
+        backpressure=serving.connections(),
+        log_level=LogLevels.error,
+    )
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(server.stop))
+    await server.serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2])))

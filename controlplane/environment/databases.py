@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-
 from controlplane.environment.values import WrongVariable
 
 RUNTIME_ROLE = "switchgear_runtime"
+DEFAULT_URL = "postgresql://switchgear@127.0.0.1:5432/switchgear"
 
 
 @dataclass(frozen=True)
@@ -37,14 +35,19 @@ def embedded_services(data_dir: Path) -> dict[str, str]:
 def database(variables: Mapping[str, str], services: Mapping[str, str]) -> Database:
     given = variables.get("DATABASE_URL")
     source = variables if given else {k.upper(): v for k, v in services.items()}
-    fallback = "postgresql://switchgear@127.0.0.1:5432/switchgear"
-    url = _postgresql(source.get("DATABASE_URL") or fallback, "DATABASE_URL")
+    url = _postgresql(source.get("DATABASE_URL") or DEFAULT_URL, "DATABASE_URL")
     owner = _postgresql(source.get("DATABASE_OWNER_URL") or url, "DATABASE_OWNER_URL")
     return Database(url=url, owner_url=owner, assume_role=RUNTIME_ROLE if owner == url else None)
 
 
 def _postgresql(value: str, name: str) -> str:
     """Libpq's own reader judges: its URLs may name several hosts and have options of their own."""
+    if value == DEFAULT_URL:
+        return value
+    # Imported here: the supervisor is given no address, and starts in half the time without.
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
     if not value.startswith(("postgres://", "postgresql://")):
         raise WrongVariable(name, "must be a URL starting with postgresql://")
     try:

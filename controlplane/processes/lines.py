@@ -20,7 +20,7 @@ def dataplane(*, host: str, port: int, workers: int) -> list[str]:
 
 def stand_in(*, host: str, port: int) -> list[str]:
     """The data plane that answers while the web process is starting."""
-    return serving.arguments("controlplane.dataplane.stand_in:app", host=host, port=port, workers=1)
+    return ["-m", "controlplane.dataplane.stand_in", host, str(port)]
 
 
 def worker(queues: str = "") -> list[str]:

@@ -1,0 +1,25 @@
+"""Clients of Redis for asyncio. Its library takes as long to import as the rest of a data plane, so
+a thread imports it when the first client is made, while the event loop already answers."""
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+
+async def make_client(url: str, timeout_seconds: float) -> "Redis":
+    """Return a client that neither retries nor waits longer than `timeout_seconds`."""
+    await asyncio.to_thread(import_module, "redis.asyncio")
+    from redis.asyncio import Redis
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
+    return Redis.from_url(
+        url,
+        protocol=2,
+        socket_connect_timeout=timeout_seconds,
+        socket_timeout=timeout_seconds,
+        retry=Retry(NoBackoff(), 0),
+    )
