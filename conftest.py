@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Model
 from django.test import TransactionTestCase, override_settings
+from django.test.client import ClientHandler
 from psycopg.conninfo import conninfo_to_dict
 from pytest_django import DjangoDbBlocker
 
@@ -54,6 +55,29 @@ def _settings_for_tests() -> Iterator[None]:
     """
     fast = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     with override_settings(STORAGES=PLAIN_STATIC_FILES, PASSWORD_HASHERS=fast):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _middleware_loaded_once(_settings_for_tests: None) -> Iterator[None]:
+    """Let test clients share one chain of middleware, as requests to a process do.
+
+    A test that overrides a setting has a chain of its own: some middleware reads settings once.
+    """
+    load, common, loaded = ClientHandler.load_middleware, settings._wrapped, ClientHandler()
+
+    def share(handler: ClientHandler, is_async: bool = False) -> None:
+        if is_async or settings._wrapped is not common:
+            load(handler, is_async)
+            return
+        if loaded._middleware_chain is None:
+            load(loaded)
+        vars(handler).update(
+            {name: value for name, value in vars(loaded).items() if "_middleware" in name}
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClientHandler, "load_middleware", share)
         yield
 
 

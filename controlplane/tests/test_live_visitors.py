@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import httpx
 import psycopg
@@ -87,41 +88,31 @@ def test_person_listens_until_they_sign_out(console, transactional_db):
         assert ends_with(listening) == 4401
 
 
-def test_person_who_is_deactivated_is_not_told_any_more_and_others_are(console, transactional_db):
-    user, other = person("viewer"), person("operator")
-    with console.sit_down(user) as listening, console.sit_down(other) as staying:
-        people.change_user(user=user, actor=system("test"), now=db_now(), is_active=False)
+def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, reader):
+    """A deactivated person, one whose sessions were ended elsewhere, one with another role, and a
+    program whose token was revoked: all at once, as they are looked for every two seconds."""
+    done: dict[str, Any] = {"actor": system("test"), "now": db_now()}
+    gone, elsewhere, other_role = (person("operator", f"leaves-{n}") for n in range(3))
+    with ExitStack() as opened:
+        leaving = {
+            name: opened.enter_context(console.sit_down(user))
+            for name, user in (("gone", gone), ("elsewhere", elsewhere), ("role", other_role))
+        }
+        leaving["token"] = opened.enter_context(console.listen(reader))
+        staying = opened.enter_context(console.sit_down(person("operator")))
+        for listening in leaving.values():
+            heard(listening)
 
-        assert ends_with(listening) == 4401
+        people.change_user(user=gone, is_active=False, **done)
+        sessions.end_all(user=elsewhere, **done)
+        people.change_user(user=other_role, role="viewer", **done)
+        tokens.revoke(token=Token.objects.get(), **done)
+
+        assert {name: ends_with(each) for name, each in leaving.items()} == dict.fromkeys(
+            leaving, 4401
+        )
         engaged("segment:after")
         assert hears(staying, "switches", id="segment:after")
-
-
-def test_session_that_is_ended_elsewhere_is_not_told_any_more(console, transactional_db):
-    user = person("viewer")
-    with console.sit_down(user) as listening:
-        heard(listening)
-
-        sessions.end_all(user=user, actor=system("test"), now=db_now())
-
-        assert ends_with(listening) == 4401
-
-
-def test_other_role_begins_anew(console, transactional_db):
-    user = person("operator")
-    with console.sit_down(user) as listening:
-        heard(listening)
-
-        people.change_user(user=user, actor=system("test"), now=db_now(), role="viewer")
-
-        assert ends_with(listening) == 4401
-
-
-def test_revoked_token_is_not_told_any_more(console, reader):
-    with console.listen(reader) as listening:
-        tokens.revoke(token=Token.objects.get(), actor=system("test"), now=db_now())
-
-        assert ends_with(listening) == 4401
 
 
 def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):

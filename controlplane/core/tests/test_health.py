@@ -37,7 +37,7 @@ def snapshot(monkeypatch):
 def black_hole():
     """A server that takes connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
+        yield server
 
 
 @contextmanager
@@ -65,8 +65,9 @@ def no_database():
 
 @pytest.fixture
 def frozen_database(black_hole):
-    with database_at(black_hole):
+    with database_at(black_hole.getsockname()[1]):
         yield
+        black_hole.close()  # So that those who still wait for it give up.
 
 
 @pytest.fixture
@@ -113,7 +114,8 @@ def test_degraded_without_one_that_does_the_work(client, everybody_lives, name):
 
 @pytest.mark.parametrize("port", ["refused", "frozen"])
 def test_degraded_without_redis(client, everybody_lives, settings, black_hole, port):
-    settings.REDIS_URL = f"redis://127.0.0.1:{black_hole if port == 'frozen' else 9}/0"
+    frozen = black_hole.getsockname()[1]
+    settings.REDIS_URL = f"redis://127.0.0.1:{frozen if port == 'frozen' else 9}/0"
 
     answer, seconds = timed(lambda: client.get("/health/ready"))
 

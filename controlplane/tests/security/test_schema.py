@@ -4,17 +4,17 @@ By people's browsers and by programs, with requests that the document allows and
 not. The cases are the same each time; `make faults` tries more of them.
 """
 
-import json
 from collections import Counter
 from itertools import cycle
 
+import orjson
 import pytest
 import schemathesis
-from django.core.management import call_command
 
 from breakers.tests.dead_letters.heaps import heap
 from breakers.tests.house import dependency
 from controlplane.core.clock import db_now
+from controlplane.core.http.document import representation
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.people.models import User
 from controlplane.dataplane.tests.conftest import idle  # noqa: F401 - a fixture
@@ -32,10 +32,8 @@ NOT_DJANGO = ("/ofrep/", "/api/v1/report", "/api/v1/config", "/api/v1/snapshot/s
 
 
 @pytest.fixture(scope="module")
-def operations(tmp_path_factory):
-    file = tmp_path_factory.mktemp("schema") / "schema.json"
-    call_command("spectacular", format="openapi-json", file=str(file))
-    document = json.loads(file.read_text())
+def operations():
+    document = orjson.loads(representation("json").plain)
     return [one.ok() for one in schemathesis.openapi.from_dict(document).get_all_operations()]
 
 
