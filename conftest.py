@@ -64,13 +64,14 @@ def _middleware_loaded_once(_settings_for_tests: None) -> Iterator[None]:
 
     A test that overrides a setting has a chain of its own: some middleware reads settings once.
     """
-    load, common, loaded = ClientHandler.load_middleware, settings._wrapped, ClientHandler()
+    load, loaded = ClientHandler.load_middleware, ClientHandler()
+    common = vars(settings)["_wrapped"]
 
     def share(handler: ClientHandler, is_async: bool = False) -> None:
-        if is_async or settings._wrapped is not common:
+        if is_async or vars(settings)["_wrapped"] is not common:
             load(handler, is_async)
             return
-        if loaded._middleware_chain is None:
+        if not vars(loaded).get("_middleware_chain"):
             load(loaded)
         vars(handler).update(
             {name: value for name, value in vars(loaded).items() if "_middleware" in name}

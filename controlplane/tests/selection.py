@@ -108,7 +108,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave the thousands of collected tests out of later garbage collections, and collect less often.
+    """Leave collected tests out of later garbage collections, and collect less often.
 
     Collecting at Python's own threshold took a fifteenth of the time.
     """
