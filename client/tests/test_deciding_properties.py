@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switches import bucketing as theirs
@@ -19,6 +19,7 @@ from switchgear.deciding.bucketing import BUCKETS, bucket
 from switchgear.deciding.evaluate import blocks
 from switchgear.deciding.memory import Memory
 from switchgear.testing import FakeClock
+from tests.examples import examples
 
 NOW = datetime(2026, 11, 21, 3, tzinfo=UTC)
 KEYS = st.sampled_from(["all", "finance", "retail", "a.b-c_D", "x" * 120])
@@ -51,7 +52,7 @@ def unique(found: list[Entry]) -> list[Entry]:
 _SEVERAL = st.lists(KEYS, max_size=3, unique=True).map(tuple)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.lists(entries(), max_size=8).map(unique),
     _SEVERAL,

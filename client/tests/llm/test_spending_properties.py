@@ -1,12 +1,13 @@
 """Whatever happens, reserved and spent tokens stay within the limit, and nothing leaks."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.llm import SpendBudget, SpendExceeded
 from switchgear.llm.spending import SLOTS
 from switchgear.patterns.parameters import SpendParameters
+from tests.examples import examples
 from tests.patterns.clocks import Clock
 
 KEYS = st.sampled_from(["kim", "lee", None])
@@ -40,7 +41,7 @@ class Oracle:
         return spent + reserved
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(STEPS, st.integers(50, 300), st.integers(20, 150), st.floats(1, 100))
 def test_model_never_goes_above_a_limit_nor_refuses_what_fits(steps, tokens, per_key, window):
     clock = Clock()

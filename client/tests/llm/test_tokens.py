@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.llm.tokens import (
@@ -17,6 +17,7 @@ from switchgear.llm.tokens import (
     fail_fast,
     split_text,
 )
+from tests.examples import examples
 
 
 def words(text):
@@ -181,7 +182,6 @@ STRATEGIES = st.permutations(
 ).flatmap(lambda all_of_them: st.integers(0, 5).map(lambda n: all_of_them[:n]))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     parts=PARTS,
     strategies=STRATEGIES,
@@ -205,7 +205,7 @@ def test_no_request_ever_exceeds_the_limit_less_the_reserve(
         assert sum(count(part.text) + overhead for part in request) <= limit - reserve
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(parts=PARTS, limit=st.integers(4, 40))
 def test_splitting_loses_nothing(parts, limit):
     budget = TokenBudget(limit, count=len, strategies=(Split(),))

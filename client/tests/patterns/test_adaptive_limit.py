@@ -4,10 +4,11 @@ import heapq
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.patterns.adaptive_limit import AdaptiveLimit, LimitRange
+from tests.examples import examples
 
 BASE_SECONDS = 0.1
 
@@ -155,7 +156,7 @@ def test_without_durations_overloads_alone_decide():
     assert grown > 10 > lowered
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     low=st.integers(1, 50),
     above=st.integers(0, 50),

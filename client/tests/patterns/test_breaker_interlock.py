@@ -3,12 +3,13 @@
 from contextvars import Context, copy_context
 
 import interlock
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.refusals import CircuitOpen
+from tests.examples import examples
 from tests.patterns.clocks import Clock
 
 STEPS = st.lists(
@@ -71,7 +72,7 @@ class Other:
             context.run(breaker.__exit__, type(error) if error else None, error, None)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     steps=STEPS,
     parameters=st.builds(

@@ -1,6 +1,5 @@
 """The breaker does what an independent, slow description of it does, whatever happens to it."""
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -8,6 +7,7 @@ from switchgear.patterns.breaker import Breaker
 from switchgear.patterns.parameters import BreakerParameters
 from switchgear.patterns.terms import MODES, Permit, Transition
 from switchgear.refusals import CircuitOpen
+from tests.examples import examples
 from tests.patterns.breaker_oracle import Call, Oracle
 from tests.patterns.clocks import Clock
 
@@ -137,4 +137,4 @@ class BreakerAndOracle(RuleBasedStateMachine):
 
 
 TestBreakerAndOracle = BreakerAndOracle.TestCase
-TestBreakerAndOracle.settings = settings(deadline=None, max_examples=80, stateful_step_count=40)
+TestBreakerAndOracle.settings = examples(80, stateful_step_count=40)

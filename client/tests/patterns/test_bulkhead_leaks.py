@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.adapters.httpx import AsyncTransport, Transport
@@ -23,6 +23,7 @@ from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.places import Places
 from switchgear.patterns.waiter import Waiter
 from switchgear.refusals import BulkheadFull
+from tests.examples import examples
 
 PATIENCE = 20.0
 
@@ -293,7 +294,7 @@ def forsaken(bulkhead):
     return task[0]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(STEP, max_size=25))
 def test_no_schedule_of_tasks_loses_a_permit(steps):
     bulkhead = asyncio.run(play(steps))
@@ -309,7 +310,7 @@ def purge(bulkhead):
     bulkhead.configure(BulkheadParameters(limit=2, queue=3, per_key_limit=1))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.lists(st.lists(CALL, min_size=1, max_size=6), min_size=2, max_size=6),
     st.lists(st.integers(1, 3), max_size=10),

@@ -1,12 +1,12 @@
 """Taking, waiting, giving up and reconfiguring in any order, against naive lists."""
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from switchgear.patterns.parameters import BulkheadParameters
 from switchgear.patterns.places import Places
 from switchgear.patterns.waiter import Waiter
+from tests.examples import examples
 
 KEYS = st.sampled_from([None, None, "u1", "u2"])
 PARAMETERS = st.one_of(
@@ -125,5 +125,5 @@ class Naive(RuleBasedStateMachine):
         assert all(each["waiter"].state == "waiting" for each in self.line)
 
 
-Naive.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+Naive.TestCase.settings = examples(100, stateful_step_count=40)
 test_places_do_what_naive_lists_do = Naive.TestCase

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.patterns.deadline import Deadline, left
@@ -139,7 +139,6 @@ def test_time_is_read_or_left_aside(headers, seconds):
         st.text() | st.integers().map(str),
     )
 )
-@settings(deadline=None, max_examples=100)
 def test_whatever_comes_it_is_bounded(headers):
     with incoming(headers, trusts_attempt=True) as brought:
         assert brought.seconds is None or 0 <= left() <= MOST_SECONDS

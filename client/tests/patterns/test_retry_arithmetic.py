@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.patterns.backoff import pause_seconds, spread_seconds, told_seconds
@@ -27,14 +27,12 @@ def test_ceilings_double_up_to_the_cap():
     draw=st.floats(0, 1, exclude_max=True),
     backoff=st.sampled_from(["exponential", "linear"]),
 )
-@settings(deadline=None, max_examples=100)
 def test_a_pause_is_within_its_range(retries, base, cap, draw, backoff):
     parameters = RetryParameters(base_seconds=base, cap_seconds=cap, backoff=backoff)
     assert 0 <= pause_seconds(retries, parameters, lambda: draw) <= cap
 
 
 @given(told=st.floats(0, 30), draw=st.floats(0, 1, exclude_max=True))
-@settings(deadline=None, max_examples=100)
 def test_nobody_comes_before_the_moment_it_was_told(told, draw):
     assert told <= spread_seconds(told, DEFAULT, lambda: draw) <= told * 1.1 + 0.1
 

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear import CircuitOpen, Fallback, Policy
@@ -84,7 +84,6 @@ def test_chain_that_does_not_suit_a_plain_function_leaves_it_as_it_was(console, 
     assert sum("stays as it was" in one.getMessage() for one in caplog.records) == 1
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     st.lists(
         st.none()

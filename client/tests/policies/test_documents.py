@@ -5,12 +5,13 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from breakers.policies.policy import checked
 from switchgear.patterns.parameters import TIERS, BreakerParameters, RetryParameters
 from switchgear.policies.documents import NOTHING, Override, Said, Unreadable, matcher, read
+from tests.examples import examples
 
 NAME = "core->oracle"
 ANYTHING = st.recursive(
@@ -150,7 +151,7 @@ def test_what_is_no_document_is_refused(body):
         read(body, {})
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -228,7 +229,7 @@ def pattern_and_path(draw):
     return pattern, "".join(draw(PARTS[part]) for part in parts) + draw(st.text("/ab", max_size=2))
 
 
-@settings(deadline=None, max_examples=500)
+@examples(500)
 @given(pattern_and_path())
 def test_any_pattern_fits_what_it_means(given):
     pattern, path = given
