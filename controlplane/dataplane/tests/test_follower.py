@@ -166,6 +166,7 @@ def test_a_row_that_is_missing_costs_switches_and_tokens_nothing(
             cursor.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", kept)
 
 
+@pytest.mark.slow
 def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
     following: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
