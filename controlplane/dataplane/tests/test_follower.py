@@ -62,8 +62,9 @@ def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
     idle.start()
     until(lambda: idle.state.causes == (ORACLE,), 3)
 
-    tell_causes(6, causes)
-    changed = change("oracle", 100)
+    with transaction.atomic():  # They are read together.
+        tell_causes(6, causes)
+        changed = change("oracle", 100)
     make_token()
     until(has(idle, engage("finance")), 3)
     until(lambda: version(idle) == changed and known(idle) == {b"reader0001"}, 3)
@@ -72,7 +73,7 @@ def test_causes_that_cannot_be_read_leave_the_old_ones_and_switches_go_on(
 
     assert idle.state.causes == (ORACLE,)
     assert idle.state.database_reachable
-    assert idle.database.accepted == accepted
+    assert idle.database.accepted - accepted < 3  # Of five, if each look read them again.
     assert sum("causes_left_out" in str(each.msg) for each in caplog.records) == 1
 
 
@@ -159,6 +160,7 @@ def test_a_row_that_is_missing_costs_switches_and_tokens_nothing(
             cursor.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", kept)
 
 
+@pytest.mark.slow
 def test_policies_that_cannot_be_read_in_time_hold_up_no_switch(
     following: Following, caplog: pytest.LogCaptureFixture
 ) -> None:

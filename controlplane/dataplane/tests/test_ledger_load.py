@@ -152,6 +152,7 @@ def test_large_reports_that_come_all_at_once_are_read_in_turns(idle: Following) 
     assert longest_stop(idle, read) < LONGEST_STOP
 
 
+@pytest.mark.slow
 def test_calls_for_very_many_switches_are_counted_in_steps_that_stop_nobody(
     idle: Following,
 ) -> None:

@@ -62,7 +62,7 @@ class Service:
         self._boot, self._seq = uuid4(), 0
         self._good = self._total = 0
         self._started_at = db_now()
-        time.sleep(0.15)  # It takes a moment to start; the plane's clock may be as much behind.
+        time.sleep(0.3)  # It takes a moment to start; the plane's clock may be as much behind.
 
     def serve(self, events: int, bad: int = 0) -> None:
         self._good, self._total = self._good + events - bad, self._total + events
