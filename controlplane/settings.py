@@ -39,7 +39,7 @@ INSTALLED_APPS = [
     "switches",
     "breakers",
     "slo",
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # Only the URLs load the admin's modules.
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -49,7 +49,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "allauth.socialaccount",
+    "controlplane.core.entry.apps.LazySocialAccountConfig",
     "allauth.socialaccount.providers.openid_connect",
     "axes",
     "csp",

@@ -14,6 +14,8 @@ handler403 = "controlplane.core.http.pages.permission_denied"
 handler404 = "controlplane.core.http.pages.page_not_found"
 handler500 = "controlplane.core.http.pages.server_error"
 
+admin.autodiscover()
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include([*switches_api, *breakers_api, *slo_api, *core_api])),
     path("api/schema/", SchemaView.as_view(), name="schema"),

@@ -2,7 +2,7 @@
 
 from controlplane import serving
 
-_CELERY = ("-m", "celery", "--quiet", "--app", "controlplane.celery")
+_CELERY = ("-m", "controlplane.processes.celery_command", "--quiet", "--app", "controlplane.celery")
 _LEVEL = ("--loglevel", "INFO")
 _WORKER = (
     *("--pool", "threads"),

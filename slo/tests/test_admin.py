@@ -1,5 +1,7 @@
 """Django's admin shows every table of SLOs that it can show."""
 
+from importlib import import_module
+
 import pytest
 from django.apps import apps
 from django.contrib import admin
@@ -10,6 +12,7 @@ from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from slo.models import Minute
 from slo.tests.making import counted, slo
 
+import_module("controlplane.urls")  # Loads all admin pages.
 pytestmark = pytest.mark.django_db
 
 MODELS = list(apps.get_app_config("slo").get_models())

@@ -11,6 +11,7 @@ from typing import Any
 import jwt
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers import registry
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
@@ -19,6 +20,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from controlplane.core.entry import links
+
+registry.load()
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 """What a token may be signed with: never with a shared secret, never not at all."""

@@ -1,8 +1,11 @@
 """Django's admin: history is only read, people are changed through services, one sign-in."""
 
+from importlib import import_module
+
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.admin.checks import check_admin_app
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.entry import confirming
@@ -10,6 +13,7 @@ from controlplane.core.http.tests.callers import as_role, person, token_text
 from controlplane.core.models import Token
 from controlplane.core.people.models import User
 
+import_module("controlplane.urls")  # Loads all admin pages.
 pytestmark = pytest.mark.django_db
 USERS = "/admin/core/user/"
 HISTORY = (
@@ -196,3 +200,8 @@ def test_offered_filter_still_filters():
     api = as_role("admin")
 
     assert api.client.get("/admin/core/user/?role__exact=admin").status_code == 200
+
+
+def test_all_admin_pages_pass_djangos_checks():
+    assert len(admin.site._registry) > 40
+    assert check_admin_app(app_configs=None) == []
