@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
@@ -42,11 +41,11 @@ def test_of_a_library_only_what_pages_load_is_served(tmp_path):
     }
 
 
-@pytest.mark.slow
 def test_module_that_another_imports_has_the_name_of_what_is_in_it(tmp_path, settings):
     put(tmp_path, "from/js/page.js", "from/js/page/words.js")
     (tmp_path / "from/js/page.js").write_text('import { rate } from "./page/words.js";\nrate();\n')
     settings.STATICFILES_DIRS = [tmp_path / "from"]
+    settings.STATICFILES_FINDERS = ["controlplane.assets.Finder"]
     settings.STATIC_ROOT = tmp_path / "to"
     settings.STORAGES = {"staticfiles": {"BACKEND": "controlplane.assets.Storage"}}
 

@@ -66,6 +66,8 @@ def test_each_role_gets_in_where_it_may_and_nowhere_else(role):
     client = callers.somebody(role)
     wrong = {}
     for place, method, need in asked():
+        if method == "GET" and matrix.names_a_thing(place.route, need):
+            continue  # Asked in `test_matrix_there.py`, where there is such a thing.
         expected = "in" if callers.person_may(need, role) else "out"
         answer = callers.ask(client, method, place)
         if callers.verdict(answer, place) != expected and not read_first(answer, place, need):
