@@ -176,6 +176,7 @@ def test_page_over_http_is_served_while_sockets_are_open(console, reader):
     assert answer.status_code == 200
 
 
+@pytest.mark.slow
 def test_lost_database_leaves_sockets_open_and_what_changed_is_told_when_it_is_back(
     console, reader
 ):

@@ -88,6 +88,7 @@ def test_person_listens_until_they_sign_out(console, transactional_db):
         assert ends_with(listening) == 4401
 
 
+@pytest.mark.slow
 def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, reader):
     """A deactivated person, one whose sessions were ended elsewhere, one with another role, and a
     program whose token was revoked: all at once, as they are looked for every two seconds."""

@@ -49,6 +49,7 @@ def begin(variables, *arguments):
         process.communicate(timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", STARTS, ids=" ".join)
 def test_it_ends_with_one_line_that_names_what_is_missing(alone, arguments):
     with begin(alone, *arguments) as (process, _):

@@ -140,6 +140,7 @@ def test_five_quick_deaths_end_the_run_with_the_last_words(tmp_path: Path) -> No
         assert_nothing_left(run)
 
 
+@pytest.mark.slow
 def test_five_quick_deaths_end_nothing_once_there_is_something_to_serve(tmp_path: Path) -> None:
     dying = "import sys; sys.exit('no disk left in the drawer')"
     copy = tmp_path / "data" / "snapshot" / "current"

@@ -24,7 +24,7 @@ from controlplane.tests.security.existing import arguments
 from switches.tests.screens import engaged
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
-EXAMPLES, MANY_EXAMPLES = 2, 20
+EXAMPLES, MANY_EXAMPLES = 2, 10
 """Of good requests of each operation: half by a browser, half by a program."""
 # Served by the data plane alone, which is asked below.
 PLANE = {"key": ["segment:finance"]}

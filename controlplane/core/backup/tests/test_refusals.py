@@ -149,6 +149,7 @@ def test_postgresql_that_is_away_is_one_line_without_a_password(backup, tmp_path
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_a_database_that_is_no_installations_is_said_to_be_none(tmp_path):
     with places.empty_database() as target:
         code, _, errors = places.manage("backup", "create", str(tmp_path / "one"), **target)

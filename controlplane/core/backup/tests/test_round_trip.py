@@ -193,6 +193,7 @@ def _refusal(target, rewriting):
     return next(words for words in ("append-only", "permission denied") if words in text)
 
 
+@pytest.mark.slow
 def test_one_of_a_later_release_is_refused_before_anything_is_done(tmp_path):
     with psycopg.connect(places.source_url(), autocommit=True) as owner:
         owner.execute(
