@@ -38,7 +38,8 @@ PLAIN_STATIC_FILES = {
 }
 
 
-_restored: list[InitialState] = []
+_restored: list[Callable[[], None]] = []
+"""Restore again what the last transactional test changed, before the next test."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -98,22 +99,28 @@ def django_db_setup(
     """Restore changed tables after transactional tests, instead of Django's flush."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
         initial = InitialState()
-        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _case: _restore(initial))
+
+        def restore(_case: TransactionTestCase) -> None:
+            initial.restore()
+            _restored.append(restore_late_writes)
+
+        def restore_late_writes() -> None:
+            with django_db_blocker.unblock():
+                initial.restore_late_writes()
+
+        patch.setattr(TransactionTestCase, "_fixture_teardown", restore)
         yield
         metrics.kept_connection.close()  # It would keep the database from being dropped.
 
 
-def _restore(initial: InitialState) -> None:
-    initial.restore()
-    _restored.append(initial)
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Restore once more before the next test, should a thread of the last one have written late.
 
-
-@pytest.fixture(autouse=True)
-def _nothing_written_late(django_db_blocker: DjangoDbBlocker) -> None:
-    """Restore once more before the next test, should a thread of the last one have written late."""
+    Not in a fixture: those of a class or module, and the transaction of the test, come before it.
+    """
     while _restored:
-        with django_db_blocker.unblock():
-            _restored.pop().restore_late_writes()
+        _restored.pop()()
 
 
 @pytest.fixture(scope="session")
