@@ -6,6 +6,7 @@ leaves the list first, is told to end, and its successor joins when it is ready.
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import threading
@@ -17,7 +18,6 @@ from pathlib import Path
 
 import httpx
 
-from controlplane.processes import lines
 from controlplane.tests.installation import free_port, until
 from controlplane.tests.ramping import REASON
 
@@ -37,20 +37,21 @@ class Process:
         data = folder / f"data-{name}"
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, *self._arguments()],
+                [sys.executable, *self._arguments(root)],
                 cwd=root,
                 env={**os.environ, **variables, "SWITCHGEAR_DATA_DIR": str(data)},
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
 
-    def _arguments(self) -> list[str]:
+    def _arguments(self, root: Path) -> list[str]:
+        """As the release in `root` starts it."""
+        lines = runpy.run_path(str(root / "controlplane" / "processes" / "lines.py"))
         kind = self.name.partition("-")[0]
-        if kind == "web":
-            return lines.web(host="127.0.0.1", port=self.port, workers=1)
-        if kind == "plane":
-            return lines.dataplane(host="127.0.0.1", port=self.port, workers=1)
-        return {"worker": lines.worker, "beat": lines.beat, "watchdog": lines.watchdog}[kind]()
+        if kind in READY:
+            begin = lines["web" if kind == "web" else "dataplane"]
+            return list(begin(host="127.0.0.1", port=self.port, workers=1))
+        return list(lines[kind]())
 
     def is_ready(self) -> bool:
         assert self._process.poll() is None, self.log.read_text()[-3000:]
