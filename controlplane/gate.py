@@ -126,7 +126,7 @@ class Gate:
                 body = await budget.read(receive, largest_body(scope["path"]))
                 if scope["path"].startswith(SLACK):  # Slack signs the body.
                     caller = self._callers.caller_of(scope, call.headers, body)
-                # One of a monitor's largest groups of alerts would hold a thread for seconds.
+                # A hook that large would hold a thread for kills for seconds.
                 await self._admit(call, caller, body, is_kill and len(body) <= LARGEST_BODY)
         except DomainError as error:
             await self._refuse(call, error)

@@ -1,4 +1,4 @@
-"""Clients and their parts that wait for nothing longer than a test should take."""
+"""Clients and their parts with short timeouts and intervals."""
 
 import random
 from dataclasses import replace
@@ -33,7 +33,7 @@ class QuickClient(Switchgear):
 
 
 class PromptClient(QuickClient):
-    """One whose first report comes within a tenth of a second."""
+    """A quick client whose first report is sent within a tenth of a second."""
 
     @staticmethod
     def _make_patience() -> Patience:

@@ -1,5 +1,8 @@
-"""Clients of Redis for asyncio. Its library takes as long to import as the rest of a data plane, so
-a thread imports it when the first client is made, while the event loop already answers."""
+"""Redis clients for asyncio.
+
+The library takes as long to import as the rest of a data plane, so a thread imports it when the
+first client is made, while the event loop already answers.
+"""
 
 import asyncio
 from importlib import import_module

@@ -97,9 +97,9 @@ class SessionEnded(OperationalError):
 def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:
     """Run `change`, once more if its session is terminated before the commit.
 
-    `change` is one transaction. A process that stalls for half a second may lose its session to
-    :class:`Watch`; nobody has to repeat by hand what did nothing. Inside another transaction,
-    whoever began that one retries.
+    `change` is one transaction, and its commit hooks open none: else a change that was committed
+    could be made twice. A process that stalls for half a second may lose its session to
+    :class:`Watch`. Inside another transaction, the outermost one is retried instead.
     """
 
     @functools.wraps(change)

@@ -41,7 +41,7 @@ def family(
     histograms: Iterable[tuple[tuple[str, ...], Histogram]],
 ) -> "Metric":
     """Return the metric family of `histograms`, each with the values of its labels."""
-    from prometheus_client.core import HistogramMetricFamily  # Not needed to begin.
+    from prometheus_client.core import HistogramMetricFamily  # Slow; not needed by a start.
 
     made = HistogramMetricFamily(name, help_text, labels=[*labels])
     for values, histogram in sorted(histograms, key=itemgetter(0)):

@@ -44,8 +44,8 @@ log = structlog.get_logger(__name__)
 class Timing:
     """Intervals and timeouts of a ledger, in seconds.
 
-    Notes gather for `batch`, counts of calls for `tally`; a report, which somebody waits for, is
-    written at once, or refused after `report`. A `write` that takes longer is given up.
+    Notes are collected for `batch` and counts of calls for `tally`. A report is written at once,
+    or refused after `report`. A write is given up after `write`, and `look` is the longest pause.
     """
 
     batch: float = 0.25
@@ -293,7 +293,7 @@ class Ledger:
             log.warning(f"ledger.{what}_refused", **refusals.described(error))
 
     def _next_counts(self) -> dict[str, Counts]:
-        """The next few callers' counts, once in a while what has come together by then."""
+        """Return the next few callers' counts; new ones are taken every `Timing.tally` seconds."""
         now = time.monotonic()
         is_due = now - self._tallied_at >= self._timing.tally
         if not self._counts and len(self._tally) and is_due:

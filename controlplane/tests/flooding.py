@@ -72,7 +72,7 @@ def get(path: str, *headers: str) -> str:
 
 
 def handshake(*headers: str) -> str:
-    """The text that opens a WebSocket."""
+    """Return the request that opens a WebSocket."""
     lines = [
         "GET /ws/live/ HTTP/1.1",
         "Host: localhost",
@@ -86,7 +86,7 @@ def handshake(*headers: str) -> str:
 
 
 def frame(kind: bytes, payload: bytes) -> bytes:
-    """A frame with a mask of zeros; `kind` is its first byte."""
+    """Return a WebSocket frame with a mask of zeros; `kind` is its first byte."""
     return kind + b"\xfe" + struct.pack(">H", len(payload)) + bytes(4) + payload
 
 

@@ -1,4 +1,4 @@
-"""Those who have to stop something during a flood: a program, a person, somebody in Slack."""
+"""Operators that engage switches during a flood: a program, a person, somebody in Slack."""
 
 import secrets
 import time

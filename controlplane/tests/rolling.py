@@ -225,7 +225,7 @@ class Pollers:
 
 
 class People:
-    """They engage one switch after the other, through whichever console is there."""
+    """A thread that engages one switch after the other, through whichever console is there."""
 
     def __init__(self, fleet: Fleet, token: str) -> None:
         self._fleet, self._stop = fleet, threading.Event()

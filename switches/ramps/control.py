@@ -128,7 +128,7 @@ def _live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> Scene:
 
 def _moved_already(found: Scene, now: datetime) -> Conflict:
     """Return the error for a ramp that left the given step: who advanced it, and to which step."""
-    # Of this ramp: an earlier one of the switch was advanced, too.
+    # This ramp only: an earlier ramp of the switch may have been advanced, too.
     moves_on_record = AuditEntry.objects.filter(
         target=found.switch.pk, action="ramp.advanced", at__gte=found.job.started_at or now
     )

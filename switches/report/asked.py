@@ -17,7 +17,7 @@ from switches.report.words import MOST_ROWS, counted, first
 REVIEW = Approval.Kind.BREAK_GLASS_REVIEW
 PENDING = Q(state="pending")
 DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1), output_field=IntegerField())
-"""Sorts what still waits before what was decided."""
+"""Sort key: pending requests before decided ones."""
 
 
 def trips(start: datetime, end: datetime, _now: datetime) -> ReportSection:

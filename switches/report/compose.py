@@ -66,7 +66,7 @@ def _read(
     source: sections.ReportSource, start: datetime, end: datetime, now: datetime
 ) -> dict[str, Any]:
     try:
-        # In a transaction, a statement that fails would take the other sections with it.
+        # In a transaction, a statement that fails would abort the other sections, too.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
             return _plain(source(start, end, now))
     except InterfaceError:

@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 def first_rows(rows: QuerySet[M], **counts: Q) -> tuple[list[Any], dict[str, int]]:
     """Return the first `MOST_ROWS` rows, and how many there are: `total`, and those of each count.
 
-    A count is a condition. The ones of a queryset without rows are 0.
+    A count is a condition. All counts are 0 for a queryset without rows.
     """
     conditions = {"total": Q(), **counts}
     annotated = rows.annotate(

@@ -27,7 +27,7 @@ GOES_ON = (
 """What ends a hold, whichever comes first."""
 WORST_FIRST = ("failed", "compensated", "aborted", "replaced", "under way", "completed")
 NOTHING = timedelta()
-# What a gate, or a failure, took back: people's aborts leave the step otherwise.
+# A gate or a failure took the ramp back; an abort by a person leaves the step in another state.
 _COMPENSATED = Exists(
     JobStep.objects.filter(
         job=OuterRef("job"), index=OuterRef("job__step_index"), state=JobStep.State.FAILED
@@ -123,7 +123,7 @@ def _longest_holds(ramps: Sequence[Ramp], at: datetime) -> Mapping[int, timedelt
     told = AuditEntry.objects.filter(at__gte=since, at__lt=at)
     holds = list(told.filter(action=HELD).order_by("id").values_list("target", "id", "at"))
     ends: dict[str, list[tuple[int, datetime]]] = defaultdict(list)
-    targets = {target for target, _, _ in holds}  # Without any, Django does not ask.
+    targets = {target for target, _, _ in holds}  # If empty, Django runs no query.
     rows = told.filter(action__in=GOES_ON, target__in=targets).order_by("id")
     for target, entry, moment in rows.values_list("target", "id", "at"):
         ends[target].append((entry, moment))

@@ -1,4 +1,4 @@
-"""Pauses of a command."""
+"""Pauses of the command line."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class Intervals:
     """In seconds. Tests have shorter ones."""
 
     retry: float = 0.5
-    """Before a question is asked once more."""
+    """Before a request is retried."""
     follow: float = 1.0
     """Between two looks at a ramp or a job."""
     prove: float = 0.5

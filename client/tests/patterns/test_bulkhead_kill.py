@@ -73,8 +73,10 @@ def moment():
 
 
 def is_ever_within(seconds, measured):
-    """True if 99 % of the delays of one of five rounds are: what else the machine does only adds
-    to them."""
+    """Return True if 99 % of the delays of one of five rounds are within `seconds`.
+
+    Other load on the machine only adds to delays.
+    """
     return any(at(99, measured()) < seconds for _ in range(5))
 
 

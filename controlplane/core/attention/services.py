@@ -75,7 +75,7 @@ def count(now: datetime) -> Count:
 
 
 def forget() -> None:
-    """Count anew when next asked, and build the check for rows anew, which reads settings."""
+    """Drop the cached count and the compiled check for rows, which depends on settings."""
     global _counted
     _counted = _NEVER
     _exists.cache_clear()

@@ -102,7 +102,7 @@ def _fresh() -> QuerySet[OutboxMessage]:
 
 
 def _unblocked(destination: str) -> list[int]:
-    """Return the first ids of possible members for which no other message has to arrive first.
+    """Return the first ids of possible members that no earlier message of their subject blocks.
 
     Two queries, as one that compares each message with the earlier ones takes quadratic time.
     """

@@ -98,5 +98,5 @@ def zone_choices(present: str) -> list[tuple[str, str]]:
 
 @cache
 def _regional_zones() -> frozenset[str]:
-    """Return the zones that are named after a place, read once: each is a file of its own."""
+    """Return the zones named after a place; cached, as each is read from a file of its own."""
     return frozenset(zone for zone in available_timezones() if zone.startswith(REGIONS))

@@ -21,7 +21,7 @@ from controlplane.core.people.models import BrowserSession
 
 SEEN_EVERY = timedelta(minutes=1)
 LONGEST_AGENT = 300
-# Every request of a browser runs this: Django takes longer to compile it than all else of it takes.
+# Run by every request of a browser; Django's ORM would take longer to compile it than to run it.
 _LOAD = (
     "SELECT user_id, last_seen_at, session_data FROM core_browsersession"
     " WHERE session_key = %s AND expire_date > %s"

@@ -272,7 +272,7 @@ def seal_webhook_urls(now: datetime) -> int:
     migration = MigrationRecorder.Migration.objects.filter(app="core", name=SEALED_SINCE)
     if not migration.filter(applied__lte=now - SEALING_DELAY).exists():
         return 0
-    with_url = Target.objects.select_for_update().exclude(webhook_url="").order_by("pk")
+    with_url = Target.objects.select_for_update(no_key=True).exclude(webhook_url="").order_by("pk")
     plain = with_url.exclude(webhook_url__startswith=sealing.SEALED_PREFIX)
     for target in plain:
         target.save(update_fields=["webhook_url"])

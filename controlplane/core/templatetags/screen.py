@@ -41,7 +41,7 @@ def any_of(names: Sequence[str]) -> str:
 def icon(name: str) -> SafeString:
     """An icon of the sprite, silent for screen readers: a word always stands beside it.
 
-    A page has about fifty.
+    Cached, as a page has about fifty.
     """
     return format_html(
         '<svg class="icon" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',

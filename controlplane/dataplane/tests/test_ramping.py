@@ -18,7 +18,7 @@ from switches.snapshot import render
 
 KEYS = [f"user-{number}" for number in range(400)]
 CHECKED = KEYS[::5]
-"""The keys that `/check` is asked for: it takes ten milliseconds each."""
+"""A sample for `/check`, which takes ten milliseconds for each key."""
 pytestmark = pytest.mark.django_db
 
 

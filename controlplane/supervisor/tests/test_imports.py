@@ -1,4 +1,4 @@
-"""What stands before the first answer of a start imports no slow library that it can do without."""
+"""The modules imported before the first answer of a start import no slow library."""
 
 import subprocess
 import sys

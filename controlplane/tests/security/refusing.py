@@ -54,7 +54,7 @@ def answered(house: House, ask: Callable[[], Any]) -> tuple[Any, set[str]]:
 
 
 def _rows_written() -> set[tuple[str, int]]:
-    """Each table that this transaction wrote to, and the number of rows until now."""
+    """Return each table that this transaction wrote to, and the number of rows until now."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_xact_user_tables"
@@ -64,7 +64,7 @@ def _rows_written() -> set[tuple[str, int]]:
 
 
 def _tables(names: Iterable[str]) -> dict[Any, Any]:
-    """What these tables hold, as one number each."""
+    """Return a digest of the rows of each of these tables."""
     said = "hashtextextended((to_jsonb(t) - %(seen)s::text[])::text, 0)"
     each = " UNION ALL ".join(
         f"SELECT '{name}', count(*), coalesce(sum({said}), 0) FROM \"{name}\" t" for name in names
@@ -77,7 +77,7 @@ def _tables(names: Iterable[str]) -> dict[Any, Any]:
 
 
 def _streams(house: House) -> dict[Any, Any]:
-    """What every stream of dead letters holds."""
+    """Return the content of every stream of dead letters."""
     redis = house.letters.redis
     keys = list(redis.scan_iter(f"*{house.letters.prefix}*", count=1000))
     with redis.pipeline(transaction=False) as pipeline:

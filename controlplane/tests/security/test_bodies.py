@@ -49,7 +49,7 @@ SENSELESS = (
     *("9999999999-01-01", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "2026-W99"),
     *("%F0%9F%92%A9" * 300, "%27%20OR%201%3D1--", "a%2B" * 200),
 )
-# Where a value of just that kind could do most.
+# The most harmful kind of value for some parameters.
 SUITED = {
     "before": ["99999999999999999999"],
     "cursor": ["%ff%fe"],

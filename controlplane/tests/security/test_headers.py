@@ -54,7 +54,7 @@ def missing(answer):
 
 @cache
 def answers(role):
-    """Every place, and what it and each kind of error answers: asked once, for all tests here."""
+    """Return every place with its answer, and each kind of error; requested once for all tests."""
     client = callers.nobody() if role == "nobody" else callers.somebody(role)
     found = {place.path: place for place in urls.places() if not place.other_form}
     said = []

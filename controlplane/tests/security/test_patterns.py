@@ -22,8 +22,8 @@ WORST = [
     *(f"{part * (LONG // len(part))}!" for part in ("a", "1", "a.", "-", " ", "'", '"')),
 ]
 MAX_SECONDS = 0.125
-"""Of this process's own time, so that a busy machine changes nothing. A pattern that takes the
-square of the length takes four times as long for texts twice as long."""
+"""CPU time of this process, so that a busy machine changes nothing. A pattern that takes quadratic
+time takes four times as long for a text twice as long."""
 
 
 def patterns():

@@ -25,7 +25,7 @@ from switches.tests.screens import engaged
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
 EXAMPLES, MANY_EXAMPLES = 2, 10
-"""Of good requests of each operation: half by a browser, half by a program."""
+"""Number of good requests of each operation: half by a browser, half by a program."""
 # Served by the data plane alone, which is asked below.
 PLANE = {"key": ["segment:finance"]}
 NOT_DJANGO = ("/ofrep/", "/api/v1/report", "/api/v1/config", "/api/v1/snapshot/stream")

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import sections
 from controlplane.core.actors import system
 from controlplane.core.audit import services as audit
 from controlplane.core.http.tests.callers import person
@@ -22,6 +23,10 @@ MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 NEXT_MONDAY = MONDAY + timedelta(days=7)
 DUE = NEXT_MONDAY + timedelta(hours=9)
 SHELL = system("shell")
+
+# They are registered once per process, when first asked for: a test that replaces the list before
+# would take them away from all later tests.
+sections.report_sources()
 
 
 def at(day: int, hour: int = 0, minute: int = 0) -> datetime:

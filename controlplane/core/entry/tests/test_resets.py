@@ -33,14 +33,14 @@ def mail(settings):
 
 @pytest.fixture(autouse=True)
 def soon(request, monkeypatch):
-    """Answer sooner, but for the test that measures how soon."""
+    """Shorten the minimum time of an answer, except for the test that measures it."""
     if "unhurried" not in request.fixturenames:
         monkeypatch.setattr(resetting, "ANSWER_SECONDS", 0.01)
 
 
 @pytest.fixture
 def unhurried():
-    """Take the time that it takes in fact."""
+    """Keep the real minimum time of an answer."""
 
 
 def email_at(host, settings):
