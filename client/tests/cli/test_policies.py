@@ -18,12 +18,21 @@ def shell(shell_of):
 
 
 @pytest.fixture
+def _forgotten(web_process):
+    """Restart the console after the test: it may write a heartbeat of its client 10 s later."""
+    yield
+    web_process.kill()
+    web_process.start(ready_within=90)
+
+
+@pytest.fixture
 def api(shell):
     headers = {"Authorization": f"Bearer {shell.token}"}
     with httpx.Client(base_url=f"{shell.url}/api/v1", headers=headers, timeout=15) as client:
         yield client
 
 
+@pytest.mark.usefixtures("_forgotten")
 def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
     policy = {"timeout_ms": 500, "breaker": {"failure_threshold": 2, "window_seconds": 60}}
     api.put("/dependencies/core/oracle/", json=policy).raise_for_status()

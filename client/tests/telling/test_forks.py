@@ -95,7 +95,8 @@ def test_locks_that_others_held_at_the_fork_stop_no_child(there, tmp_path):
 
 
 def test_threads_import_nothing_that_a_fork_could_cut_short(there, tmp_path):
-    assert run("importing", given=environment(there, tmp_path)) == "[]\n"
+    with blinking(there, 0.05):  # It waits for a change.
+        assert run("importing", given=environment(there, tmp_path)) == "[]\n"
 
 
 def test_locks_that_others_held_at_the_fork_stop_no_child_of_a_closed_client(there, tmp_path):

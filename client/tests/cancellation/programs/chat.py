@@ -3,7 +3,8 @@
 python -m tests.cancellation.programs.chat PROVIDER_URL tasks|threads
 
 Prints a JSON line when all of them wait, and one when all that waited are refused: how many, by
-error, and how long after this process learned that its switch is engaged (seconds, sorted).
+error, and how long after this process learned that its switch is engaged (seconds, sorted; without
+what a thread waited for a CPU).
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 
@@ -41,8 +43,9 @@ class Chat:
         if not self.gear.allowed(feature="chat"):
             self.learned = time.monotonic()
 
-    def ended(self, error: Exception) -> None:
-        self.refused.append((type(error).__name__, time.monotonic() - self.learned))
+    def ended(self, error: Exception, stalled_seconds: float = 0.0) -> None:
+        seconds = time.monotonic() - self.learned - stalled_seconds
+        self.refused.append((type(error).__name__, seconds))
 
     def tell(self) -> None:
         """Once all wait, and once all that waited are refused."""
@@ -62,16 +65,25 @@ class Chat:
             time.sleep(0.01)
 
 
+def stalled_seconds() -> float:
+    """Return the seconds in which this thread was ready and waited for a CPU; 0 if unknown."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
 def in_threads(chat: Chat) -> None:
     @chat.policy
     def ask(n: int) -> None:
         httpx.get(f"{chat.url}/{n}", timeout=PATIENCE_SECONDS)
 
     def call(n: int) -> None:
+        stalled = stalled_seconds()
         try:
             ask(n)
         except Exception as error:
-            chat.ended(error)
+            chat.ended(error, stalled_seconds() - stalled)
 
     for n in range(RUNNING + QUEUED):
         threading.Thread(target=call, args=(n,), daemon=True).start()
