@@ -92,10 +92,9 @@ class Call:
         self.status = status
         request_id = (b"x-request-id", _request_id(self.headers))
         headers = [*said, *self.time_headers(), request_id]
-        if JSON in said:  # No browser renders it, and a header for each poll is costly.
-            headers.append(NOSNIFF)
-        elif status != 304:  # The one kept by the caller has them.
-            headers += BROWSER_HEADERS
+        if status != 304:  # The one kept by the caller has them.
+            # No browser renders JSON, and headers are costly for a poll.
+            headers += (NOSNIFF,) if JSON in said else BROWSER_HEADERS
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def part(self, body: bytes) -> None:
