@@ -13,14 +13,14 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def kept() -> Iterator[KeptConnection]:
+def database() -> Iterator[KeptConnection]:
     made = KeptConnection()
     yield made
     made.close()
 
 
-def use(kept: KeptConnection) -> int:
-    with kept.use():
+def use(database: KeptConnection) -> int:
+    with database.use():
         return backend()
 
 
@@ -31,30 +31,30 @@ def backend() -> int:
     return int(pid)
 
 
-def test_the_next_use_has_the_same_connection(kept: KeptConnection) -> None:
+def test_the_next_use_has_the_same_connection(database: KeptConnection) -> None:
     with ThreadPoolExecutor() as threads:
-        first = threads.submit(use, kept).result()
+        first = threads.submit(use, database).result()
     with ThreadPoolExecutor() as threads:
-        second = threads.submit(use, kept).result()
+        second = threads.submit(use, database).result()
 
     assert second == first
     assert second != backend()
 
 
-def test_a_connection_that_postgresql_ended_is_replaced(kept: KeptConnection) -> None:
+def test_a_connection_that_postgresql_ended_is_replaced(database: KeptConnection) -> None:
     with ThreadPoolExecutor() as threads:
-        first = threads.submit(use, kept).result()
+        first = threads.submit(use, database).result()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
             assert cursor.fetchone() == (True,)
 
-        assert threads.submit(use, kept).result() != first
+        assert threads.submit(use, database).result() != first
 
 
-def test_a_connection_is_closed_after_an_error(kept: KeptConnection) -> None:
+def test_a_connection_is_closed_after_an_error(database: KeptConnection) -> None:
     def fail() -> None:
-        use(kept)
-        with kept.use():
+        use(database)
+        with database.use():
             failed.append(backend())
             raise ZeroDivisionError
 
@@ -63,19 +63,19 @@ def test_a_connection_is_closed_after_an_error(kept: KeptConnection) -> None:
         with pytest.raises(ZeroDivisionError):
             threads.submit(fail).result()
 
-        assert threads.submit(use, kept).result() not in failed
+        assert threads.submit(use, database).result() not in failed
 
 
-def test_concurrent_uses_have_a_connection_each_and_one_is_kept(kept: KeptConnection) -> None:
+def test_concurrent_uses_have_a_connection_each_and_one_is_kept(database: KeptConnection) -> None:
     def meet() -> int:
-        with kept.use():
+        with database.use():
             both.wait()
             return backend()
 
     both = Barrier(2, timeout=5)
     with ThreadPoolExecutor() as threads:
         met = {future.result() for future in [threads.submit(meet) for _ in range(2)]}
-        later = threads.submit(use, kept).result()
+        later = threads.submit(use, database).result()
 
     assert len(met) == 2
     assert later in met

@@ -16,7 +16,7 @@ SOCKET_AGAIN_SECONDS = 60.0
 """Where sockets are refused: how long until the next is tried."""
 STEADY_SECONDS = 10.0
 """A socket that ends sooner was of no use: the next one is tried later."""
-LONGEST_PAUSE = 30.0
+MAX_PAUSE_SECONDS = 30.0
 
 
 class Follower:
@@ -115,7 +115,7 @@ class Follower:
         self._stream = None
         least = min(0.1, self._pause)
         until = time.monotonic() + random.uniform(least, self._pause)  # noqa: S311 - no secret
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._pause = min(self._pause * 2, MAX_PAUSE_SECONDS)
         if refused:
             until = time.monotonic() + SOCKET_AGAIN_SECONDS
         while (left := until - time.monotonic()) > 0:
