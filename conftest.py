@@ -109,6 +109,8 @@ def django_db_setup(
                 initial.restore_late_writes()
 
         patch.setattr(TransactionTestCase, "_fixture_teardown", restore)
+        # A new connection plans each of its first queries with cold caches.
+        patch.setattr(TransactionTestCase, "_should_reload_connections", lambda _case: False)
         yield
         metrics.kept_connection.close()  # It would keep the database from being dropped.
 

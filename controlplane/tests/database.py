@@ -52,7 +52,14 @@ class InitialState:
             self._digest = dict(cursor.fetchall())
 
     def restore(self) -> None:
-        """Undo what was committed since. Repeat if another session's locks were in the way."""
+        """Undo what was committed since, and what was set in the session.
+
+        Repeat if another session's locks were in the way.
+        """
+        if connection.connection is not None and not connection.is_usable():
+            connection.close()
+        with connection.cursor() as cursor:
+            cursor.execute("RESET ALL")
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return self._restore()

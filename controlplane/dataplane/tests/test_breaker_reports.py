@@ -33,13 +33,11 @@ def state(dependency: str = "oracle", instance: str = "core/a1") -> BreakerState
 def writes() -> int:
     """Rows that were written to the tables of instances and breakers, by this database's count."""
     with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
         cursor.execute(
-            """
-            SELECT pg_stat_force_next_flush(); SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)
-            FROM pg_stat_user_tables WHERE relname LIKE 'breakers%' OR relname LIKE 'core%'
-            """
+            "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
+            " WHERE relname LIKE 'breakers%' OR relname LIKE 'core%'"
         )
-        cursor.nextset()
         return int(cursor.fetchone()[0])
 
 
