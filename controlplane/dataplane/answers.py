@@ -1,6 +1,7 @@
 """What is said: from the state and a request's parts to status, headers and body. No I/O."""
 
 import random
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -22,6 +23,16 @@ NO_STORE = (b"cache-control", b"no-store")
 
 Answer = tuple[int, list[Header], bytes]
 """Status, headers but for those that every response gets, and body."""
+
+
+def age_header(seconds: float) -> Header:
+    """Return `Switchgear-Age`, in seconds with one decimal, rounded down."""
+    return _age_header(int(seconds * 10))
+
+
+@lru_cache(maxsize=64)
+def _age_header(tenths: int) -> Header:
+    return (b"switchgear-age", b"%d.%d" % divmod(tenths, 10))
 
 
 def served(state: State) -> Copy:
@@ -48,7 +59,7 @@ def snapshot(state: State, headers: Headers, copy: Copy) -> Answer:
 
     A caller that has a newer version of the same epoch keeps it: this replica is behind.
     """
-    age = (b"switchgear-age", b"%.1f" % state.age_seconds())
+    age = age_header(state.age_seconds())
     known = headers.get(b"if-none-match")
     if known is not None:
         if known == copy.etag:
@@ -70,7 +81,7 @@ def decision(state: State, headers: Headers, question: Question) -> tuple[Decisi
         "reason": decided.reason,
         "version": copy.publication.version,
     }
-    age = (b"switchgear-age", b"%.1f" % state.age_seconds())
+    age = age_header(state.age_seconds())
     return decided, json(200, content, age, NO_STORE)
 
 
@@ -87,7 +98,7 @@ def policies(state: State, service: str) -> Told:
 
 def config(state: State, headers: Headers, told: Told) -> Answer:
     """Return 200 with the policies and overrides `told`, or 304 if the caller has them."""
-    age = (b"switchgear-age", b"%.1f" % state.policies_age_seconds())
+    age = age_header(state.policies_age_seconds())
     known = headers.get(b"if-none-match")
     if known is not None and told.is_known(known):
         return 304, [*told.validators, age], b""

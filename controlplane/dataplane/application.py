@@ -6,6 +6,7 @@ goes to the application behind; so do some of the data plane's own paths when a 
 asks, because only Django knows sessions.
 """
 
+from collections.abc import Awaitable
 from functools import lru_cache
 from time import perf_counter
 from urllib.parse import parse_qs
@@ -47,12 +48,11 @@ class Application:
         self._state = plane.state
         self._behind = behind
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         route = ROUTES.get(scope.get("path", ""))
         if route is None or scope["type"] != "http":
-            await self._other(scope, receive, send)
-        else:
-            await self._serve(route, Call(scope, receive, send, self._state.time_headers))
+            return self._other(scope, receive, send)
+        return self._serve(route, Call(scope, receive, send, self._state.time_headers))
 
     async def _serve(self, route: Route, call: Call) -> None:
         began = perf_counter()
@@ -61,8 +61,10 @@ class Application:
             # Only Django can tell.
             await self._behind(call.scope, call.receive, call.send)
             return
+        is_admitted = False
         try:
-            await self._admit(route, call)
+            self._check(route, call)
+            is_admitted = True
             if route.reads_body:
                 await call.read()
                 began = perf_counter()  # Excludes the time the caller took to send the body.
@@ -70,6 +72,8 @@ class Application:
             if answer is not None:
                 await call.answer(answer)
         except DomainError as error:
+            if route.reads_body and not is_admitted:
+                await drain(call.receive)
             await call.answer(route.refusal(error))
         except Exception:
             if not call.status:
@@ -83,14 +87,6 @@ class Application:
                 if not call.held:
                     seconds = perf_counter() - began
                     self._state.answer_seconds[route.handler.__name__].observe(seconds)
-
-    async def _admit(self, route: Route, call: Call) -> None:
-        try:
-            self._check(route, call)
-        except DomainError:
-            if route.reads_body:
-                await drain(call.receive)
-            raise
 
     def _check(self, route: Route, call: Call) -> None:
         if call.method not in route.methods:

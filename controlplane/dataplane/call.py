@@ -82,20 +82,23 @@ class Call:
     async def answer(self, answer: Answer) -> None:
         """Send a whole answer; to HEAD its headers alone."""
         status, said, body = answer
-        await self.begin(status, said)
+        await self.send(self._start(status, said))
         await self.send(
             {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
         )
 
     async def begin(self, status: int, said: Sequence[Header]) -> None:
         """Send status and headers, including the time and the request id."""
+        await self.send(self._start(status, said))
+
+    def _start(self, status: int, said: Sequence[Header]) -> Message:
         self.status = status
         request_id = (b"x-request-id", _request_id(self.headers))
         headers = [*said, *self.time_headers(), request_id]
         if status != 304:  # The one kept by the caller has them.
             # No browser renders JSON, and headers are costly for a poll.
             headers += (NOSNIFF,) if JSON in said else BROWSER_HEADERS
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        return {"type": "http.response.start", "status": status, "headers": headers}
 
     async def part(self, body: bytes) -> None:
         """Send a piece of a body that goes on."""

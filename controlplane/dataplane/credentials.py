@@ -83,7 +83,8 @@ def identify(
         raise Unauthenticated(
             "Send an API token as `Authorization: Bearer sg_<prefix>_<secret>` or `X-API-Key`."
         )
-    kind, prefix, secret = (*token.split(b"_", 2), b"", b"")[:3]
+    kind, _, rest = token.partition(b"_")
+    prefix, _, secret = rest.partition(b"_")
     found = table.get(prefix)
     expected = NOBODY if found is None else found.digest
     matches = compare_digest(sha256(secret).digest(), expected)

@@ -20,7 +20,7 @@ import orjson
 from controlplane.core import problem, wire
 from controlplane.core.errors import DomainError
 from controlplane.dataplane import flags
-from controlplane.dataplane.answers import NO_STORE, Answer, json, served
+from controlplane.dataplane.answers import NO_STORE, Answer, age_header, json, served
 from controlplane.dataplane.compression import VARY, GzipForm, Header
 from controlplane.dataplane.credentials import Headers
 from controlplane.dataplane.flags import Flags
@@ -178,7 +178,7 @@ def _error(code: str, details: str) -> dict[str, Any]:
 def _described(state: State, copy: Copy) -> tuple[Header, ...]:
     return (
         (b"switchgear-version", str(copy.publication.version).encode()),
-        (b"switchgear-age", b"%.1f" % state.age_seconds()),
+        age_header(state.age_seconds()),
     )
 
 

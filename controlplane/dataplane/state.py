@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
+from functools import lru_cache
 from uuid import UUID
 
 from controlplane.core.degradation.levels import Cause
@@ -84,7 +85,6 @@ class State:
         self._policies_confirmed_at = 0.0
         self._ahead = time.time() - monotonic()
         self._has_clock = False
-        self._date: tuple[int, Header] = (-1, (b"date", b""))
         self.ledger = Ledger(self.wall)
         self.throttle = Throttle(monotonic)
 
@@ -118,11 +118,7 @@ class State:
         """
         if not self._has_clock:
             return UNKNOWN_TIME
-        now = self.unix()
-        second = int(now)
-        if second != self._date[0]:
-            self._date = (second, (b"date", formatdate(second, usegmt=True).encode()))
-        return (self._date[1], (b"switchgear-time", b"%.3f" % now))
+        return _time_headers(int(self.unix() * 1000))
 
     def set_clock(self, theirs: datetime, asked_at: float) -> float:
         """Take over the database's time, read between `asked_at` (monotonic) and this moment.
@@ -260,3 +256,15 @@ class State:
 
     def redis_answers(self, answers: bool) -> None:
         self.redis_reachable = answers
+
+
+@lru_cache(maxsize=1)
+def _time_headers(milliseconds: int) -> tuple[Header, ...]:
+    """Return the headers for a UNIX time. A busy process sends the same ones many times."""
+    seconds, fraction = divmod(milliseconds, 1000)
+    return (_date(seconds), (b"switchgear-time", b"%d.%03d" % (seconds, fraction)))
+
+
+@lru_cache(maxsize=1)
+def _date(seconds: int) -> Header:
+    return (b"date", formatdate(seconds, usegmt=True).encode())
