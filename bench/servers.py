@@ -47,6 +47,14 @@ class Server:
         """CPU time of the worker so far."""
         return sum(map(cpu_seconds, self._workers()))
 
+    def threads_cpu_seconds(self) -> float:
+        """CPU time of the worker's present threads so far, to the nanosecond."""
+        return sum(
+            int(thread.read_text().split()[0]) / 1e9
+            for worker in self._workers()
+            for thread in Path(f"/proc/{worker}/task").glob("*/schedstat")
+        )
+
     def rss_bytes(self) -> int:
         """Resident memory of the worker."""
         pages = sum(
