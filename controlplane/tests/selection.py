@@ -113,7 +113,6 @@ def pytest_collection_finish() -> None:
     Collecting at Python's own threshold took a fifteenth of the time.
     """
     gc.enable()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
 
