@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import Model
 from django.test import TransactionTestCase, override_settings
 from django.test.client import ClientHandler
+from django.test.signals import setting_changed
 from psycopg.conninfo import conninfo_to_dict
 from pytest_django import DjangoDbBlocker
 
@@ -46,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:No directory at:UserWarning")
     if config.getoption("fast"):
         hypothesis.settings.load_profile("fast")
+    # Compiling them takes ten milliseconds, and almost no test of a page changes a setting.
+    setting_changed.connect(lambda **_: attention.forget_compiled(), weak=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -52,7 +52,7 @@ def unique(found: list[Entry]) -> list[Entry]:
 _SEVERAL = st.lists(KEYS, max_size=3, unique=True).map(tuple)
 
 
-@examples(300)
+@examples(150)
 @given(
     st.lists(entries(), max_size=8).map(unique),
     _SEVERAL,

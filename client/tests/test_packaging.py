@@ -192,7 +192,6 @@ def test_import_takes_about_as_much_time_as_that_of_asyncio(tmp_path: Path) -> N
             *(sys.executable, "-S", "-c", statement),
             folder=tmp_path,
             PYTHONPATH=str(CLIENT),
-            PYTHONPYCACHEPREFIX=str(tmp_path / "compiled"),
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert ended.returncode == 0, ended.stderr

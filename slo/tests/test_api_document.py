@@ -1,14 +1,13 @@
 """What the OpenAPI document says of SLOs is what is really answered."""
 
-import json
 from datetime import timedelta
 
 import pytest
-from django.core.management import call_command
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role
+from controlplane.core.http.tests.documents import api_document
 from controlplane.core.http.tests.test_openapi import complaints
 from slo.arithmetic.clock import last_ended
 from slo.models import Alert, Standing
@@ -21,10 +20,8 @@ ONE = "/api/v1/slos/{name}"
 
 
 @pytest.fixture(scope="module")
-def document(tmp_path_factory):
-    file = tmp_path_factory.mktemp("schema") / "schema.json"
-    call_command("spectacular", format="openapi-json", file=str(file))
-    return json.loads(file.read_text())
+def document():
+    return api_document()
 
 
 @pytest.fixture

@@ -1,17 +1,16 @@
 """Dead letters over HTTP: the outbox, servers that are away, and what the document says."""
 
-import json
 from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
-from django.core.management import call_command
 
 from breakers.models import LetterStream
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, with_token
+from controlplane.core.http.tests.documents import api_document
 from controlplane.core.http.tests.test_openapi import complaints
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.supervisor import ports
@@ -22,10 +21,8 @@ MESSAGE = "/api/v1/dlq/streams/{name}/messages/{entry_id}/"
 
 
 @pytest.fixture(scope="module")
-def document(tmp_path_factory):
-    file = tmp_path_factory.mktemp("schema") / "schema.json"
-    call_command("spectacular", format="openapi-json", file=str(file))
-    return json.loads(file.read_text())
+def document():
+    return api_document()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The command line: what there is, and how it is said."""
 
 import argparse
+import functools
 import importlib
 import math
 from collections.abc import Callable
@@ -47,8 +48,9 @@ class Parser(argparse.ArgumentParser):
         raise Misused(message, self.format_usage())
 
 
+@functools.cache
 def parser() -> Parser:
-    """Of the whole command. Raises :class:`Misused` for a wrong command line."""
+    """Return the parser of the whole command. It raises :class:`Misused` for a wrong command line."""
     whole = Parser(
         prog="switchgear",
         description=ABOUT,

@@ -22,7 +22,8 @@ def shell(shell_of):
 @pytest.fixture
 def api(shell):
     headers = {"Authorization": f"Bearer {shell.token}"}
-    with httpx.Client(base_url=f"{shell.url}/api/v1", headers=headers, timeout=15) as client:
+    url = f"{shell.url}/api/v1"
+    with httpx.Client(base_url=url, headers=headers, timeout=15, verify=False) as client:
         yield client
 
 

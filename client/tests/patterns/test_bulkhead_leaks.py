@@ -294,7 +294,7 @@ def forsaken(bulkhead):
     return task[0]
 
 
-@examples(300)
+@examples(150)
 @given(st.lists(STEP, max_size=25))
 def test_no_schedule_of_tasks_loses_a_permit(steps):
     bulkhead = asyncio.run(play(steps))

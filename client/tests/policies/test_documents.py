@@ -151,7 +151,7 @@ def test_what_is_no_document_is_refused(body):
         read(body, {})
 
 
-@examples(200)
+@examples(100)
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -229,7 +229,7 @@ def pattern_and_path(draw):
     return pattern, "".join(draw(PARTS[part]) for part in parts) + draw(st.text("/ab", max_size=2))
 
 
-@examples(500)
+@examples(250)
 @given(pattern_and_path())
 def test_any_pattern_fits_what_it_means(given):
     pattern, path = given

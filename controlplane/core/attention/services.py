@@ -75,9 +75,13 @@ def count(now: datetime) -> Count:
 
 
 def forget() -> None:
-    """Drop the cached count and the compiled check for rows, which depends on settings."""
+    """Drop the cached count."""
     global _counted
     _counted = _NEVER
+
+
+def forget_compiled() -> None:
+    """Drop the compiled checks for rows, which depend on settings."""
     _exists.cache_clear()
 
 

@@ -15,7 +15,7 @@ def until(condition: Callable[[], bool], seconds: float) -> float:
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < seconds, "it did not happen in time"
-        time.sleep(0.002)
+        time.sleep(0.005)
     return time.monotonic() - began
 
 

@@ -174,14 +174,6 @@ def test_wrong_variable_is_one_line_and_status_2(
     assert line.startswith(f"{name}: ")
 
 
-def test_wrong_option_ends_the_process_with_status_2(nowhere: dict[str, str]) -> None:
-    process = run(nowhere, "--port", "0")
-    _, complained = process.communicate(timeout=20)
-
-    assert process.returncode == 2
-    assert "--port" in complained.splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     ("option", "value"),
     [

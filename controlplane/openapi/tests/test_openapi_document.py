@@ -6,7 +6,7 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from controlplane.core.http.document import build
+from controlplane.core.http.tests.documents import api_document
 from controlplane.openapi.components import PREFIX, name_of
 from controlplane.openapi.operations import OPERATIONS
 
@@ -17,7 +17,7 @@ OWN_ERRORS = "/ofrep/"  # OFREP prescribes the form of its errors.
 
 @pytest.fixture(scope="module")
 def document():
-    return build()
+    return api_document()
 
 
 @pytest.fixture(scope="module")

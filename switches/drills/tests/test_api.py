@@ -1,11 +1,11 @@
 """Drills over HTTP."""
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import as_role, person, with_token
+from controlplane.core.http.tests.documents import api_document
 from controlplane.core.instances.models import Instance
 from switches.drills.tests.given import CANARY, mark, run, there
 from switches.models import Drill, DrillMark, DrillSchedule, Switch
@@ -203,7 +203,7 @@ class TestMarks:
 
 
 def test_real_answers_are_what_the_document_says(api):
-    document = SchemaGenerator().get_schema(request=None, public=True)
+    document = api_document()
     now = db_now()
     there(CANARY, now=now)
     begun = api.post("/drills/", {**BODY, "every": "7d"})
