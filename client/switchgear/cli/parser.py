@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 @functools.cache
 def parser() -> Parser:
-    """Return the parser of the whole command. It raises :class:`Misused` for a wrong command line."""
+    """Return the parser of the whole command, which raises :class:`Misused` for a wrong one."""
     whole = Parser(
         prog="switchgear",
         description=ABOUT,
