@@ -18,7 +18,7 @@ from controlplane.core.outbox.tests.sending import (
 )
 from controlplane.core.outbox.transports.failures import TransientFailure
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_pace", "ended")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_pace", "ended")]
 
 
 def test_retry_after_keeps_every_message_away(by_bot):

@@ -34,7 +34,7 @@ def test_pace_later_than_a_full_burst_leads_to_counts_no_more():
     assert pacing.advanced(limit, NOON + STEP, NOON) == NOON + timedelta(seconds=2)
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.usefixtures("by_bot")
 def test_message_written_after_the_clock_was_set_back_is_sent_at_once():
     announce()
@@ -47,7 +47,7 @@ def test_message_written_after_the_clock_was_set_back_is_sent_at_once():
     assert claims.destinations(db_now()) == ["slack"]
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.usefixtures("by_bot", "no_pace")
 @pytest.mark.parametrize("is_leased", [True, False], ids=["leased", "never tried"])
 def test_message_written_before_holds_up_none_about_the_same_subject(is_leased):
@@ -62,7 +62,7 @@ def test_message_written_before_holds_up_none_about_the_same_subject(is_leased):
     assert claimed.message.event_key == "audit:1"
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.usefixtures("by_bot", "no_pace")
 def test_sender_that_died_in_the_last_attempt_is_noticed():
     announce()
@@ -73,7 +73,7 @@ def test_sender_that_died_in_the_last_attempt_is_noticed():
     assert len(claims.exhausted(db_now())) == 1
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.usefixtures("by_bot", "no_pace")
 def test_lease_that_lasts_and_members_of_a_digest_stay_taken():
     announce(2)
@@ -86,7 +86,7 @@ def test_lease_that_lasts_and_members_of_a_digest_stay_taken():
     assert not claims.due(db_now() + timedelta(seconds=LEASE_SECONDS - 5)).exists()
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.usefixtures("by_bot")
 @pytest.mark.parametrize(("later", "is_kept_away"), [(-1, True), (60, False)])
 def test_destination_is_kept_away_from_no_longer_than_a_retry_after_may_ask(later, is_kept_away):
@@ -98,7 +98,7 @@ def test_destination_is_kept_away_from_no_longer_than_a_retry_after_may_ask(late
     assert isinstance(claims.claim("slack"), float if is_kept_away else Claim)
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db
 @pytest.mark.usefixtures("by_bot")
 def test_retry_after_replaces_one_from_before_the_clock_was_set_back():
     announce()

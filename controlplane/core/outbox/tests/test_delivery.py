@@ -24,7 +24,7 @@ from controlplane.core.outbox.tests.sending import (
 from controlplane.core.outbox.transports import outbound
 from controlplane.core.outbox.transports.failures import TransientFailure
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_pace", "ended")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_pace", "ended")]
 NO_TIME = timedelta(0)
 
 
@@ -100,6 +100,7 @@ def test_a_hopeless_failure_is_final_at_once(by_bot, caplog, step):
     until(lambda: "outbox.failed" in errors(caplog))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_database_that_is_away_while_sending_is_nobodys_mistake(monkeypatch, caplog):
     monkeypatch.setitem(transports.BY_KIND, "hook", WithoutDatabase(""))
     announce(to=["hook:1"])
@@ -143,6 +144,7 @@ def test_slack_that_hangs_is_given_up_on_in_time(by_bot, monkeypatch):
     assert "may have arrived" in tried.last_error
 
 
+@pytest.mark.django_db(transaction=True)
 def test_two_sweepers_at_once_send_each_message_once(by_bot):
     by_bot.always = "slow 0.02"
     announce(30)
@@ -167,6 +169,7 @@ def test_a_sweep_leaves_a_destination_to_its_sender(by_bot):
     assert len(by_bot.requests) == 2
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_destination_that_hangs_delays_no_other(by_bot, monkeypatch):
     with fake_slack() as other:
         monkeypatch.setitem(transports.BY_KIND, "hook", Hook(other.url))
@@ -200,6 +203,7 @@ def test_a_dead_senders_message_is_sent_again_after_its_lease(by_bot):
     assert (done.state, done.attempts, done.fence) == ("sent", 2, 2)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_sender_that_died_in_the_last_attempt_leaves_no_message_pending(by_bot, caplog):
     announce()
     OutboxMessage.objects.update(attempts=8, fence=8, lease_until=db_now())
@@ -213,6 +217,7 @@ def test_a_sender_that_died_in_the_last_attempt_leaves_no_message_pending(by_bot
     until(lambda: "outbox.failed" in errors(caplog))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_sender_that_lost_its_lease_records_nothing(by_bot):
     by_bot.script = ["slow 0.5"]
     announce()

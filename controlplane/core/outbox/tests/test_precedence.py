@@ -6,7 +6,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.outbox import claims
 from controlplane.core.outbox.tests.sending import announce, storm
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from controlplane.core.outbox.tests.sending import (
 from controlplane.core.outbox.transports.slack import history
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("no_pace", "impatient", "ended"),
 ]
 
@@ -63,6 +63,7 @@ def test_one_reply_whatever_happens_to_one_of_its_two_calls(by_bot, step, method
     assert states() == ["sent", "sent"]
 
 
+@pytest.mark.django_db(transaction=True)
 def test_three_doubts_in_a_row_and_still_one_message(by_bot):
     by_bot.script = ["500", "reset", "accepted hang", "500"]
     announce()

@@ -11,7 +11,7 @@ from controlplane.core.outbox.models import Attempt, OutboxMessage
 from controlplane.core.outbox.tests.sending import announce, deliver, message, states
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("no_pace", "impatient", "ended"),
 ]
 

@@ -11,7 +11,7 @@ from controlplane.core.outbox.models import OutboxMessage, Thread
 from controlplane.core.outbox.tests.sending import announce, deliver, states, until
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("no_pace", "impatient", "ended"),
 ]
 SUBJECT = "episode:12"
@@ -245,6 +245,7 @@ def test_each_destination_has_a_thread_of_its_own(by_bot):
     assert Thread.objects.count() == 2
 
 
+@pytest.mark.django_db(transaction=True)
 def test_order_within_a_subject_holds_through_failures_and_across_senders(by_bot):
     by_bot.script = ["500", "slow 0.1", "429", "accepted reset", "slow 0.1", "500", "ok"]
     for number in range(1, 8):

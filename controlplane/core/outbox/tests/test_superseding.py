@@ -8,7 +8,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.tests.sending import announce, storm
 
 pytestmark = [
-    pytest.mark.django_db(transaction=True),
+    pytest.mark.django_db,
     pytest.mark.usefixtures("by_bot", "no_pace"),
 ]
 LONG = 2 * superseding.MIN_WAIT
