@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg.errors import DeadlockDetected
+from psycopg.pq import TransactionStatus
 from pytest_django import DjangoDbBlocker
 
 # Each has one row, and a new one after every test: no two tests share an epoch.
@@ -56,7 +57,9 @@ class InitialState:
 
         Repeat if another session's locks were in the way.
         """
-        if connection.connection is not None and not connection.is_usable():
+        raw = connection.connection
+        is_idle = raw is not None and raw.info.transaction_status == TransactionStatus.IDLE
+        if not is_idle or not connection.is_usable():
             connection.close()
         with connection.cursor() as cursor:
             cursor.execute("RESET ALL")
@@ -76,8 +79,9 @@ class InitialState:
             self.restore()
 
     def _restore(self) -> None:
+        with connection.cursor() as cursor:
+            wait_for_others(cursor)  # Within a transaction, sessions would look busy to its end.
         with transaction.atomic(), connection.cursor() as cursor:
-            wait_for_others(cursor)
             bloated = self._has_bloat(cursor)
             changed = self._tables if bloated else self._changed(cursor)
             emptied = [*changed, *SINGLETONS]
