@@ -3,6 +3,7 @@
 import getpass
 import os
 import sys
+from contextlib import nullcontext
 from typing import Any, Literal, NoReturn
 from unicodedata import category
 
@@ -39,9 +40,9 @@ class ShellCommand(BaseCommand):
         super().__init__(*args, **{**options, "no_color": True})
 
     def run_from_argv(self, argv: list[str]) -> None:
-        if self.is_for_people:
-            wake.say_plainly(self.stderr.write)
-        super().run_from_argv(argv)
+        said = wake.said_plainly(self.stderr.write) if self.is_for_people else nullcontext()
+        with said:
+            super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:

@@ -3,7 +3,8 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import redis
 import structlog
@@ -93,10 +94,15 @@ def publish_on_commit(channel: str, text: str | bytes) -> None:
     transaction.on_commit(lambda: _publish(channel, text), robust=True)
 
 
-def say_plainly(say: Callable[[str], object]) -> None:
+@contextmanager
+def said_plainly(say: Callable[[str], object]) -> Iterator[None]:
     """For somebody's shell: one sentence, said once, instead of lines in the log."""
-    global _say
-    _say = say
+    global _say, _said
+    _say, _said = say, False
+    try:
+        yield
+    finally:
+        _say = None
 
 
 def _failed(channel: str, error: redis.RedisError) -> None:
