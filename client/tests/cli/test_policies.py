@@ -33,6 +33,7 @@ def api(shell):
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_forgotten")
 def test_policy_follows_overrides_and_is_seen_by_operators(shell, api):
     policy = {"timeout_ms": 500, "breaker": {"failure_threshold": 2, "window_seconds": 60}}

@@ -97,6 +97,7 @@ def work_while_it_lies(busy, there):
     raise AssertionError("the console was not asked")
 
 
+@pytest.mark.slow
 def test_a_service_without_a_console_starts_with_what_was_known_last(tmp_path):
     with console() as there:
         there.engage("feature:chat", reason="the last word of the console")

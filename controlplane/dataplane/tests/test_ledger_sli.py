@@ -31,6 +31,8 @@ pytestmark = pytest.mark.usefixtures("published")
 
 STARTED = NOW - timedelta(minutes=5)
 TOKEN = {"X-API-Key": "sg_reporter01_secret"}
+BEHIND = timedelta(seconds=0.25)
+"""At most so much is the plane's clock behind PostgreSQL's."""
 
 
 def counted() -> list[tuple[str, str, datetime, datetime, int, int]]:
@@ -117,7 +119,7 @@ def test_a_step_has_enough_samples_once_services_have_reported_them(service: Ser
 
 def test_a_restarted_service_adds_to_what_it_counted_before(service: Service) -> None:
     service.report()
-    since = db_now()
+    since = db_now() - BEHIND
     service.report()
     service.serve(60)
     service.report()
@@ -132,7 +134,7 @@ def test_a_restarted_service_adds_to_what_it_counted_before(service: Service) ->
 
 def test_lost_and_repeated_reports_neither_lose_nor_add_events(service: Service) -> None:
     service.report()
-    since = db_now()
+    since = db_now() - BEHIND
     service.report()
     service.serve(30)
     service.report(lost=True)
