@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -14,6 +15,7 @@ from django.db import connection
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.dataplane.tests.lines import Line, background
 from controlplane.dataplane.tests.processes import ROOT, web
+from controlplane.tests.database import locked
 from controlplane.tests.installation import free_port
 from controlplane.tests.listening import Console
 
@@ -36,11 +38,29 @@ def console(
             "REDIS_URL": urlunsplit(url._replace(netloc=f"{login}{at}127.0.0.1:{redis.port}")),
             "SECRET_KEY": settings.SECRET_KEY,
             "SWITCHGEAR_DATA_DIR": str(folder),
+            "SWITCHGEAR_STATIC_DIR": str(_static(tmp_path_factory.getbasetemp())),
         }
-        collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"]
-        subprocess.run(collect, cwd=ROOT, env=environment, check=True, timeout=60)
         with web(environment, port, folder / "said.txt") as server:
             yield Console(server, database, redis)
+
+
+def _static(folder_of_worker: Path) -> Path:
+    """Return the folder of collected static files, which the first worker makes for all."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    shared = folder_of_worker.parent if is_worker else folder_of_worker
+    folder = shared / "static"
+    with locked(shared / "static.lock"):
+        if not folder.exists():
+            draft = shared / "static.draft"
+            subprocess.run(
+                [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"],
+                cwd=ROOT,
+                env={**os.environ, "SWITCHGEAR_STATIC_DIR": str(draft)},
+                check=True,
+                timeout=60,
+            )
+            draft.rename(folder)
+    return folder
 
 
 @pytest.fixture

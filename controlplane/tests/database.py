@@ -158,7 +158,7 @@ def make_template(lock: Path) -> str:
     never lends the schema of another version.
     """
     template = f"switchgear_test_{_migrations_digest()}"
-    with _locked(lock):
+    with locked(lock):
         with connection._nodb_cursor() as cursor:
             cursor.execute("SELECT FROM pg_database WHERE datname = %s", [template])
             if cursor.fetchone() is not None:
@@ -175,17 +175,18 @@ def make_template(lock: Path) -> str:
     return template
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock that test workers share, by this file."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def _migrations_digest() -> str:
     folders = [Path(app.path) / "migrations" for app in apps.get_app_configs()]
     files = sorted(file for folder in folders for file in folder.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _copy_out(cursor: CursorWrapper, table: str) -> bytes:
