@@ -116,6 +116,7 @@ def test_who_is_no_longer_welcome_is_not_told_any_more_and_others_are(console, r
         assert hears(staying, "switches", id="segment:after")
 
 
+@pytest.mark.slow
 def test_strangers_who_knock_keep_nobody_waiting_inside(console, reader):
     """Their sessions can't be looked up: that holds what would tell of changes, were it shared."""
     own = {"Origin": console.server.url, "Cookie": f"sessionid={'a' * 32}"}
