@@ -66,7 +66,7 @@ def test_socket_narrows_and_hears_of_what_it_may_not(console, reader):
         engaged("segment:not-told")
 
         with pytest.raises(TimeoutError):
-            heard(listening, 0.7)
+            hears(listening, "switches", 0.7, id="segment:not-told")
     assert "dlq" in refused["detail"]
 
 

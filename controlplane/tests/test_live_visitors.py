@@ -148,6 +148,7 @@ def held(table: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 def test_token_has_so_many_sockets_and_no_more(console, reader):
     with ExitStack() as opened:
         for _ in range(50):
