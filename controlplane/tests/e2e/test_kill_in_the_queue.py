@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from controlplane.tests.browser import Desk
 from controlplane.tests.installation import PASSWORD, ROOT, running, until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.smoke, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(200)]
 RUNNING, QUEUED = 20, 200
 P99_SECONDS = 0.05
 """From the moment the client learns that the switch is engaged."""
@@ -47,7 +47,8 @@ def engage_chat(page: Page) -> None:
     page.get_by_role("button", name="Engage feature:chat").click()
 
 
-@pytest.mark.parametrize("kind", ["tasks", "threads"])
+# Two hundred threads take turns for some 45 ms: on a slow machine it tells of that, not of us.
+@pytest.mark.parametrize("kind", [pytest.param("tasks", marks=pytest.mark.smoke), "threads"])
 def test_no_waiting_call_reaches_the_provider_after_a_kill(chromium, tmp_path, kind):
     log = Path(tmp_path, "provider.log")
     log.touch()
