@@ -62,8 +62,13 @@ class Watchdog:
         """One look: a sign of life, and a thread for every tick that is late and not running."""
         heartbeats.beat(NAME)
         taken_over, handed_back = [], []
+        # Before the rows are read: a turn that ends in between is not in what was read.
+        with self._lock:
+            running = set(self._running)
         for turn in ticks.turns():
             name = turn.tick.name
+            if name in running:
+                continue
             if math.isinf(turn.late_seconds):
                 self._begin(name)
                 self._first_runs.add(name)
@@ -71,7 +76,8 @@ class Watchdog:
             own = turn.ran_by == NAME and name not in self._first_runs
             if turn.late_seconds > (0 if own else PATIENCE_SECONDS):
                 self._first_runs.discard(name)
-                if self._begin(name) and name not in self._taken_over:
+                self._begin(name)
+                if name not in self._taken_over:
                     taken_over.append(name)
             elif not own and name in self._taken_over:
                 handed_back.append(name)
@@ -83,14 +89,10 @@ class Watchdog:
             self._taken_over.difference_update(handed_back)
             log.info("watchdog.handed_back", ticks=handed_back)
 
-    def _begin(self, name: str) -> bool:
-        """Run this tick, unless it is just running here."""
+    def _begin(self, name: str) -> None:
         with self._lock:
-            if name in self._running:
-                return False
             self._running.add(name)
         threading.Thread(target=self._run_tick, args=(name,), daemon=True, name=name).start()
-        return True
 
     def _run_tick(self, name: str) -> None:
         try:
