@@ -26,13 +26,12 @@ pytest_plugins = ["controlplane.tests.browser", "controlplane.tests.selection"]
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.register_profile(
-    "fast", hypothesis.settings.get_profile("any machine"), max_examples=20
-)
-hypothesis.settings.register_profile(
-    "thorough", hypothesis.settings.get_profile("any machine"), max_examples=1000
-)
-hypothesis.settings.load_profile("any machine")
+# `--hypothesis-profile` selects another: CI takes "usual".
+for name, examples in (("fast", 20), ("default", 40), ("usual", 100), ("thorough", 1000)):
+    hypothesis.settings.register_profile(
+        name, hypothesis.settings.get_profile("any machine"), max_examples=examples
+    )
+hypothesis.settings.load_profile("default")
 PLAIN_STATIC_FILES = {
     **settings.STORAGES,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
