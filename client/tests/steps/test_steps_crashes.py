@@ -18,6 +18,7 @@ from switchgear.steps import EffectState, Job, JobStatus, Runner, SQLiteStore, S
 from tests.services import environment, until
 from tests.steps.receiver import Moment, receiver
 
+pytestmark = [pytest.mark.faults, pytest.mark.smoke]
 MOMENTS: tuple[Moment, ...] = ("before", "after", "answered")
 OVER = (JobStatus.COMPLETED, JobStatus.FAILED)
 PLANS = {"forward": ("a", "bulk", "z"), "backward": ("a", "b", "broken"), "stopped": ("stopped",)}

@@ -16,6 +16,7 @@ from controlplane.supervisor.run import APPLICATION_STOP_SECONDS
 from controlplane.supervisor.tests import harness, stand_in
 from controlplane.supervisor.tests.harness import OUTSIDE_SERVICES, assert_nothing_left, start
 
+pytestmark = [pytest.mark.faults, pytest.mark.smoke]
 SLEEP = "import time; time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True);" + (
     "time.sleep(600)"
@@ -125,7 +126,6 @@ def _answers(port: int) -> bool:
         return False
 
 
-@pytest.mark.slow
 def test_five_quick_deaths_end_the_run_with_the_last_words(tmp_path: Path) -> None:
     dying = "import sys; sys.exit('no disk left in the drawer')"
 
@@ -140,7 +140,6 @@ def test_five_quick_deaths_end_the_run_with_the_last_words(tmp_path: Path) -> No
         assert_nothing_left(run)
 
 
-@pytest.mark.slow
 def test_five_quick_deaths_end_nothing_once_there_is_something_to_serve(tmp_path: Path) -> None:
     dying = "import sys; sys.exit('no disk left in the drawer')"
     copy = tmp_path / "data" / "snapshot" / "current"

@@ -17,6 +17,8 @@ from controlplane.core.outbox.tests.conftest import TOKEN
 from controlplane.core.outbox.tests.sending import announce, deliver, states, until
 
 pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.smoke,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("no_pace", "ended"),
 ]
