@@ -64,6 +64,7 @@ lint: .venv/.stamp-dev
 	@$(PY) -m mypy .
 	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	@exec $(SUPERVISOR) exec -- sh -euc '\
+	  $(PY) -m pytest -m lint client/tests; \
 	  $(PY) manage.py makemigrations --check --dry-run; \
 	  SECRET_KEY=$$($(PY) -c "import secrets; print(secrets.token_urlsafe(64))") \
 	  HTTPS_ONLY=true ALLOWED_HOSTS=switchgear.example \

@@ -80,7 +80,7 @@ def marked() -> Refused:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.lint
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_what_is_right_is_accepted_and_what_is_wrong_refused(checker, version, tmp_path, cache):

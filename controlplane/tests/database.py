@@ -122,7 +122,8 @@ class InitialState:
         if self._function_in is not connection.connection:
             queries = "; ".join(f"RETURN QUERY {query}" for query in self._queries())
             cursor.execute(
-                "CREATE OR REPLACE FUNCTION pg_temp.digests() RETURNS TABLE (name text, digest text)"
+                "CREATE OR REPLACE FUNCTION pg_temp.digests()"
+                " RETURNS TABLE (name text, digest text)"
                 f" LANGUAGE plpgsql AS $$ BEGIN {queries}; END $$"
             )
             self._function_in = connection.connection
