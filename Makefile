@@ -9,8 +9,8 @@ PY := .venv/bin/python
 SUPERVISOR := $(PY) -m controlplane.supervisor
 LIBRARIES := $(PY) controlplane/supervisor/libraries.py
 ARGS :=
-# Tests wait for PostgreSQL, timers and other processes: three keep two cores busy.
-WORKERS := 3
+# Tests wait for PostgreSQL, timers and other processes: four keep two cores busy.
+WORKERS := 4
 
 # A virtual environment that was cut short or lost its Python is as good as none.
 ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/null),sound)

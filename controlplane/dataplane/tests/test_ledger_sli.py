@@ -105,6 +105,7 @@ def test_a_step_has_enough_samples_once_services_have_reported_them(service: Ser
     since = db_now()
     assert samples(since).verdict == NO_DATA
 
+    time.sleep(BEHIND.total_seconds())
     service.serve(1000)
     service.report()  # These may have come before the step began.
     assert samples(since).evidence["seen"] == 0
