@@ -41,10 +41,12 @@ REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 PASSES = ("/static/", "/health/", "/metrics")
 KILL = re.compile(
     r"/api/v1/(switches/[^/]+/[^/]+/(engage|extend|reconfirm)|switches/trip|hooks/[^/]+)/?"
-    r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/"
+    r"|/api/v1/ramps/[^/]+/abort/?"
+    r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/|/ramps/[^/]+/abort/"
     r"|/confirm/|/slack/.*"
 )
-"""Paths that engage a switch or keep it engaged, with the dialog and confirmation before it."""
+"""Paths that engage a switch, again after a ramp too, or keep it engaged, with the dialog and
+confirmation before it."""
 # Their threads and those of sockets need fewer connections than DATABASE_POOL of a web has.
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)

@@ -145,7 +145,16 @@ def test_a_body_that_breaks_off_is_the_callers_mistake():
     assert ask_with(receive)[0]["status"] == 400
 
 
-def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests():
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/switches/global/all/engage",
+        "/api/v1/ramps/7/abort",
+        "/api/v1/ramps/7/abort/",
+        "/ramps/7/abort/",
+    ],
+)
+def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests(path):
     hanging = []
 
     async def inner(scope, receive, send):
@@ -170,7 +179,7 @@ def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests(
             for _ in range(150)
         ]
         await asyncio.sleep(0.05)
-        await gate({**SCOPE, "path": "/api/v1/switches/global/all/engage"}, receive, send)
+        await gate({**SCOPE, "path": path}, receive, send)
         for one in flood:
             one.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
