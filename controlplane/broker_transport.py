@@ -6,17 +6,27 @@ from typing import Any
 import structlog
 from kombu.transport import redis
 
+# Malformed JSON or UTF-8, deep nesting, and values that kombu's typed JSON (`__type__`) can't read.
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+)
+
 log = structlog.get_logger(__name__)
 
 
 class Channel(redis.Channel):
-    """A channel that drops items that aren't JSON, which would end kombu's worker."""
+    """A channel that drops items that can't be decoded, which would end kombu's worker."""
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[misc]
-        except ValueError as error:  # Malformed JSON or UTF-8.
-            log.warning("broker.item_dropped", error=str(error))
+        except UNREADABLE as error:
+            log.warning("broker.item_dropped", kind=type(error).__name__, error=str(error))
             raise Empty from error
 
 

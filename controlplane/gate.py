@@ -41,16 +41,22 @@ REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 PASSES = ("/static/", "/health/", "/metrics")
 KILL = re.compile(
     r"/api/v1/(switches/[^/]+/[^/]+/(engage|extend|reconfirm)|switches/trip|hooks/[^/]+)/?"
-    r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/"
+    r"|/api/v1/ramps/[^/]+/abort/?"
+    r"|/switches/engage/.*|/switches/[^/]+/[^/]+/(extend|reconfirm)/|/ramps/[^/]+/abort/"
     r"|/confirm/|/slack/.*"
 )
-"""Paths that engage a switch or keep it engaged, with the dialog and confirmation before it."""
+"""Paths that engage a switch, again after a ramp too, or keep it engaged, with the dialog and
+confirmation before it."""
+EXPORT = re.compile(r"/api/v1/.+/export/?")
 # Their threads and those of sockets need fewer connections than DATABASE_POOL of a web has.
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
 ORDINARY = Limits(threads=6, each=4, strangers=3, wait_seconds=4)
 KILLS = Limits(threads=4, each=2, strangers=2, wait_seconds=6)
 MAX_ORDINARY_BESIDE_KILL = 2
 """Ordinary requests that may run while a kill runs; no more are started until it is done."""
+MAX_EXPORTS = 2
+"""Most exports that run at a time, one per caller: each holds its thread for as long as somebody
+reads, however slowly."""
 
 Refuse = Callable[[Call, DomainError], Awaitable[None]]
 log = structlog.get_logger(__name__)
@@ -82,6 +88,7 @@ class Gate:
         self._open = Bulkhead("open", OPEN)
         self._kills = Bulkhead("kill", KILLS, on_free=lambda: self._ordinary.dispatch())
         self._ordinary = Bulkhead("ordinary", ORDINARY, self._may_start)
+        self._exporting: set[Caller] = set()
         self._seconds: dict[tuple[str, str, str], Histogram] = {}
 
     def metrics(self) -> Iterator[Metric]:
@@ -156,10 +163,27 @@ class Gate:
             # Slows down callers that retry at once: they would keep the event loop busy.
             await asyncio.sleep(REFUSAL_SECONDS)
             raise
+        is_export = EXPORT.fullmatch(call.scope["path"]) is not None
+        if is_export and (error := self._refuse_export(caller)):
+            bulkhead.release(permit)
+            raise error
         answer = _Answer(call.receive, call.send, body)
         task = asyncio.ensure_future(self._run(call.scope, answer, permit, ends))
         task.add_done_callback(lambda _task: bulkhead.release(permit))
+        if is_export:
+            self._exporting.add(caller)
+            task.add_done_callback(lambda _task: self._exporting.discard(caller))
         await self._wait(call, task, answer, ends)
+
+    def _refuse_export(self, caller: Caller) -> DomainError | None:
+        """Return the error for an export that may not begin now, or None."""
+        if caller in self._exporting:
+            said = "You already have an export running; try again when it is done."
+            return TooManyRequests(said, retry_after=RETRY_AFTER_SECONDS)
+        if len(self._exporting) >= MAX_EXPORTS:
+            said = "Others are exporting right now; try again in a moment."
+            return Busy(said, retry_after=RETRY_AFTER_SECONDS)
+        return None
 
     async def _run(
         self, scope: Scope, answer: "_Answer", permit: Permit, ends: float | None

@@ -48,7 +48,7 @@ class ShellCommand(BaseCommand):
         try:
             return super().execute(*args, **options)
         except DomainError as error:
-            raise CommandError(error.detail) from error
+            raise CommandError(_visible(error.detail)) from error
         except ProgrammingError as error:
             if not isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
                 raise

@@ -145,7 +145,16 @@ def test_a_body_that_breaks_off_is_the_callers_mistake():
     assert ask_with(receive)[0]["status"] == 400
 
 
-def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests():
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/switches/global/all/engage",
+        "/api/v1/ramps/7/abort",
+        "/api/v1/ramps/7/abort/",
+        "/ramps/7/abort/",
+    ],
+)
+def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests(path):
     hanging = []
 
     async def inner(scope, receive, send):
@@ -170,7 +179,7 @@ def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests(
             for _ in range(150)
         ]
         await asyncio.sleep(0.05)
-        await gate({**SCOPE, "path": "/api/v1/switches/global/all/engage"}, receive, send)
+        await gate({**SCOPE, "path": path}, receive, send)
         for one in flood:
             one.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
@@ -345,3 +354,35 @@ def test_answers_that_nobody_reads_give_their_threads_back(monkeypatch):
         return sent
 
     assert asyncio.run(run())[0]["status"] == 200
+
+
+def test_slow_readers_of_exports_leave_threads_for_others():
+    async def read_slowly(message):
+        if message["type"] == "http.response.body":
+            await asyncio.sleep(10)
+
+    async def run():
+        state, sent = State(), []
+        state.database_reachable = True
+
+        async def send(message):
+            sent.append(message)
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        gate = Gate(answer, state, refuse, 5)
+        path = "/api/v1/audit/export"
+        scopes = [{**SCOPE, "path": path, "client": (f"10.0.0.{n}", 1)} for n in (1, 1, 2, 3)]
+        slow = [asyncio.ensure_future(gate(one, receive, read_slowly)) for one in scopes]
+        await asyncio.sleep(0.05)
+        running = figures_of(gate)["in_flight", "ordinary"]
+        await gate({**scopes[0], "path": path}, receive, send)
+        await gate({**scopes[3], "path": path}, receive, send)
+        for one in slow:
+            one.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        await gate({**scopes[0], "path": path}, receive, send)
+        return running, [one["status"] for one in sent if "status" in one]
+
+    assert asyncio.run(run()) == (gate_module.MAX_EXPORTS, [429, 503, 200])

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.test import Client
 
 from controlplane.core.approvals.models import Approval
@@ -154,6 +155,34 @@ def test_wrong_password_confirms_nothing_is_noted_and_locks_out(browser):
     failed = AuditEntry.objects.filter(action="session.failed")
     assert failed.count() == settings.AXES_FAILURE_LIMIT
     assert browser.get(ENGAGE).status_code == 302
+
+
+@pytest.mark.parametrize("typed", ["kim", " kim", "\N{NO-BREAK SPACE}kim"])
+def test_failed_sign_ins_of_strangers_keep_nobody_from_confirming(browser, client, typed):
+    for _ in range(settings.AXES_FAILURE_LIMIT):
+        locked_out = first_step(client, username=typed, password="wrong")
+
+    answer = confirm(browser, password=PASSWORD)
+
+    assert locked_out.status_code == 429
+    assert answer["Location"] == ENGAGE
+
+
+def test_confirming_forgets_what_failed_before(browser):
+    for _ in range(2):
+        for _ in range(settings.AXES_FAILURE_LIMIT - 1):
+            confirm(browser, password="wrong")
+
+        assert confirm(browser, password=PASSWORD).status_code == 302
+
+
+def test_unlocking_a_person_lets_them_confirm_again(browser):
+    for _ in range(settings.AXES_FAILURE_LIMIT):
+        confirm(browser, password="wrong")
+
+    call_command("person", "unlock", "kim")
+
+    assert confirm(browser, password=PASSWORD).status_code == 302
 
 
 def test_code_of_the_app_confirms(limit):

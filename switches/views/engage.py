@@ -186,6 +186,8 @@ def _engaged(request: PersonRequest, done: services.Engagement, now: datetime) -
         if done.review:
             told = "Engaged against a rule; somebody else has to review it."
             messages.success(request, f"{told} {done.notice}".strip())
+        elif done.notice:
+            messages.success(request, done.notice)
         return redirect("switch_page", done.switch.scope, done.switch.key)
     context = {
         "switch": done.switch,

@@ -129,6 +129,15 @@ def forget(request: HttpRequest, username: str) -> None:
     AxesProxyHandler.reset_attempts(ip_address=client_ip(request), username=username)
 
 
+def confirming_name(user: User) -> str:
+    """Return the name that a person's failures to confirm their identity count for.
+
+    Failed sign-ins don't count for it: else a stranger at the same address could keep somebody who
+    is signed in from engaging the global switch. A form strips the space, so nobody can type it.
+    """
+    return f" {user.username}"
+
+
 def locked_out(
     request: HttpRequest,
     original_response: object = None,

@@ -20,6 +20,8 @@ SLOW_SECONDS = 0.5
 MAX_UNFINISHED_BYTES = 64 * 1024
 """Limit for an unfinished message, including the opening handshake."""
 BYTES_EACH_LOOK = 256
+MAX_SILENT_BYTES = 1024 * 1024
+"""Limit for all bytes since the last complete message, however slowly they come."""
 ASKS_PER_SECOND, ASKS_AT_ONCE = 1.0, 20.0
 RETRY_AFTER_SECONDS = 10
 
@@ -45,7 +47,7 @@ class Socket:
         self.descriptor: int | None = None
         self.messages = 0
         """Number of complete messages received."""
-        self._counted = (0, 0)
+        self._counted = (0, 0, 0)
         self._taken = (-1, 0.0)
         self.asks = Pace(ASKS_PER_SECOND, ASKS_AT_ONCE)
         """How often it may say something to us."""
@@ -113,12 +115,16 @@ class Socket:
     def floods(self, received: int) -> bool:
         """Return True if one message is too long, given all bytes `received` so far.
 
-        `BYTES_EACH_LOOK` are allowed for pings and other control frames between messages.
+        `BYTES_EACH_LOOK` are allowed for pings and other control frames between messages, but at
+        most `MAX_SILENT_BYTES` in all: they can't be told from a message that comes slowly.
         """
-        messages, base = self._counted
-        base = received if messages != self.messages else min(received, base + BYTES_EACH_LOOK)
-        self._counted = self.messages, base
-        return received - base > MAX_UNFINISHED_BYTES
+        messages, completed_at, base = self._counted
+        if messages != self.messages:
+            completed_at = base = received
+        else:
+            base = min(received, base + BYTES_EACH_LOOK)
+        self._counted = self.messages, completed_at, base
+        return received - base > MAX_UNFINISHED_BYTES or received - completed_at > MAX_SILENT_BYTES
 
     async def write(self, send: SendText) -> tuple[int, str]:
         """Write what comes until it is to end; returns how."""

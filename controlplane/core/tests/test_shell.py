@@ -3,7 +3,9 @@
 import io
 
 import pytest
+from django.core.management.base import CommandError
 
+from controlplane.core.errors import Conflict
 from controlplane.core.shell import ShellCommand
 
 
@@ -23,3 +25,14 @@ def test_line_escapes_what_would_forge_another(text, printed):
     ShellCommand(stdout=out).line(text)
 
     assert out.getvalue() == printed
+
+
+def test_errors_are_escaped_as_well():
+    class Refused(ShellCommand):
+        def handle(self, *args, **options):
+            raise Conflict("feature:a is already engaged: INC-1\nfeature:other  released")
+
+    with pytest.raises(CommandError) as refused:
+        Refused().execute(force_color=False, no_color=True, skip_checks=True)
+
+    assert str(refused.value).endswith("INC-1\\nfeature:other  released")

@@ -328,3 +328,27 @@ def test_shell_names_the_safety_rule_to_override(operator):
 
     assert state(operator, "segment:a") == "ramping"
     assert Approval.objects.get().diff["rule"] == "one way"
+
+
+@pytest.mark.parametrize(
+    ("switch", "before", "expires_in", "policy"),
+    [
+        ("segment:a", {}, "1s", "hold"),
+        ("segment:a", {"on_expiry": "release"}, "1s", "hold"),
+        ("segment:a", {"on_expiry": "release"}, "25h", "release"),
+        ("segment:a", {}, "30d", "hold"),
+        ("feature:a", {}, "1s", "release"),
+    ],
+)
+def test_engaging_again_never_releases_sooner_where_that_takes_two_people(
+    operator, switch, before, expires_in, policy
+):
+    operator.engage(switch, **before)
+    release(operator, switch)
+
+    again = operator.engage(switch, expires_in=expires_in, on_expiry="release").json()
+
+    assert again["on_expiry"] == policy
+    assert ("takes a second person" in again.get("notice", "")) == (policy == "hold")
+    services.expire_due(db_now() + timedelta(days=31))
+    assert state(operator, switch) == ("engaged" if policy == "hold" else "released")

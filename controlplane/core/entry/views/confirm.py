@@ -23,11 +23,13 @@ def confirm(request: PersonRequest) -> HttpResponse:
     error: DomainError | None = None
     have = factors.of(request.user)
     if request.method == "POST":
-        if not throttle.is_allowed(request, request.user.username):
-            return throttle.locked_out(request, credentials={"username": request.user.username})
-        error = _proved(request, have)
+        name = throttle.confirming_name(request.user)
+        if not throttle.is_allowed(request, name):
+            return throttle.locked_out(request, credentials={"username": name})
+        error = _proved(request, have, name)
         if error is None:
             now = db_now()
+            throttle.forget(request, name)
             confirming.confirmed(request, now)
             trail.note("session.confirmed", user=request.user, actor=actor_of(request), now=now)
             return redirect(safe_next(request))
@@ -43,11 +45,11 @@ def confirm(request: PersonRequest) -> HttpResponse:
     return show(request, "core/confirm.html", context, status=status)
 
 
-def _proved(request: PersonRequest, have: factors.Factors) -> DomainError | None:
+def _proved(request: PersonRequest, have: factors.Factors, name: str) -> DomainError | None:
     if have.any or "password" not in request.POST:
-        return prove(request, request.user)
+        return prove(request, request.user, name)
     if request.user.check_password(request.POST["password"]):
         return None
-    throttle.failed(request, request.user.username)
+    throttle.failed(request, name)
     note_failure(request, request.user.username)
     return InvalidInput({"password": ["That is not your password."]})

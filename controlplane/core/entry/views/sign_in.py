@@ -93,7 +93,7 @@ def second_factor(request: HttpRequest) -> HttpResponse:
         if not throttle.is_allowed(request, user.username):
             clear_login(request)
             return throttle.locked_out(request, credentials={"username": user.username})
-        error = prove(request, user)
+        error = prove(request, user, user.username)
         if error is None:
             request.session.cycle_key()
             response: HttpResponse = stage.exit()
@@ -101,9 +101,11 @@ def second_factor(request: HttpRequest) -> HttpResponse:
     return _ask_second(request, user, error)
 
 
-def prove(request: HttpRequest, user: User) -> DomainError | None:
-    """Check the code or passkey that was sent; what is wrong with it, or nothing. A failure counts
-    against name and address, and is noted."""
+def prove(request: HttpRequest, user: User, name: str) -> DomainError | None:
+    """Check the code or passkey that was sent; return what is wrong with it, or None.
+
+    A failure counts for `name` and the address, and is noted.
+    """
     try:
         if "credential" in request.POST:
             found = passkeys.shown(request.POST["credential"], user)
@@ -118,7 +120,7 @@ def prove(request: HttpRequest, user: User) -> DomainError | None:
         return error
     except InvalidInput:
         pass
-    throttle.failed(request, user.username)
+    throttle.failed(request, name)
     note_failure(request, user.username)
     said = passkeys.REFUSED if "credential" in request.POST else "That code opens nothing."
     return InvalidInput({"code": [said]})

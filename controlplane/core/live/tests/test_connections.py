@@ -9,7 +9,13 @@ import pytest
 
 from controlplane.core.live import connections
 from controlplane.core.live.connections import Traffic
-from controlplane.core.live.sockets import MAX_UNFINISHED_BYTES, STUCK_SECONDS, Socket
+from controlplane.core.live.sockets import (
+    BYTES_EACH_LOOK,
+    MAX_SILENT_BYTES,
+    MAX_UNFINISHED_BYTES,
+    STUCK_SECONDS,
+    Socket,
+)
 from controlplane.core.live.visitors import Visitor
 
 
@@ -88,6 +94,20 @@ def test_message_without_an_end_floods_and_whole_messages_do_not():
     assert not any(told_whole)
     assert told_endless == [False, False, True, True]
     assert not any(told_quiet)
+
+
+def test_message_without_an_end_floods_however_slowly_it_comes():
+    endless, talking = (Socket(Visitor("token:1", frozenset()), "hello") for _ in range(2))
+    looks = range(0, 2 * MAX_SILENT_BYTES, BYTES_EACH_LOOK)
+
+    told_endless = [endless.floods(received) for received in looks]
+    told_talking = []
+    for number, received in enumerate(looks):
+        talking.messages += number % 1000 == 0
+        told_talking.append(talking.floods(received))
+
+    assert told_endless.index(True) == MAX_SILENT_BYTES // BYTES_EACH_LOOK + 1
+    assert not any(told_talking)
 
 
 def test_socket_whose_reader_takes_nothing_of_what_waits_stalls():

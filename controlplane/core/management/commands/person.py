@@ -12,7 +12,7 @@ from django.db.models import Case, When
 
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
-from controlplane.core.entry import codes, factors
+from controlplane.core.entry import codes, factors, throttle
 from controlplane.core.errors import NotFound
 from controlplane.core.people import leaving
 from controlplane.core.people import services as people
@@ -75,7 +75,8 @@ class Command(ShellCommand):
     @transaction.atomic
     def unlock(self, options: dict[str, Any]) -> None:
         user = _user(options)
-        count = reset(username=user.username) + codes.forgive(user)
+        count = reset(username=user.username) + reset(username=throttle.confirming_name(user))
+        count += codes.forgive(user)
         target = f"user:{user.username}"
         audit.record(actor=shell_actor(), action="user.unlocked", target=target, now=db_now())
         self.line(f"{user.username} may try again ({count} forgotten)")
