@@ -1,4 +1,4 @@
-"""A month with many switches: none outlives its expiry unnoticed, and no storm of messages.
+"""A month with 300 switches: none outlives its expiry unnoticed, and no storm of messages.
 
 What is expected follows from what people did and when the clock came round, by rules written here
 anew; what happened is read from the audit trail and the outbox.
@@ -25,7 +25,7 @@ from switches.tests import outlet
 from switches.tests.month import DAY, END, HOUR, IDLE, INCIDENT, SILENCE, Month
 from switches.tests.terms import A_WHILE, Term
 
-IN_THE_INCIDENT = 60
+SWITCHES, IN_THE_INCIDENT = 300, 60
 # Of one destination and hour, not counting what people did (engaged, extended, acknowledged …).
 LOUDEST_HOUR = 20
 BY_PEOPLE = (
@@ -56,10 +56,10 @@ def _quick():
 
 
 @pytest.fixture
-def month(switches, db, somebody_on_call, _quick):
+def month(db, somebody_on_call, _quick):
     olga, ada = (actor_for(person("approver", name)) for name in ("olga", "ada"))
     lived = Month(seed=20261126, olga=olga, ada=ada)
-    lived.plan(switches, in_the_incident=IN_THE_INCIDENT)
+    lived.plan(SWITCHES, in_the_incident=IN_THE_INCIDENT)
     lived.run()
     return lived
 
@@ -103,20 +103,17 @@ def owed(month: Month, term: Term) -> list[datetime]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "switches", [120, pytest.param(300, marks=[pytest.mark.faults, pytest.mark.smoke])]
-)
-def test_a_month(month, switches):
-    assert len({term.switch for term in month.terms}) == switches
-    assert sum(term.permanent for term in month.terms) > switches / 15
-    _none_outlives_its_expiry_unnoticed(month, switches)
-    _each_reminder_comes_once_when_it_is_owed(month, switches)
-    _people_are_called_until_somebody_knows_then_daily(month, switches)
-    _every_ramp_comes_to_its_end_in_time(month, switches)
+def test_a_month(month):
+    assert len({term.switch for term in month.terms}) == SWITCHES
+    assert sum(term.permanent for term in month.terms) > 20
+    _none_outlives_its_expiry_unnoticed(month)
+    _each_reminder_comes_once_when_it_is_owed(month)
+    _people_are_called_until_somebody_knows_then_daily(month)
+    _every_ramp_comes_to_its_end_in_time(month)
     _there_is_no_storm()
 
 
-def _none_outlives_its_expiry_unnoticed(month: Month, switches: int) -> None:
+def _none_outlives_its_expiry_unnoticed(month: Month) -> None:
     held, called = (
         audited("episode.overdue", "expiry"),
         audited("episode.reconfirm_due", "expiry"),
@@ -147,10 +144,10 @@ def _none_outlives_its_expiry_unnoticed(month: Month, switches: int) -> None:
         told_of = told[term.episode, term.ends_at, turn]
         assert told_of + (gathered[term.switch] if term.policy == "ramp" else 0) == 1, term
     assert set(expected) == held | called | released | ramped
-    assert len(expected) > switches / 2
+    assert len(expected) > SWITCHES / 2
 
 
-def _every_ramp_comes_to_its_end_in_time(month: Month, switches: int) -> None:
+def _every_ramp_comes_to_its_end_in_time(month: Month) -> None:
     """Each share at the first turn after the dwell of the one before, and no share but these."""
     moves = defaultdict(list)
     for entry in AuditEntry.objects.filter(
@@ -168,14 +165,14 @@ def _every_ramp_comes_to_its_end_in_time(month: Month, switches: int) -> None:
         assert max(late) < A_WHILE, ascent
         assert ascent.is_over or ascent.moments[0] > END - HOUR - SILENCE, ascent
         seen[ascent.by_itself, bool(ascent.aborted_at)] += 1
-    assert seen[True, False] > switches / 10
-    assert seen[True, True] > switches / 100
-    assert seen[False, False] > switches / 30
+    assert seen[True, False] > 30
+    assert seen[True, True] > 3
+    assert seen[False, False] > 10
     advanced = AuditEntry.objects.filter(action="ramp.advanced").count()
     assert advanced == sum(min(len(one.moments), 3) - 1 for one in month.ascents)
 
 
-def _each_reminder_comes_once_when_it_is_owed(month: Month, switches: int) -> None:
+def _each_reminder_comes_once_when_it_is_owed(month: Month) -> None:
     expected = Counter(
         (term.episode, term.ends_at, turn) for term in month.terms for turn in owed(month, term)
     )
@@ -183,10 +180,10 @@ def _each_reminder_comes_once_when_it_is_owed(month: Month, switches: int) -> No
     given = ends_told("episode.expires_soon", "episode.reconfirm_soon", "episodes.expire_soon")
 
     assert given == expected
-    assert len(expected) > switches / 2
+    assert len(expected) > SWITCHES / 2
 
 
-def _people_are_called_until_somebody_knows_then_daily(month: Month, switches: int) -> None:
+def _people_are_called_until_somebody_knows_then_daily(month: Month) -> None:
     notices = defaultdict(set)
     for message in OutboxMessage.objects.filter(event__startswith="escalation."):
         about = message.payload.get("escalations") or [message.payload["escalation"]]
@@ -209,7 +206,7 @@ def _people_are_called_until_somebody_knows_then_daily(month: Month, switches: i
         if over > known:
             assert over - [known, *calm][-1] <= DAY + IDLE + SILENCE, one
         seen += bool(calm)
-    assert seen > switches / 60
+    assert seen > 5
 
 
 def _there_is_no_storm() -> None:
