@@ -82,7 +82,8 @@ def house(settings):
         yield found
 
 
-@pytest.mark.slow
+@pytest.mark.faults
+@pytest.mark.smoke
 def test_a_form_is_taken_from_who_may_and_leaves_no_trace_of_others(house):
     house, people = house
     wrong, tried = {}, set()
