@@ -27,7 +27,7 @@ hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 # `--hypothesis-profile` selects another: CI takes "usual".
-for name, examples in (("fast", 20), ("default", 40), ("usual", 100), ("thorough", 1000)):
+for name, examples in (("fast", 20), ("default", 25), ("usual", 100), ("thorough", 1000)):
     hypothesis.settings.register_profile(
         name, hypothesis.settings.get_profile("any machine"), max_examples=examples
     )
