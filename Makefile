@@ -17,12 +17,13 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run demo test test-fast lint bench e2e faults audit lock clean unsound
+.PHONY: help run demo test test-fast test-all lint bench e2e faults audit lock clean unsound
 
 help:
 	@echo 'make run      the whole installation on http://127.0.0.1:$${PORT:-8000}/'
 	@echo 'make demo     the same with three sample services, and faults to watch'
 	@echo 'make test     the test suite (ARGS= for pytest)  make test-fast  what needs no database'
+	@echo 'make test-all the suite with its exhaustive tests, as in CI'
 	@echo 'make faults   tests that kill real processes    make e2e    tests in a browser'
 	@echo 'make lint     every checker                     make bench  the benchmarks'
 	@echo 'make audit    known vulnerabilities in what is pinned'
@@ -38,6 +39,10 @@ demo: .venv/.stamp-run
 
 test: .venv/.stamp-dev
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+# With the tests that try every address, role, point or day, and more examples of each property.
+test-all:
+	@$(MAKE) test ARGS='-m "not (faults or e2e or lint)" --hypothesis-profile usual $(ARGS)'
 
 # Nothing is started, and nothing listens at these addresses.
 test-fast: .venv/.stamp-dev

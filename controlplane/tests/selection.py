@@ -41,7 +41,7 @@ SERVICE_EVENTS = {
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 MAX_SERVICE_PORT = 1
 """`make test-fast` says that PostgreSQL and Redis are at this port."""
-UNBUDGETED_MARKS = {"faults", "e2e", "slow"}
+UNBUDGETED_MARKS = {"faults", "e2e", "exhaustive", "slow"}
 PRESSURE = Path("/proc/pressure/cpu")
 UNMEASURED_FACTOR = 3
 """Times the budget where the kernel does not tell how long tasks waited for a CPU."""
@@ -69,7 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--budget",
         type=float,
         metavar="SECONDS",
-        help="fail a test without the mark slow, faults or e2e that takes longer",
+        help="fail a test without the mark slow, exhaustive, faults or e2e that takes longer",
     )
 
 

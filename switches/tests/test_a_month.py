@@ -101,8 +101,7 @@ def owed(month: Month, term: Term) -> list[datetime]:
     return due
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 def test_a_month(month):
     assert len({term.switch for term in month.terms}) == SWITCHES

@@ -139,8 +139,7 @@ def parameters(answer, place):
     return sorted(name for name in Looked.names if name.isidentifier())
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_a_query_that_makes_no_sense_is_refused_in_words(monkeypatch):
     """On each list of the API and each page, for each filter by itself and for one that is none."""
     monkeypatch.setattr("django.core.handlers.wsgi.QueryDict", Looked)

@@ -69,8 +69,7 @@ def cache_control(answer):
     return {one.strip() for one in answer.headers.get("Cache-Control", "").split(",")}
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("role", ["nobody", "admin"])
 def test_every_answer_carries_the_policy_and_its_companions(role):
     lacking = {path: found for path, _, answer in answers(role) if (found := missing(answer))}
@@ -78,8 +77,7 @@ def test_every_answer_carries_the_policy_and_its_companions(role):
     assert not lacking, lacking
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_no_cache_keeps_what_signed_in_people_see():
     kept, seen = {}, 0
     for path, place, answer in answers("admin"):
@@ -122,8 +120,7 @@ def test_no_cache_keeps_an_answer_that_shows_a_secret_once():
         assert "no-store" in answer.headers["Cache-Control"]
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_no_cache_keeps_what_the_api_answers_to_somebody():
     kept, seen = {}, 0
     for path, place, answer in answers("admin"):

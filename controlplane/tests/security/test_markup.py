@@ -28,8 +28,7 @@ def looked_at(user):
         client = browser_of(user) if path == "/sign-out/" else client
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
 def test_no_text_becomes_an_element_or_a_link_that_runs(settings):

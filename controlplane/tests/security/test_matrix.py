@@ -60,8 +60,7 @@ def test_the_table_has_every_address_and_no_other():
     assert TABLE.keys() - routes == set(), "no such address"
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("role", callers.RANKS)
 def test_each_role_gets_in_where_it_may_and_nowhere_else(role):
     client = callers.somebody(role)
@@ -87,8 +86,7 @@ def test_nobody_gets_in_where_it_is_not_open():
     assert not wrong, told(wrong)
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_a_method_that_is_not_in_the_table_does_nothing():
     client, wrong = callers.somebody("admin"), {}
     for place in (one for one in here() if not callers.is_entry(one)):
@@ -138,8 +136,7 @@ def test_a_token_opens_no_page():
     assert not wrong, told(wrong)
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
 def test_a_token_may_no_more_than_its_owner(role):
     """Made while its owner was an admin, who is one no more."""
@@ -158,8 +155,7 @@ def test_a_token_may_no_more_than_its_owner(role):
     assert not wrong, told(wrong)
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("role", ["nobody", "viewer", "operator", "approver"])
 def test_the_administration_is_closed_to_all_but_admins(role):
     client = callers.nobody() if role == "nobody" else callers.somebody(role)

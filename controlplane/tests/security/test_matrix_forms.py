@@ -82,8 +82,7 @@ def house(settings):
         yield found
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_a_form_is_taken_from_who_may_and_leaves_no_trace_of_others(house):
     house, people = house
     wrong, tried = {}, set()

@@ -32,8 +32,7 @@ def about_things(there):
             yield place._replace(path=existing.path_of(there, place.route)), need
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_who_may_see_a_thing_does_and_who_may_not_is_refused(there):
     wrong, seen = {}, set()
     clients = {role: callers.somebody(role) for role in callers.RANKS}

@@ -69,8 +69,7 @@ def test_a_trace_in_a_table_or_a_stream_is_seen(house):
     assert found == {"core_user", str(house.letters.name("bulk").encode())}
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_a_good_write_is_done_for_who_may_and_leaves_no_trace_of_others(house):
     house, people = house
     wrong = {}
@@ -84,8 +83,7 @@ def test_a_good_write_is_done_for_who_may_and_leaves_no_trace_of_others(house):
     assert not wrong, refusing.told(wrong)
 
 
-@pytest.mark.faults
-@pytest.mark.smoke
+@pytest.mark.exhaustive
 def test_a_good_write_of_a_program_takes_its_scope_and_its_owners_rank(house):
     house, _people = house
     everything = tuple(callers.ALL_SCOPES)

@@ -49,9 +49,7 @@ def test_these_are_all_the_points_there_are(now):
 
 
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize(
-    "deaths", [1, pytest.param(2, marks=[pytest.mark.faults, pytest.mark.smoke])]
-)
+@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_it_is_gone_on_with(now, point, deaths):
     mark(CANARY, now=now)
     applies(CANARY, now=now)
