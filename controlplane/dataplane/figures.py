@@ -22,8 +22,8 @@ def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
     return 200, headers, content
 
 
-def latencies(state: State) -> Iterator[Metric]:
-    """Yield latency histograms of this process, a data plane alone or part of a console."""
+def measured(state: State) -> Iterator[Metric]:
+    """Yield what this process has measured, a data plane alone or part of a console."""
     worker = str(os.getpid())  # A scrape reaches one of several workers: one series each.
     yield histograms.family(
         "switchgear_dataplane_answer_seconds",
@@ -40,6 +40,13 @@ def latencies(state: State) -> Iterator[Metric]:
             (("acknowledged", worker), state.ledger.acknowledged_seconds),
         ],
     )
+    refused = CounterMetricFamily(
+        "switchgear_dataplane_sli_refused",
+        "Counts in reports that were left out: the token may not speak for the SLO's service.",
+        labels=["worker"],
+    )
+    refused.add_metric([worker], state.ledger.refused_sli)
+    yield refused
 
 
 class _Figures:
@@ -67,4 +74,4 @@ class _Figures:
             if code:  # Without one the caller hung up before there was anything to say.
                 answered.add_metric([str(code), str(os.getpid())], times)
         yield answered
-        yield from latencies(state)
+        yield from measured(state)

@@ -69,7 +69,8 @@ async def stream(state: State, call: Call) -> None:
 
 async def report(state: State, call: Call) -> Answer:
     """Take in what an instance tells of itself."""
-    token_id = call.credential.token_id if call.credential else 0
+    used = call.credential
+    token_id, services = (used.token_id, used.services) if used else (0, ())
     state.throttle.check(token_id)
     try:
         document = answers.object_in(call.body)
@@ -79,7 +80,7 @@ async def report(state: State, call: Call) -> Answer:
     state.throttle.admit(token_id, document)
     told = await state.ledger.read(document)
     _check_services(call, told)
-    duplicate = await state.ledger.report(told, state.copy, token_id)
+    duplicate = await state.ledger.report(told, state.copy, token_id, services)
     return answers.report(state, told.service, duplicate=duplicate, dropped=told.dropped)
 
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,6 +68,8 @@ class Ledger:
         most: int = 2 * MOST_INSTANCES,
         timing: Timing = Timing(),
     ) -> None:
+        self.refused_sli = 0
+        """Counts left out, of SLOs of services that the token may not speak for."""
         self._timing = timing
         self._wall = state_wall
         self._roll = Roll(state_wall, self._wake)
@@ -109,13 +111,20 @@ class Ledger:
         """The report in a JSON object; raises :class:`InvalidInput` naming each wrong field."""
         return await self._reader.read(document)
 
-    async def report(self, report: Report, copy: Copy | None = None, token_id: int = 0) -> bool:
+    async def report(
+        self,
+        report: Report,
+        copy: Copy | None = None,
+        token_id: int = 0,
+        services: Collection[str] = (),
+    ) -> bool:
         """Take in a report; True if it is a duplicate. What it applies is of `copy`'s epoch.
 
+        If its token is limited to `services`, counts of other services' SLOs are left out.
         Returns once it is committed; raises :class:`Unavailable` if that takes too long.
         """
         epoch = None if copy is None else copy.publication.epoch
-        waiting = Told(report, epoch, self._wall(), token_id)
+        waiting = Told(report, epoch, self._wall(), token_id, sorted(services))
         if self._away or not self._pending.has_room(waiting):
             raise unavailable()
         self._pending.add(waiting)
@@ -254,7 +263,7 @@ class Ledger:
     ) -> None:
         """One report that can't be written must not keep others from it: then, one by one."""
         try:
-            duplicates = await write(told.write_reports(connection, reports, self._book))
+            written = await write(told.write_reports(connection, reports, self._book))
         except Exception as error:
             self._book.failed()
             some = refusals.is_of_some(connection, error)
@@ -270,7 +279,9 @@ class Ledger:
                 raise
         else:
             self._trouble.over()
-            for each, duplicate in zip(reports, duplicates, strict=True):
+            self.refused_sli += len(written.refused_sli)
+            self._trouble.refused_sli(written.refused_sli)
+            for each, duplicate in zip(reports, written.duplicates, strict=True):
                 each.answer(duplicate)
 
     async def _write_counts(

@@ -73,18 +73,28 @@ STORE_ROW = """
         resilience = coalesce(%s::jsonb, resilience)
     WHERE id = %s
 """
-# For gates, and to be added to the minutes of SLOs: what is read once is written once.
+# For gates, and to be added to the minutes of SLOs: what is read once is written once. The service
+# of an SLO is looked up only for tokens with a limit. Their counts of an unknown SLO aren't added
+# to minutes: one of that name may be created before they would be, for another service.
 COUNTED = """
-    WITH counted AS (
-        SELECT * FROM json_to_recordset(%s::json)
+    WITH told AS MATERIALIZED (
+        SELECT *, CASE WHEN services <> '{}' THEN (
+            SELECT service FROM slo_slo WHERE name = slo AND removed_at IS NULL
+        ) END AS owner
+        FROM json_to_recordset(%s::json)
              AS told (slo text, instance text, began_at timestamptz, ended_at timestamptz,
-                      good bigint, total bigint)
+                      good bigint, total bigint, services text[])
+    ), counted AS (
+        SELECT * FROM told WHERE owner IS NULL OR owner = ANY(services)
     ), added AS (
         INSERT INTO slo_reported (slo, instance, began_at, ended_at, good, total)
         SELECT slo, instance, began_at, ended_at, good, total FROM counted
+        WHERE services = '{}' OR owner IS NOT NULL
+    ), noted AS (
+        INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)
+        SELECT slo, instance, began_at, ended_at, good, total FROM counted
     )
-    INSERT INTO core_eventcount (slo, instance, began_at, ended_at, good, total)
-    SELECT slo, instance, began_at, ended_at, good, total FROM counted
+    SELECT instance, slo FROM told WHERE services <> '{}' AND owner <> ALL(services)
 """
 COUNT = "SELECT count(*) FROM (SELECT FROM core_instance LIMIT %s) AS those"
 KNOWN = "SELECT id FROM core_instance WHERE id = ANY(%s)"
@@ -133,11 +143,17 @@ async def write_acks(connection: Connection, acks: Sequence[Ack]) -> None:
         await connection.execute(ACKNOWLEDGED, (_records([*earliest.values()]),))
 
 
-async def write_events(connection: Connection, events: Sequence[Events]) -> None:
-    """Keep what was counted of SLOs; in the transaction of the rows that it was counted from, or a
-    report that comes again would add it twice."""
-    if events:
-        await connection.execute(COUNTED, (_records(events),))
+async def write_events(connection: Connection, events: Sequence[Events]) -> list[tuple[str, str]]:
+    """Write what was counted of SLOs; return (instance, SLO) of what was refused, because the token
+    is limited to other services than the SLO's.
+
+    Belongs in the transaction of the rows that it was counted from, or a report that comes again
+    would add it twice.
+    """
+    if not events:
+        return []
+    cursor = await connection.execute(COUNTED, (_records(events),))
+    return [(instance, slo) for instance, slo in await cursor.fetchall()]
 
 
 async def lock_rows(connection: Connection, services: Mapping[str, str]) -> dict[str, Row]:

@@ -21,12 +21,14 @@ ROW_WEIGHT = 20
 
 @dataclass(slots=True)
 class Told:
-    """A report that somebody waits for; `epoch` is the one its version is of."""
+    """A report that somebody waits for; `epoch` is the one its version is of. Its token is limited
+    to `services`, if there are any."""
 
     report: Report
     epoch: UUID | None
     at: datetime
     token_id: int = 0
+    services: Sequence[str] = ()
     duplicate: asyncio.Future[bool] = field(default_factory=asyncio.Future)
 
     @property

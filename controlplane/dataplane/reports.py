@@ -116,9 +116,9 @@ def asked(row: Row, counts: Mapping[str, Sequence[int]], at: datetime, since: da
     return replace(row, checks=_counted(row.checks, {}, counts, at, since))
 
 
-def events(before: Row, after: Row, report: Report) -> list[Events]:
-    """What the report adds to the counts of SLOs, `after` being what :func:`merge` made of
-    `before`.
+def events(before: Row, after: Row, report: Report, services: Sequence[str] = ()) -> list[Events]:
+    """Return what the report adds to the counts of SLOs, `after` being what :func:`merge` made of
+    `before`. The token that sent it is limited to `services`, if there are any.
 
     They happened since the report before of this boot was taken in, in its first since it started.
     Where that is not known nothing is counted: see :func:`boots.began`.
@@ -136,7 +136,7 @@ def events(before: Row, after: Row, report: Report) -> list[Events]:
         return []
     began_at = min(began_at, ended_at)
     return [
-        Events(slo, after.id, began_at, ended_at, good, total)
+        Events(slo, after.id, began_at, ended_at, good, total, services)
         for slo, good, total in sli.grown(known, after.reported["sli"])
     ]
 

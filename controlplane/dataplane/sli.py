@@ -12,7 +12,10 @@ Counts = Mapping[str, Sequence[int]]
 
 
 class Events(NamedTuple):
-    """Events that an instance counted in a span: `good` of `total`, which is more than none."""
+    """Events that an instance counted in a span: `good` of `total`, which is more than none.
+
+    `services` are those that the token is limited to, none if it has no limit.
+    """
 
     slo: str
     instance: str
@@ -20,6 +23,7 @@ class Events(NamedTuple):
     ended_at: datetime
     good: int
     total: int
+    services: Sequence[str] = ()
 
 
 def kept(before: Counts, counts: Counts) -> dict[str, list[int]]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -60,8 +60,16 @@ def weight_of(counts: Counts) -> int:
     return ROW_WEIGHT + len(counts.switches)
 
 
-async def write_reports(connection: Connection, told: Sequence[Told], book: Book) -> list[bool]:
-    """Merge reports into their rows, in one transaction; for each whether it is a duplicate."""
+class Written(NamedTuple):
+    """The outcome of a batch: which reports are duplicates, and the refused counts as (instance,
+    SLO)."""
+
+    duplicates: list[bool]
+    refused_sli: list[tuple[str, str]]
+
+
+async def write_reports(connection: Connection, told: Sequence[Told], book: Book) -> Written:
+    """Merge reports into their rows, in one transaction."""
     services = {each.report.id: each.report.service for each in told}
     duplicates: list[bool] = []
     acks: list[Ack] = []
@@ -77,7 +85,7 @@ async def write_reports(connection: Connection, told: Sequence[Told], book: Book
             merged, duplicate = reports.merge(row, each.report, each.at, each.epoch, each.token_id)
             duplicates.append(duplicate)
             acks += _new_acks(row, merged)
-            events += reports.events(row, merged, each.report)
+            events += reports.events(row, merged, each.report, each.services)
             news.add(row, merged, each.report, each.at)
             if merged is not row:
                 merged = resilience.without(merged, (each.report.breakers or {}).keys() - ids)
@@ -86,11 +94,11 @@ async def write_reports(connection: Connection, told: Sequence[Told], book: Book
         changed = [row for name, row in rows.items() if row is not before[name]]
         await ledger_sql.store_rows(connection, before, changed)
         await ledger_sql.write_acks(connection, acks)
-        await ledger_sql.write_events(connection, events)
+        refused = await ledger_sql.write_events(connection, events)
         tripped = await book.write(connection, news, ids)
     book.written(news, ids, tripped)
     _log_contests(before, changed)
-    return duplicates
+    return Written(duplicates, refused)
 
 
 async def write_counts(connection: Connection, counts: Mapping[str, Counts], now: datetime) -> None:

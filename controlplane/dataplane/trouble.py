@@ -1,9 +1,14 @@
-"""What stands in the ledger's way, and that each kind of it is told once until it is over."""
+"""Log each kind of the ledger's write failures once per outage, refused counts once a minute."""
+
+import time
+from collections.abc import Sequence
 
 import structlog
 
 from controlplane.dataplane import refusals
 from controlplane.dataplane.database import Connection
+
+SLI_LOGGED_EVERY_SECONDS = 60.0
 
 log = structlog.get_logger(__name__)
 
@@ -16,6 +21,7 @@ class Trouble:
         self._refused = False
         self._told_of_loss = False
         self._told_of_drops = False
+        self._sli_logged_at = float("-inf")
 
     def is_refused(self, connection: Connection, error: Exception) -> bool:
         """Whether the database is there and takes nothing: then what was to be written is dropped,
@@ -49,3 +55,12 @@ class Trouble:
         if notes and not self._told_of_drops:
             log.warning("ledger.notes_dropped", notes=notes)
             self._told_of_drops = True
+
+    def refused_sli(self, refused: Sequence[tuple[str, str]]) -> None:
+        """Log counts, as (instance, SLO), that a token limited to other services may not report."""
+        now = time.monotonic()
+        if not refused or now - self._sli_logged_at < SLI_LOGGED_EVERY_SECONDS:
+            return
+        self._sli_logged_at = now
+        instance, slo = refused[0]
+        log.warning("ledger.sli_refused", instance=instance, slo=slo, counts=len(refused))

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from controlplane.core.actors import Actor
-from controlplane.core.errors import DomainError
+from controlplane.core.errors import DomainError, Forbidden
 from controlplane.core.http.fields import MutationBody, Text
 from controlplane.core.http.rendering import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
@@ -149,12 +149,18 @@ class SliView(ApiView):
 
 
 def _check_services(actor: Actor, said: Deltas | Points) -> None:
-    """Raise :class:`Forbidden` for a service that isn't one of the token's.
+    """Raise :class:`Forbidden` for a service, or an SLO of a service, that isn't the token's.
 
-    A source `service/instance` names a service, too.
+    A source `service/instance` names a service, too. An SLO without a service is nobody's.
     """
     named = said.deltas if isinstance(said, Deltas) else said.points
     services = {one.source.partition("/")[0] for one in named if "/" in one.source}
     services |= {one.service for one in named if isinstance(one, Point) and one.service}
     for service in sorted(services):
         actor.require_service(service)
+    for slo, service in points.find_services({one.slo for one in named}).items():
+        if service not in actor.services:
+            raise Forbidden(
+                f"The SLO {slo} belongs to {service or 'no service'}; this token may report only"
+                f" SLOs of: {', '.join(sorted(actor.services))}."
+            )

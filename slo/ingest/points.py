@@ -98,6 +98,12 @@ def targets(names: Iterable[str]) -> dict[str, Target]:
     return known
 
 
+def find_services(names: Iterable[str]) -> dict[str, str]:
+    """Return the services of SLOs by their names, as far as there are such SLOs."""
+    rows = Slo.objects.present().filter(name__in=list(names)).order_by("name")
+    return dict(rows.values_list("name", "service"))
+
+
 def is_taken(index: int, source: str, at: datetime | None, now: datetime, refused: Refused) -> bool:
     """Whether something may be taken in of this source and time (now, if it says none)."""
     if source in RESERVED:

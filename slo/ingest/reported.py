@@ -20,11 +20,16 @@ _TAKE = """
         SELECT id FROM slo_reported ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED
     )) RETURNING slo, instance, began_at, ended_at, good, total
 """
-# Instances say all that they ever counted, also while nothing is to be counted.
+# Instances say all that they ever counted, also while nothing is to be counted. The last of
+# `tokens` reported last; one that is limited speaks only for SLOs of its services.
 _THERE = """
-    SELECT slo, max(reported_at)
-    FROM core_instance, jsonb_object_keys(coalesce(reported -> 'sli', '{}')) AS slo
-    WHERE reported_at > %s GROUP BY slo
+    SELECT counted.slo, max(reported_at)
+    FROM core_instance
+    CROSS JOIN jsonb_object_keys(coalesce(reported -> 'sli', '{}')) AS counted (slo)
+    LEFT JOIN core_token t ON t.id = (reported #>> '{tokens,-1,0}')::bigint AND t.services <> '{}'
+    LEFT JOIN slo_slo s ON s.name = counted.slo AND s.removed_at IS NULL
+    WHERE reported_at > %s AND (t.id IS NULL OR s.service = ANY(t.services))
+    GROUP BY counted.slo
 """
 
 

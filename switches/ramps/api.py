@@ -78,16 +78,29 @@ class RampAction(ApiView):
 
 
 class AdvanceView(RampAction):
+    def step(self, *, body: dict[str, Any], ramp_id: int, **_: Any) -> int | None:
+        """Return the step to leave, read once: a retried transaction must not leave a later one."""
+        named: int | None = body.get("step_index")
+        return control.find_step(ramp_id) if named is None else named
+
     @extend_schema(operation_id="ramps_advance", request=AdvanceBody, responses=ActedRampShape)
-    @mutation(AdvanceBody)
-    def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, ramp_id: int) -> Done:
+    @mutation(AdvanceBody, first=step)
+    def post(
+        self,
+        *,
+        body: dict[str, Any],
+        actor: Actor,
+        now: datetime,
+        ramp_id: int,
+        prepared: int | None,
+    ) -> Done:
         """On to the next step now, past the rest of the dwell: an approver's, and that of a
         signed-in person who did not ask for the ramp where a manual gate waits, or where all would
         flow too early of a switch that takes two persons."""
         ramp = Ramp.objects.select_related("switch").filter(pk=ramp_id).first()
         if ramp is not None:
             ask_again(self.request, ramp.switch.scope, now)
-        return _done(control.advance, body, actor, now, ramp_id)
+        return _done(control.advance, {**body, "step_index": prepared}, actor, now, ramp_id)
 
 
 class PauseView(RampAction):

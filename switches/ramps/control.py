@@ -29,25 +29,37 @@ LET_GO_ON = {Role.APPROVER, Role.ADMIN}
 VERBS = ("advance", "pause", "resume", "abort")
 
 
-@retry_if_ended
-@transaction.atomic
+def find_step(ramp_id: int) -> int | None:
+    """Return the index of a ramp's current step; None if there is no such ramp."""
+    return Job.objects.filter(pk=ramp_id).values_list("step_index", flat=True).first()
+
+
 def advance(
     *, ramp_id: int, reason: str, actor: Actor, now: datetime, step_index: int | None = None
 ) -> Ramp:
     """Advance to the next step now, skipping the rest of the dwell, gates without data and holds.
 
-    `step_index` is the step to leave; by default the current one, read before waiting for the lock.
+    `step_index` is the step to leave; by default the current one, read once: before waiting for the
+    lock and before any retry. Within a transaction that may be retried, name it.
     If two people advance at once, the second gets a :class:`Conflict` that names the first.
 
     Requires the role approver. A manual gate that waits, or letting more than a quarter flow early
     on a switch that needs two people, also requires somebody other than the requester. Raises
     :class:`Conflict` if a gate fails or a rule forbids it.
     """
+    if step_index is None:
+        step_index = find_step(ramp_id)
+    return _advance(ramp_id, step_index, reason, actor, now)
+
+
+@retry_if_ended
+@transaction.atomic
+def _advance(
+    ramp_id: int, step_index: int | None, reason: str, actor: Actor, now: datetime
+) -> Ramp:
     _check(actor, reason)
     if actor.type != "system" and actor.role not in LET_GO_ON:
         raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
-    if step_index is None:
-        step_index = Job.objects.filter(pk=ramp_id).values_list("step_index", flat=True).first()
     found = _live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
     if step_index != found.index:
         raise _moved_already(found, now)

@@ -6,20 +6,27 @@ from controlplane.core.actors import system
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.blockers import SessionEnded
 from controlplane.core.clock import db_now
-from controlplane.core.http.tests.callers import browser_of, person, signed_in
+from controlplane.core.errors import Conflict
+from controlplane.core.http.tests.callers import at_once, browser_of, person, signed_in
 from controlplane.core.http.tests.sessions import terminated_at
 from switches import services
 from switches.ramps import control
-from switches.ramps.tests.given import CHAT, SHELL, begin, engage, stands
+from switches.ramps.tests.given import CHAT, SHELL, begin, engage, flows, stands
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOCKS = r"switches_publication.*FOR UPDATE"
 FINANCE = {"scope": "segment", "key": "finance", "actor": SHELL}
+THREE = [{"percent": percent, "dwell_seconds": 10} for percent in (5, 25, 100)]
 REASON = "duplicate charges refunded, queue empty"
 
 
 def changes(action: str) -> int:
     return AuditEntry.objects.filter(action=action).count()
+
+
+def advance(ramp):
+    """Advance it in another thread, so over another session."""
+    at_once(lambda: control.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now()))
 
 
 @pytest.mark.parametrize(
@@ -55,6 +62,30 @@ def test_press_on_a_ramp_is_made_once_more():
 
     assert len(ended) == 1
     assert (stands(CHAT), changes("ramp.aborted")) == ("engaged", 1)
+
+
+def test_advance_that_is_made_once_more_leaves_the_step_it_was_asked_at():
+    ramp = begin(db_now(), THREE)
+
+    with (
+        terminated_at(LOCKS, 1, meanwhile=lambda: advance(ramp)) as ended,
+        pytest.raises(Conflict, match="advanced it to step 2 of 3"),
+    ):
+        control.advance(ramp_id=ramp.pk, reason=REASON, actor=SHELL, now=db_now())
+
+    assert len(ended) == 1
+    assert (flows(), changes("ramp.advanced")) == (25, 1)
+
+
+def test_advance_over_the_api_that_is_made_once_more_leaves_the_step_it_was_asked_at():
+    ramp, kim = begin(db_now(), THREE), signed_in(person("approver", "kim"))
+
+    with terminated_at(LOCKS, 1, meanwhile=lambda: advance(ramp)) as ended:
+        answer = kim.post(f"/ramps/{ramp.pk}/advance", {"reason": REASON})
+
+    assert len(ended) == 1
+    assert (answer.status_code, answer.json()["step_index"]) == (409, 1)
+    assert (flows(), changes("ramp.advanced")) == (25, 1)
 
 
 def test_engage_on_a_page_and_over_the_api_is_made_once_more():

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from rest_framework.authentication import BaseAuthentication, CSRFCheck
 from rest_framework.permissions import SAFE_METHODS, BasePermission
@@ -54,7 +53,7 @@ class TokenAuthentication(BaseAuthentication):
         token = lookup.find(text) if request.method in SAFE_METHODS else None
         owner: Any = None
         if token is None:
-            row = tokens.authenticate(text, now=timezone.now())
+            row = tokens.authenticate(text)
             token, owner = tokens.to_known_token(row), row.owner
         actor = Actor(
             type="token",

@@ -5,11 +5,12 @@ from datetime import datetime
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
-    def usable(self, now: datetime) -> "TokenQuerySet":
-        """Tokens that authenticate at `now`: not revoked, not expired, owner active."""
+    def usable(self, now: datetime | Now) -> "TokenQuerySet":
+        """Return tokens that authenticate at `now`: not revoked, not expired, owner active."""
         return self.filter(
             Q(expires_at__isnull=True) | Q(expires_at__gt=now),
             revoked_at__isnull=True,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from controlplane.core import wake
 from controlplane.core.actors import Actor
@@ -162,16 +163,19 @@ def _present(owner: User) -> User:
     return User.objects.select_for_update(no_key=True).get(pk=owner.pk)
 
 
-def authenticate(text: str, *, now: datetime) -> Token:
-    """The usable token behind a credential; raises :class:`Unauthenticated` otherwise.
+def authenticate(text: str) -> Token:
+    """Return the usable token of a credential; raise :class:`Unauthenticated` otherwise.
 
-    The comparison takes the same time wherever the digests differ.
+    It expires by the database's clock. The comparison takes the same time wherever the digests
+    differ.
     """
     prefix, secret = split(text)
-    token = Token.objects.select_related("owner").usable(now).filter(prefix=prefix).first()
+    rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
+    token = rows.filter(prefix=prefix).first()
     expected = token.digest if token else "0" * 64
     if not hmac.compare_digest(digest(secret), expected) or token is None:
         raise Unauthenticated("The token is unknown, expired or revoked.")
+    now: datetime = token.checked_at  # type: ignore[attr-defined]  # annotated above
     if token.last_used_at is None or now - token.last_used_at > USE_NOTED_EVERY:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
     return token

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from django.db import connection
+from structlog.testing import capture_logs
 
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Unavailable
@@ -18,6 +19,7 @@ from controlplane.core.gates.models import EventCount
 from controlplane.core.gates.questions import NO_DATA, PASS, Answer, Question
 from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
+from controlplane.dataplane import figures
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.ledger import Ledger
 from controlplane.dataplane.pending import ROW_WEIGHT
@@ -26,6 +28,7 @@ from controlplane.dataplane.tests.test_following import make_token
 from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock, report, writing
 from controlplane.dataplane.tests.test_ledger_refusals import execute, send_all
 from slo.models import Reported
+from slo.tests.counting.house import objective
 
 pytestmark = pytest.mark.usefixtures("published")
 
@@ -90,6 +93,12 @@ def post(following: Following, body: Any) -> httpx.Response:
             return await client.post("/api/v1/report", headers=TOKEN, content=json.dumps(body))
 
     return following.loop.run(posted())
+
+
+def scrape(following: Following) -> str:
+    """The metrics of a data plane alone."""
+    _, _, content = figures.page(following.state, "text/plain")
+    return bytes(content).decode()
 
 
 @pytest.fixture
@@ -192,6 +201,61 @@ def test_counts_are_written_with_the_row_they_came_from(idle: Following) -> None
     ]
     assert reported() == counted()
     assert Instance.objects.get().reported["sli"] == {"core": [99, 103], "정산": [1, 1]}
+
+
+@pytest.mark.parametrize("owner", ["gateway", ""], ids=["another service's", "no service's"])
+def test_limited_token_counts_only_for_slos_of_its_services(idle: Following, owner: str) -> None:
+    objective("own", service="core")
+    objective("foreign", service=owner)
+    ledger = Ledger(Clock().wall)
+    one = report(1, sli={"own": (8, 10), "foreign": (0, 10**12), "unknown": (1, 2)})
+    with writing(idle, ledger), capture_logs() as logs:
+        idle.loop.run(ledger.report(one, COPY, services=frozenset({"core"})))
+
+    assert [(slo, total) for slo, *_, total in counted()] == [("own", 10), ("unknown", 2)]
+    assert [(slo, total) for slo, *_, total in reported()] == [("own", 10)]
+    (told,) = [each for each in logs if each["event"] == "ledger.sli_refused"]
+    assert (told["instance"], told["slo"]) == ("core/a1", "foreign")
+    assert ledger.refused_sli == 1
+
+
+def test_refused_counts_are_logged_once_a_minute(idle: Following) -> None:
+    objective("foreign", service="gateway")
+    ledger = Ledger(Clock().wall)
+    with writing(idle, ledger), capture_logs() as logs:
+        for seq in (1, 2, 3):
+            one = report(seq, sli={"foreign": (0, seq)})
+            idle.loop.run(ledger.report(one, COPY, services=frozenset({"core"})))
+
+    assert [each["event"] for each in logs].count("ledger.sli_refused") == 1
+    assert ledger.refused_sli == 3
+
+
+def test_token_without_a_limit_counts_for_any_slo(idle: Following) -> None:
+    objective("foreign", service="gateway")
+    ledger = Ledger(Clock().wall)
+    with writing(idle, ledger):
+        idle.loop.run(ledger.report(report(1, sli={"foreign": (1, 2), "unknown": (1, 2)}), COPY))
+
+    assert [slo for slo, *_ in counted()] == ["foreign", "unknown"]
+    assert reported() == counted()
+    assert ledger.refused_sli == 0
+
+
+def test_report_by_a_limited_token_counts_nothing_for_a_foreign_slo(idle: Following) -> None:
+    objective("core-availability", service="gateway")
+    fields = {"scopes": ["report:write"], "owner": person("operator", "kim")}
+    make_token("reporter01", services=["core"], **fields)
+    idle.start()
+    service = Service(idle)
+    service.serve(10)
+
+    answer = service.report()
+
+    assert answer is not None
+    assert answer.status_code == 200
+    assert not counted()
+    assert 'switchgear_dataplane_sli_refused_total{worker="' in scrape(idle)
 
 
 def test_two_ledgers_that_get_the_same_reports_count_them_once(idle: Following) -> None:

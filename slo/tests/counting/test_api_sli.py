@@ -8,6 +8,7 @@ import pytest
 from controlplane.core.actors import system
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
+from controlplane.core.gates.models import EventCount
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
 from controlplane.core.tokens import services as tokens
 from slo.arithmetic.clock import minute_of
@@ -33,6 +34,19 @@ def point(good: float, total: float, ago: float | None = None, **more: Any) -> d
     if ago is not None:
         said["at"] = timestamp(db_now() - timedelta(seconds=ago))
     return said
+
+
+def limited_to(*services: str) -> Api:
+    """A token that may speak for these services only."""
+    _, text = tokens.create(
+        name="core",
+        owner=person("operator", "olga"),
+        scopes=["report:write"],
+        limit_to=services,
+        actor=system("test"),
+        now=db_now(),
+    )
+    return Api(x_api_key=text)
 
 
 def total(sli: Sli) -> tuple[float, float]:
@@ -196,19 +210,44 @@ def test_what_is_no_json_object_is_refused(api: Api, body: str) -> None:
     ],
 )
 def test_token_that_is_limited_pushes_for_its_own_services(
-    sli: Sli, named: dict[str, Any], status: int
+    named: dict[str, Any], status: int
 ) -> None:
-    _, text = tokens.create(
-        name="core",
-        owner=person("operator", "olga"),
-        scopes=["report:write"],
-        limit_to=["core"],
-        actor=system("test"),
-        now=db_now(),
-    )
+    objective(service="core")
 
-    answer = Api(x_api_key=text).post("/sli/", {"points": [named]})
+    answer = limited_to("core").post("/sli/", {"points": [named]})
 
     assert answer.status_code == status
     assert ("may not speak for gateway" in answer.text) == (status == 403)
     assert Series.objects.exists() == (status == 200)
+
+
+@pytest.mark.parametrize("service", ["gateway", ""], ids=["another service's", "no service's"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"points": [point(1, 1), point(1, 1, slo="foreign")]},
+        {"batch_id": "b1", "deltas": [point(1, 1), point(1, 1, slo="foreign")]},
+    ],
+    ids=["points", "deltas"],
+)
+def test_limited_token_that_names_a_foreign_slo_is_refused(
+    body: dict[str, Any], service: str
+) -> None:
+    objective(service="core")
+    objective("foreign", service=service)
+
+    answer = limited_to("core").post("/sli/", body)
+
+    assert answer.status_code == 403
+    assert "foreign" in answer.json()["detail"]
+    assert not Series.objects.exists()
+    assert not EventCount.objects.exists()
+
+
+def test_limited_token_that_names_an_unknown_slo_is_told_so_like_any_other() -> None:
+    objective(service="core")
+
+    answer = limited_to("core").post("/sli/", {"points": [point(1, 1), point(1, 1, slo="gone")]})
+
+    assert answer.status_code == 200
+    assert "There is no SLO gone here" in answer.json()["refused"][0]["error"]

@@ -8,7 +8,9 @@ import pytest
 
 from controlplane.core.actors import system
 from controlplane.core.gates.models import EventCount
+from controlplane.core.http.tests.callers import person
 from controlplane.core.models import Instance
+from controlplane.core.tokens.services import create as create_token
 from slo.ingest import deltas, reported
 from slo.ingest.bodies import Delta
 from slo.models import Reported, Sli
@@ -32,6 +34,18 @@ def report(
 
 def take(batch_id: str, *told: Delta) -> dict[str, Any]:
     return deltas.take(batch_id=batch_id, deltas=told, actor=system("test"), now=NOW)
+
+
+def token_limited_to(*services: str) -> int:
+    token, _ = create_token(
+        name="core",
+        owner=person("operator", "olga"),
+        scopes=["report:write"],
+        limit_to=services,
+        actor=system("test"),
+        now=NOW,
+    )
+    return token.pk
 
 
 def instance(name: str, reported_at: datetime, **counts: list[int]) -> None:
@@ -94,6 +108,31 @@ def test_nobody_who_counts_covers_nothing(sli: Sli) -> None:
 
     assert reported.note_presence(NOW) == 0
     assert counted(sli, MINUTE, MINUTE)[0][2] == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "owner", "slos"),
+    [
+        (["core"], "core", 1),
+        (["core"], "gateway", 0),
+        (["core"], "", 0),
+        ([], "gateway", 1),
+        (None, "gateway", 1),
+    ],
+    ids=["own", "foreign", "no service", "no limit", "unknown token"],
+)
+def test_instance_of_a_limited_token_covers_only_slos_of_its_services(
+    limit: list[str] | None, owner: str, slos: int
+) -> None:
+    objective(service=owner)
+    token_id = 10**9 if limit is None else token_limited_to(*limit)
+    instance("a1", NOW, **{"core-availability": [0, 0]})
+    tokens = [[10**9 + 1, NOW.isoformat()], [token_id, NOW.isoformat()]]
+    row = Instance.objects.get()
+    row.reported["tokens"] = tokens
+    row.save()
+
+    assert reported.note_presence(NOW) == slos
 
 
 def test_deltas_are_of_their_moment_and_their_sender_is_there_in_between(sli: Sli) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -37,10 +37,12 @@ def another_session(
 
 
 @contextmanager
-def terminated_at(statement: str, times: int) -> Iterator[list[int]]:
+def terminated_at(
+    statement: str, times: int, meanwhile: Callable[[], object] = lambda: None
+) -> Iterator[list[int]]:
     """Terminate this thread's session before each statement that matches, so many times.
 
-    Yields the process ids of the terminated sessions.
+    Calls `meanwhile` after each termination. Yields the process ids of the terminated sessions.
     """
     ended: list[int] = []
 
@@ -49,6 +51,7 @@ def terminated_at(statement: str, times: int) -> Iterator[list[int]]:
             ended.append(context["connection"].connection.info.backend_pid)
             with another_session() as other:
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", ended[-1:])
+            meanwhile()
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(terminate):

@@ -1,17 +1,21 @@
 """Tokens from memory: for reads only, and only where the holder vouches for them."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
+import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.core.actors import system
-from controlplane.core.http.tests.callers import Api, person
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import Api, person, token_text
 from controlplane.core.tokens import lookup, services
 
 pytestmark = pytest.mark.django_db
+MINUTES = timedelta(minutes=5)
 
 
 class Holder:
@@ -78,3 +82,19 @@ def test_write_is_checked_in_the_database_whatever_memory_says(holder, token):
     answer = Api(x_api_key=text).engage("feature:beta")
 
     assert (answer.status_code, holder.asked) == (401, 0)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "lifetime", "status"),
+    [(timedelta(hours=-1), timedelta(seconds=-1), 401), (timedelta(hours=1), MINUTES, 200)],
+    ids=["expired, clock behind", "valid, clock ahead"],
+)
+def test_write_by_a_token_with_an_expiry_is_checked_by_the_clock_of_the_database(
+    ahead, lifetime, status
+):
+    text = token_text(person("operator"), ["switches:write"], lifetime=lifetime)
+
+    with time_machine.travel(db_now() + ahead):
+        answer = Api(x_api_key=text).engage("feature:beta")
+
+    assert answer.status_code == status

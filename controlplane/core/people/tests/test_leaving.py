@@ -87,7 +87,7 @@ def test_token_that_was_handed_over_goes_on_and_obeys_the_new_owner(kim):
 
     leave(kim, heir)
 
-    token = tokens.authenticate(text, now=db_now())
+    token = tokens.authenticate(text)
     assert token.owner == heir
     (entry,) = AuditEntry.objects.filter(action="token.handed_over")
     before, after = json.loads(entry.before), json.loads(entry.after)
@@ -145,7 +145,7 @@ def test_last_admin_keeps_sessions_and_tokens():
         leave(admin, person("operator", "lee"))
 
     assert client.get("/preferences/").status_code == 200
-    assert tokens.authenticate(text, now=db_now()).owner == admin
+    assert tokens.authenticate(text).owner == admin
 
 
 def test_other_role_counts_for_the_next_request(kim):
@@ -164,7 +164,7 @@ def test_token_obeys_its_owners_new_role(kim):
 
     people.change_user(user=kim, actor=ACTOR, now=db_now(), role="viewer")
 
-    token = tokens.authenticate(text, now=db_now())
+    token = tokens.authenticate(text)
     assert tokens.allowed_scopes(token) == {"switches:read"}
 
 
