@@ -65,12 +65,24 @@ def heard(listening: ClientConnection, seconds: float = 3) -> dict[str, Any]:
 
 def hears(listening: ClientConnection, topic: str, seconds: float = 10, **wanted: Any) -> dict:
     """The next message of the topic whose data is as wanted; what others change passes by."""
+    return hears_each(listening, {topic: wanted}, seconds)[topic]
+
+
+def hears_each(
+    listening: ClientConnection, wanted: dict[str, dict[str, Any]], seconds: float = 10
+) -> dict[str, dict]:
+    """Return the first message of each topic whose data is as wanted, in whatever order they come.
+
+    What others change passes by.
+    """
     ends = time.monotonic() + seconds
-    while True:
+    found: dict[str, dict] = {}
+    while len(found) < len(wanted):
         said = heard(listening, max(0.01, ends - time.monotonic()))
-        data = said.get("data", {})
-        if said["topic"] == topic and all(data.get(k) == v for k, v in wanted.items()):
-            return said
+        topic, data = said["topic"], said.get("data", {})
+        if topic in wanted and all(data.get(k) == v for k, v in wanted[topic].items()):
+            found.setdefault(topic, said)
+    return found
 
 
 def refusal(address: str, headers: dict[str, str]) -> Any:
