@@ -47,6 +47,11 @@ async def answer(scope, receive, send):
     await send({"type": "http.response.body", "body": b"fine"})
 
 
+async def receive():
+    """An empty body."""
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
 async def hang(scope, receive, send):
     try:
         await asyncio.sleep(10)
@@ -169,9 +174,6 @@ def test_kill_is_answered_while_a_flood_holds_every_thread_of_ordinary_requests(
 
         async def send(message):
             sent.append(message)
-
-        async def receive():
-            return {"type": "http.request", "body": b"", "more_body": False}
 
         gate = Gate(inner, state, refuse, 5)
         flood = [
@@ -306,9 +308,6 @@ def test_refused_requests_are_counted(monkeypatch):
     async def stuck(_scope, _receive, _send):
         await asyncio.sleep(10)
 
-    async def receive():
-        return {"type": "http.request", "body": b"", "more_body": False}
-
     async def run():
         state = State()
         state.database_reachable = True
@@ -342,9 +341,6 @@ def test_answers_that_nobody_reads_give_their_threads_back(monkeypatch):
         async def send(message):
             sent.append(message)
 
-        async def receive():
-            return {"type": "http.request", "body": b"", "more_body": False}
-
         gate = Gate(answer, state, refuse, 5)
         unread = [gate(SCOPE, receive, take_nothing) for _ in range(ORDINARY.strangers)]
         flood = asyncio.gather(*unread)
@@ -368,21 +364,18 @@ def test_slow_readers_of_exports_leave_threads_for_others():
         async def send(message):
             sent.append(message)
 
-        async def receive():
-            return {"type": "http.request", "body": b"", "more_body": False}
-
         gate = Gate(answer, state, refuse, 5)
         path = "/api/v1/audit/export"
         scopes = [{**SCOPE, "path": path, "client": (f"10.0.0.{n}", 1)} for n in (1, 1, 2, 3)]
         slow = [asyncio.ensure_future(gate(one, receive, read_slowly)) for one in scopes]
         await asyncio.sleep(0.05)
         running = figures_of(gate)["in_flight", "ordinary"]
-        await gate({**scopes[0], "path": path}, receive, send)
-        await gate({**scopes[3], "path": path}, receive, send)
+        await gate(scopes[0], receive, send)
+        await gate(scopes[3], receive, send)
         for one in slow:
             one.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
-        await gate({**scopes[0], "path": path}, receive, send)
+        await gate(scopes[0], receive, send)
         return running, [one["status"] for one in sent if "status" in one]
 
     assert asyncio.run(run()) == (gate_module.MAX_EXPORTS, [429, 503, 200])
