@@ -67,11 +67,14 @@ class Actor:
             )
         raise Forbidden(f"This needs the scope {scope}.", scope=scope)
 
-    def require_service(self, service: str) -> None:
-        """Raise :class:`Forbidden` if this is a token limited to other services."""
+    def require_service(self, service: str, subject: str = "") -> None:
+        """Raise :class:`Forbidden` if this is a token limited to other services.
+
+        The error names `subject`, by default the service.
+        """
         if self.services and service not in self.services:
-            known = ", ".join(sorted(self.services))
-            raise Forbidden(f"This token may not speak for {service}, only for: {known}.")
+            subject, known = subject or service, ", ".join(sorted(self.services))
+            raise Forbidden(f"This token may not speak for {subject}, only for: {known}.")
 
     def require_power(self, power: Power) -> None:
         """Raise :class:`Forbidden` unless this is a person whose role has the power."""
