@@ -103,5 +103,5 @@ async def _refuse(call: Call, error: DomainError) -> None:
 
 _gate = Gate(TokenReads(_django), _state, _refuse, sockets=consumer.application(_hub))
 metrics.from_process(_gate.metrics)
-metrics.from_process(lambda: figures.measured(_state))
+metrics.from_process(lambda: figures.process_metrics(_state))
 application = Application(_plane, behind=_gate)

@@ -22,7 +22,7 @@ def page(state: State, accept: str, accept_encoding: str = "") -> Answer:
     return 200, headers, content
 
 
-def measured(state: State) -> Iterator[Metric]:
+def process_metrics(state: State) -> Iterator[Metric]:
     """Yield what this process has measured, a data plane alone or part of a console."""
     worker = str(os.getpid())  # A scrape reaches one of several workers: one series each.
     yield histograms.family(
@@ -74,4 +74,4 @@ class _Figures:
             if code:  # Without one the caller hung up before there was anything to say.
                 answered.add_metric([str(code), str(os.getpid())], times)
         yield answered
-        yield from measured(state)
+        yield from process_metrics(state)
