@@ -38,7 +38,13 @@ RULES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(FEW_SCENARIOS))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(FEW_SCENARIOS),
+        *(pytest.param(n, marks=pytest.mark.exhaustive) for n in range(FEW_SCENARIOS, SCENARIOS)),
+    ],
+)
 def test_ticks_of_a_random_history_are_as_prometheus_says(seed: int, tmp_path: Path) -> None:
     assert compared(seed, MINUTES, TICKS, tmp_path) == ""
 
