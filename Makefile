@@ -37,12 +37,10 @@ demo: .venv/.stamp-run
 	@$(LIBRARIES)
 	@exec $(SUPERVISOR) demo
 
-test: .venv/.stamp-dev
-	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
-
-# With the tests that try every address, role, point or day, and more examples of each property.
-test-all:
-	@$(MAKE) test ARGS='-m "not (faults or e2e or lint)" --hypothesis-profile usual $(ARGS)'
+# `test-all` has the tests of every address, role, point or day, and more examples of each property.
+test-all: SELECTION := -m 'not (faults or e2e or lint)' --hypothesis-profile usual
+test test-all: .venv/.stamp-dev
+	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -n $(WORKERS) --dist worksteal $(SELECTION) $(ARGS)
 
 # Nothing is started, and nothing listens at these addresses.
 test-fast: .venv/.stamp-dev
