@@ -10,8 +10,10 @@ from breakers.dead_letters.letters import fingerprints, packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.models.dead_letters import LONGEST_ERROR, POSITION, Departure, LetterStream
+from controlplane.core import deadline
 from controlplane.core.actors import Actor
 from controlplane.core.jobs.models import Job
+from controlplane.core.people import authority
 
 LONGEST_TYPE = 200
 LONGEST_ACTOR = 200
@@ -57,6 +59,10 @@ def declare(
     entry's id. Returns the intents that are now open for this caller: one that another has open is
     left out, one of the same job, or of the same actor without a job, is given as it was declared.
     `check` is called in the transaction, which ends there if it raises.
+
+    Raises :class:`Forbidden` if the actor lost meanwhile what they came in with, and
+    :class:`Unavailable` if they were told meanwhile that it took too long: the audit row, which
+    checks that elsewhere, is written after the letter has left.
     """
     if not all(entry.is_whole for entry in entries):
         raise ValueError("An entry that was not read wholly can't be archived.")
@@ -81,7 +87,10 @@ def declare(
         ours = _declared(rows)
         others = [row.position for row in rows if row.pk is None]
         earlier = _open_for(stream, others, action, actor, job) if others else ()
-        return sorted([*ours, *earlier], key=lambda row: row.position)
+        declared = sorted([*ours, *earlier], key=lambda row: row.position)
+        deadline.check()
+        authority.require_still([actor])
+        return declared
 
 
 def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:

@@ -18,10 +18,12 @@ from breakers.dead_letters.departures.carrying import Outcome
 from breakers.dead_letters.letters import ids, packing
 from breakers.dead_letters.places.servers import ServerAway, ServerRefused
 from breakers.models.dead_letters import POSITION, Departure
+from controlplane.core import deadline
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live import notes
+from controlplane.core.people import authority
 
 MOST = 500
 BUDGET_SECONDS = 2.0
@@ -69,6 +71,8 @@ def restore_first(
             departure.restored_by, departure.restore_reason = actor.label[:200], said
             departure.restored_at = now
             departure.save(update_fields=["state", "restored_by", "restore_reason", "restored_at"])
+        deadline.check()
+        authority.require_still([actor])
     try:
         outcome = carrying.put_back(departure)
     except ServerAway as error:
@@ -177,7 +181,9 @@ def _settle(
     notes.changed("dlq", str(stream))
     is_theirs = actor is not None and actor.label == locked.restored_by
     audit.record(
-        actor=actor if is_theirs and actor else telling.actor_of(locked.restored_by),
+        actor=telling.to_record(actor)
+        if actor and is_theirs
+        else telling.actor_of(locked.restored_by),
         action=RESTORED,
         target=targets.of(stream),
         reason=locked.restore_reason,

@@ -1,6 +1,7 @@
 """What the audit trail says of letters that left: each in the name of whoever asked for it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
@@ -30,6 +31,12 @@ def actor_of(label: str) -> Actor:
     return Actor(type=cast(ActorType, type_), name=name)
 
 
+def to_record(actor: Actor) -> Actor:
+    """Return the actor without a role, for the record of what is done: it is written even if they
+    lost that role since."""
+    return replace(actor, role=None)
+
+
 def of_singles(done: Sequence[Departure], now: datetime, *, actor: Actor | None = None) -> None:
     """Audit letters that left one by one, in the caller's transaction and last of all. Each was
     asked for by `actor`, or else by whom the archive names."""
@@ -41,7 +48,7 @@ def of_singles(done: Sequence[Departure], now: datetime, *, actor: Actor | None 
         is_theirs = actor is not None and actor.label == one.by
         rows.append(
             {
-                "actor": actor if is_theirs else actor_of(one.by),
+                "actor": to_record(actor) if actor and is_theirs else actor_of(one.by),
                 "action": ACTIONS[one.action],
                 "target": targets.of(one.stream),
                 "reason": one.reason,

@@ -1,0 +1,113 @@
+"""Who loses their account or token while a letter is about to leave: refused before, told after."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+
+from breakers.dead_letters.departures import acting
+from breakers.dead_letters.finding import indexing
+from breakers.models import Departure
+from breakers.tests.dead_letters.departing import KIM, REASON, dead, origin
+from breakers.tests.dead_letters.heaps import heap
+from controlplane.core import deadline
+from controlplane.core.actors import system
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.errors import Unavailable
+from controlplane.core.http.tests.callers import person, signed_in
+from controlplane.core.http.tests.sessions import another_session, until_waiting
+from controlplane.core.people import services as people
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def letters(settings):
+    with heap(settings) as given:
+        yield given
+
+
+def at(letters, rest):
+    return f"/dlq/streams/{quote(letters.name(), safe='')}/messages/{rest}"
+
+
+def deactivated_while_waiting(user, call, session):
+    """What `call` answers, which waits for `session` until `user` was deactivated."""
+
+    def asked():
+        try:
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(asked)
+        until_waiting(1)
+        people.change_user(user=user, actor=system("test"), now=db_now(), is_active=False)
+        session.rollback()
+        return answer.result(10)
+
+
+def test_an_operator_deactivated_before_the_letter_left_retries_nothing(letters):
+    olga = person("operator", "olga")
+    caller = signed_in(olga)
+    sent = letters.add()
+
+    with another_session() as other:
+        other.execute("LOCK TABLE breakers_departure IN SHARE MODE")
+        answer = deactivated_while_waiting(
+            olga, lambda: caller.post(at(letters, f"{sent}/retry"), {"reason": REASON}), other
+        )
+
+    assert answer.status_code == 403
+    assert (origin(letters), dead(letters)) == ([], [sent])
+    assert not Departure.objects.exists()
+
+
+def test_an_operator_deactivated_after_the_letter_left_is_told_so_and_it_is_on_record(letters):
+    olga = person("operator", "olga")
+    caller = signed_in(olga)
+    sent = letters.add()
+    indexing.catch_up(letters.stream(), db_now())  # So that only settling changes the index.
+
+    with another_session() as other:
+        other.execute("LOCK TABLE breakers_letter IN SHARE MODE")
+        answer = deactivated_while_waiting(
+            olga, lambda: caller.post(at(letters, f"{sent}/retry"), {"reason": REASON}), other
+        )
+
+    assert dead(letters) == []
+    assert answer.status_code == 200, answer.json()
+    (row,) = AuditEntry.objects.filter(action="dead_letter.retried")
+    assert (row.actor_type, row.actor_name) == ("user", "olga")
+
+
+def test_an_operator_deactivated_before_a_letter_was_put_back_restores_nothing(letters):
+    olga = person("operator", "olga")
+    caller = signed_in(olga)
+    sent = letters.add()
+    gone = caller.post(at(letters, f"{sent}/discard"), {"reason": REASON}).json()["departure"]
+
+    with another_session() as other:
+        other.execute("LOCK TABLE breakers_departure IN SHARE MODE")
+        answer = deactivated_while_waiting(
+            olga, lambda: caller.post(f"/dlq/archive/{gone}/restore", {"reason": REASON}), other
+        )
+
+    assert answer.status_code == 403
+    assert dead(letters) == []
+    assert Departure.objects.get().state == Departure.State.DONE
+
+
+def test_a_retry_whose_caller_was_told_that_it_took_too_long_leaves_the_letter(letters):
+    sent = letters.add()
+    stream = letters.stream()
+
+    with deadline.until(time.monotonic() - 1), pytest.raises(Unavailable):
+        acting.retry(stream=stream, entry_id=sent, reason=REASON, actor=KIM, now=db_now())
+
+    assert (origin(letters), dead(letters)) == ([], [sent])
+    assert not Departure.objects.exists()
