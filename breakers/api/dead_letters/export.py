@@ -36,7 +36,8 @@ class ExportView(DeadLetterView):
         come while it is sent are left out.
 
         In CSV the fields are JSON, and a text that a spreadsheet would take for a formula gets a
-        leading apostrophe. Where the file breaks off, the Redis server went away.
+        leading apostrophe. Where the file breaks off, the Redis server went away, or the token or
+        session that asked for it ended.
         """
         given = self.filters.of(request.query_params)
         now = db_now()

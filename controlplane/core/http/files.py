@@ -7,11 +7,19 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import connection
 from django.http import HttpRequest, StreamingHttpResponse
 
+from controlplane.core.actors import Actor
+from controlplane.core.http.authentication import actor_of
+from controlplane.core.people import authority
+
 
 def sent(
     request: HttpRequest, chunks: Iterator[bytes], *, content_type: str, name: str
 ) -> StreamingHttpResponse:
-    """The chunks as a file of this name."""
+    """Return the chunks as a file of this name.
+
+    It breaks off if whoever asked for it is no longer allowed to.
+    """
+    chunks = _while_allowed(chunks, actor_of(request))
     # Django would gather a plain iterator in memory before it sends it over ASGI.
     over_asgi = isinstance(request, ASGIRequest)
     response = StreamingHttpResponse(
@@ -19,6 +27,16 @@ def sent(
     )
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
+
+
+def _while_allowed(chunks: Iterator[bytes], actor: Actor) -> Iterator[bytes]:
+    """Yield the chunks; raise :class:`Forbidden` once the actor lost what they came in with.
+
+    The error cuts the connection: a file that ended properly would look complete.
+    """
+    for chunk in chunks:
+        authority.require_still([actor])
+        yield chunk
 
 
 async def _step_by_step(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -9,12 +9,16 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from controlplane.core.actors import Actor
+from controlplane.core.actors import Actor, system
 from controlplane.core.audit import api, chain
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
+from controlplane.core.errors import Forbidden
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text, with_token
 from controlplane.core.http.tests.over_asgi import ask
+from controlplane.core.people import services as people
+from controlplane.core.tokens import services as tokens
+from controlplane.core.tokens.models import Token
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FIELDS = {"id", "at", "actor", "action", "target", "reason", "before", "after", "request_id"}
@@ -191,6 +195,30 @@ def test_long_trail_is_exported_piece_by_piece(auditor, monkeypatch):
     assert len(pieces) > 5
     assert chain.verify(rows).intact
     assert len(rows) == audit.AuditEntry.objects.count()
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda token: tokens.revoke(token=token, actor=system("test"), now=db_now()),
+        lambda token: people.change_user(
+            user=token.owner, actor=system("test"), now=db_now(), is_active=False
+        ),
+    ],
+    ids=["revoked", "owner-deactivated"],
+)
+def test_export_of_a_token_that_ended_meanwhile_breaks_off(auditor, monkeypatch, end):
+    person("admin", "another")
+    monkeypatch.setattr(api, "SENT_AT_ONCE", 2)
+    for number in range(5):
+        record(target=f"thing:{number}")
+
+    pieces = iter(auditor.get("/audit/export").streaming_content)
+    next(pieces)
+    end(Token.objects.get())
+
+    with pytest.raises(Forbidden):
+        next(pieces)
 
 
 def test_large_export_does_not_grow_memory(auditor):
