@@ -49,7 +49,14 @@ class YamlParser(BaseParser):
             raise InvalidInput({"text": ["Must be UTF-8."]}) from error
         query = request.query_params if request is not None else {}
         beside = {name: query[name] for name in BESIDE if name in query}
-        return {"text": text, **beside, "dry_run": query.get("dry_run") == "true"}
+        return {"text": text, **beside, "dry_run": _flag("dry_run", query)}
+
+
+def _flag(name: str, query: Mapping[str, str]) -> bool:
+    given = query.get(name, "false")
+    if given not in ("true", "false"):
+        raise InvalidInput({name: ["Must be true or false."]})
+    return given == "true"
 
 
 class OldYamlParser(YamlParser):

@@ -10,6 +10,8 @@ from controlplane.core.errors import InvalidInput
 from controlplane.core.values import Errors, put
 
 LARGEST_FILE = 4 * 1024 * 1024
+MAX_NUMBER_LENGTH = 100
+NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
 def read(folder: Path, names: Iterable[str]) -> dict[str, str]:
@@ -61,6 +63,15 @@ def _documents(name: str, text: str, loader: type["_Loader"], errors: Errors) ->
 class _Loader(yaml.SafeLoader):
     """YAML without objects, and without keys that stand twice: the first would be lost silently."""
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Construct a value; refuse endless numbers, which take long to read or can't be shown."""
+        if node.tag in NUMBERS and len(node.value) > MAX_NUMBER_LENGTH:
+            raise _problem("a number of so many digits", node)
+        try:
+            return super().construct_object(node, deep=deep)
+        except (AttributeError, LookupError, OverflowError) as error:  # `!!timestamp x`
+            raise _problem(f"this is no {node.tag.rpartition(':')[2]}", node) from error
+
 
 class _WithoutAliases(_Loader):
     """A few lines that refer to each other can stand for more than fits into memory."""
@@ -71,14 +82,16 @@ class _WithoutAliases(_Loader):
         return super().compose_node(parent, index)
 
 
+def _problem(said: str, node: yaml.Node) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=said, problem_mark=node.start_mark)
+
+
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
             if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value!r} is there twice", problem_mark=key.start_mark
-                )
+                raise _problem(f"{key.value!r} is there twice", key)
             seen.add(key.value)
     loader.flatten_mapping(node)
     return loader.construct_mapping(node, deep=True)
