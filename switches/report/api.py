@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -27,6 +28,10 @@ ONE_WEEK = (OpenApiParameter("week", str, OpenApiParameter.PATH, pattern="^[0-9]
 
 class SignBody(MutationBody):
     comment = Text(required=False, max_length=services.LONGEST_COMMENT)
+    anchor_id = serializers.IntegerField(
+        required=False,
+        help_text="`anchor.id` of the report you read: 409 if it was made anew since.",
+    )
 
 
 class ReportList(ListView[WeeklyReport]):
@@ -61,6 +66,6 @@ class SignView(ApiView):
 
         The signature belongs to what is kept: a report that is made anew has none again.
         """
-        comment = body.get("comment", "")
-        signed = services.sign(week=queries.named(week), comment=comment, actor=actor, now=now)
+        read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
+        signed = services.sign(week=queries.named(week), **read, actor=actor, now=now)
         return Done(report_resource(signed))

@@ -117,11 +117,15 @@ def send(*, week: Week, actor: Actor, now: datetime) -> bool:
 
 
 @transaction.atomic
-def sign(*, week: Week, comment: str, actor: Actor, now: datetime) -> WeeklyReport:
+def sign(
+    *, week: Week, comment: str, anchor_id: int | None = None, actor: Actor, now: datetime
+) -> WeeklyReport:
     """Sign off a kept report: a person who may approve has read it. Once; again by them is fine.
 
     One that was made while its week ran can be signed as well; the final one is then another.
-    Raises :class:`Forbidden`, :class:`NotFound`, or :class:`Conflict` if somebody else signed.
+    `anchor_id` names the report that was read: the audit row it was made with. Raises
+    :class:`Forbidden`, :class:`NotFound`, or :class:`Conflict` if somebody else signed, or the
+    report was made anew since it was read.
     """
     actor.require_power(Power.APPROVE)
     require_readable(comment=comment)
@@ -131,6 +135,11 @@ def sign(*, week: Week, comment: str, actor: Actor, now: datetime) -> WeeklyRepo
             return report
         raise Conflict(
             f"{report.signed_by} has signed the report of {week}.", signed_by=report.signed_by
+        )
+    if anchor_id not in (None, report.anchor_id):
+        raise Conflict(
+            f"The report of {week} was made anew since you opened it. Read it again, then sign.",
+            anchor=report.anchor_id,
         )
     report.signed_at, report.signed_by = now, actor.label
     report.comment = comment.strip()[:LONGEST_COMMENT]

@@ -70,9 +70,14 @@ def report_page(request: PersonRequest, week: str) -> HttpResponse:
 @require_POST
 def sign(request: PersonRequest, week: str) -> HttpResponse:
     comment = request.POST.get("comment", "").replace("\x00", "")
+    anchor = request.POST.get("anchor_id", "")[:18]
     try:
         report = services.sign(
-            week=queries.named(week), comment=comment, actor=actor_of(request), now=db_now()
+            week=queries.named(week),
+            comment=comment,
+            anchor_id=int(anchor) if anchor.isascii() and anchor.isdigit() else None,
+            actor=actor_of(request),
+            now=db_now(),
         )
     except Conflict as conflict:
         context = {"heading": "Not signed", "detail": conflict.detail, "back": "reports_page"}

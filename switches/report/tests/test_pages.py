@@ -130,6 +130,18 @@ def test_an_approver_signs_by_a_plain_form(kept, week):
     assert WeeklyReport.objects.get().comment == "read it"
 
 
+def test_form_of_a_report_that_was_made_anew_since_signs_nothing(kept):
+    report = WeeklyReport.objects.get()
+    ayse = browser(person("approver", "ayse"))
+    assert f'name="anchor_id" value="{report.anchor_id}"' in page(ayse.get(kept))
+
+    response = ayse.post(f"{kept}sign/", {"anchor_id": report.anchor_id - 1})
+
+    assert response.status_code == 409
+    assert "made anew since you opened it" in page(response)
+    assert WeeklyReport.objects.get().signed_at is None
+
+
 def test_a_viewer_sees_no_form_and_may_not_send_one(kept):
     viewer = browser_as("viewer")
 

@@ -104,6 +104,17 @@ def test_a_report_made_anew_while_its_week_runs_is_unsigned():
     assert services.generate(week=WEEK, actor=SHELL, now=at(4)).signed_at is None
 
 
+def test_a_report_made_anew_since_it_was_read_is_not_signed():
+    read = services.generate(week=WEEK, actor=SHELL, now=at(3)).anchor_id
+    services.generate(week=WEEK, actor=SHELL, now=at(4))
+    ayse = actor_for(person("approver", "ayse"))
+
+    with pytest.raises(Conflict, match="made anew since you opened it"):
+        services.sign(week=WEEK, comment="", anchor_id=read, actor=ayse, now=DUE)
+
+    assert WeeklyReport.objects.get().signed_at is None
+
+
 def test_a_report_that_nobody_made_is_not_signed():
     with pytest.raises(NotFound):
         sign(actor_for(person("approver")))
