@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from breakers.dead_letters import listing
-from breakers.dead_letters.letters import fingerprints, ids, showing
+from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import Redaction
@@ -49,7 +49,7 @@ def letters(
 
 
 def letter(entry: Entry, redaction: Redaction) -> dict[str, Any]:
-    digest = fingerprints.of(entry.error_type, entry.error).digest
+    digest = redaction.fingerprint(entry).digest
     return showing.letter(entry, redaction=redaction, fingerprint=digest, measure=showing.WHOLLY)
 
 

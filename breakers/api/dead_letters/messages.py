@@ -26,7 +26,7 @@ from breakers.api.dead_letters.shapes import (
 from breakers.dead_letters import history, listing, resources
 from breakers.dead_letters.departures import missing
 from breakers.dead_letters.finding import groups, indexing, streams
-from breakers.dead_letters.letters import fingerprints, ids, showing
+from breakers.dead_letters.letters import ids, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.letters.filters import Chosen
 from breakers.dead_letters.letters.redaction import Redaction, configured_redaction
@@ -165,7 +165,7 @@ def shown(
     entry: Entry, redaction: Redaction | None, measure: Measure = showing.BRIEFLY
 ) -> dict[str, Any]:
     """A letter as the contract shows it."""
-    digest = fingerprints.of(entry.error_type, entry.error).digest
+    digest = configured_redaction().fingerprint(entry).digest
     return showing.letter(entry, redaction=redaction, fingerprint=digest, measure=measure)
 
 

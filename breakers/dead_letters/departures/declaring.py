@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db import connection, models, transaction
 from django.db.models import Q
 
-from breakers.dead_letters.letters import fingerprints, packing
+from breakers.dead_letters.letters import packing
 from breakers.dead_letters.letters.entries import Entry, Pairs
 from breakers.dead_letters.letters.redaction import configured_redaction
 from breakers.models.dead_letters import LONGEST_ERROR, POSITION, Departure, LetterStream
@@ -103,7 +103,7 @@ def _of(entry: Entry, edited: Pairs | None) -> dict[str, object]:
         "size_bytes": entry.size_bytes,
         "error_type": hiding.error_type(entry)[:LONGEST_TYPE],
         "error": hiding.error(entry)[:LONGEST_ERROR],
-        "fingerprint": fingerprints.of(entry.error_type, entry.error).digest,
+        "fingerprint": hiding.fingerprint(entry).digest,
         "retry_of": _position_or_none(entry.retry_of),
     }
 

@@ -153,10 +153,7 @@ def _seen(given: Any, hiding: Redaction, now: datetime) -> Seen:
     """What is hidden is not kept here either, nor told by what is."""
     entry_id, size_bytes, flat = given
     entry = Entry(entry_id.decode(), tuple(zip(flat[::2], flat[1::2], strict=True)))
-    said, error = (entry.error_type, entry.error), hiding.error(entry)
-    error_type = hiding.error_type(entry)
-    found = fingerprints.of(*said)
-    shown = found if said == (error_type, error) else fingerprints.of(error_type, error)
+    found = hiding.fingerprint(entry)
     position = entry.position
     added_at = ids.added_at(position)
     failed_at = entry.failed_at
@@ -165,9 +162,9 @@ def _seen(given: Any, hiding: Redaction, now: datetime) -> Seen:
     return Seen(
         position=position,
         fingerprint=found.digest,
-        error_type=error_type[: fingerprints.LONGEST_TYPE],
-        pattern=shown.pattern,
-        error=error[: fingerprints.LONGEST],
+        error_type=hiding.error_type(entry)[: fingerprints.LONGEST_TYPE],
+        pattern=found.pattern,
+        error=hiding.error(entry)[: fingerprints.LONGEST],
         consumer_group=hiding.group(entry)[:200],
         attempts=entry.attempts,
         retries=entry.retries,

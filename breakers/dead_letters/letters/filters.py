@@ -123,7 +123,7 @@ class Chosen:
         error_type = hidden.error_type(entry)[: fingerprints.LONGEST_TYPE]
         if self.error_type and error_type != self.error_type:
             return False
-        digest = fingerprints.of(entry.error_type, entry.error).digest
+        digest = hidden.fingerprint(entry).digest
         if self.fingerprint and digest != self.fingerprint:
             return False
         if not self.error or digest == self.error:

@@ -44,12 +44,17 @@ class Fingerprint:
 
 def of(error_type: str, error: str) -> Fingerprint:
     """The fingerprint of an error of this type; either may be empty."""
-    return _of(error_type[:LONGEST_TYPE], error[: LONGEST + 1])
+    return of_beginnings(*beginnings(error_type, error))
+
+
+def beginnings(error_type: str, error: str) -> tuple[str, str]:
+    """Return what counts of a type and an error."""
+    return error_type[:LONGEST_TYPE], _beginning(error[: LONGEST + 1])
 
 
 @lru_cache(maxsize=1000)
-def _of(error_type: str, error: str) -> Fingerprint:
-    text = _beginning(error)
+def of_beginnings(error_type: str, text: str) -> Fingerprint:
+    """The fingerprint of what :func:`beginnings` returned."""
     if not _QUOTES.isdisjoint(text):
         text = _QUOTED.sub("<text>", text)
     pattern = " ".join(_SUSPICIOUS.sub(_without_what_varies, text).split())

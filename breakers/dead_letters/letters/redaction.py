@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from breakers.dead_letters import configured
-from breakers.dead_letters.letters import secrets
+from breakers.dead_letters.letters import fingerprints, secrets
 from breakers.dead_letters.letters.entries import ERROR, ERROR_TYPE, GROUP, Entry, text
+from breakers.dead_letters.letters.fingerprints import Fingerprint
 from breakers.dead_letters.sources import hiding
 
 REDACTED = secrets.REDACTED.decode()
@@ -49,6 +50,19 @@ class Redaction:
     def group(self, entry: Entry) -> str:
         """The consumer group that failed."""
         return self._own(entry, GROUP)
+
+    def fingerprint(self, entry: Entry) -> Fingerprint:
+        """Which letters failed alike, by what may be seen of how they failed.
+
+        A digest of anything hidden would show it to whoever guesses.
+        """
+        kind, said = fingerprints.beginnings(entry.error_type, entry.error)
+        return fingerprints.of_beginnings(
+            self._shown_text(ERROR_TYPE, kind), self._shown_text(ERROR, said)
+        )
+
+    def _shown_text(self, name: bytes, said: str) -> str:
+        return text(self.value(name, said.encode())) if said else ""
 
     def value(self, name: bytes, value: bytes) -> bytes:
         """The value of a field of this name."""

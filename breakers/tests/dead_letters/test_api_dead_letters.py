@@ -9,6 +9,7 @@ import pytest
 
 from breakers.dead_letters import listing
 from breakers.models import LetterStream
+from breakers.templatetags.letters import letter_url
 from breakers.tests.dead_letters.heaps import heap
 from controlplane.core.http.tests.callers import as_role
 
@@ -217,6 +218,24 @@ def test_what_an_error_says_of_secrets_is_hidden_wherever_it_is_told(viewer, let
     assert [one["id"] for one in told[1]["results"]] == [sent]
     assert "hunter2" not in json.dumps(told)
     assert len(told) == 5
+
+
+def test_fingerprints_tell_nothing_of_what_is_hidden(viewer, letters):
+    sent = [letters.add(error=f"login with password={one}") for one in ("winter", "summer")]
+
+    told = listed(viewer, letters)["results"]
+    told += [viewer.get(at(letters, f"messages/{one}/")).json() for one in sent]
+    told += viewer.get(at(letters, "groups/")).json()["results"]
+    lines = b"".join(viewer.get(at(letters, "export")).streaming_content).splitlines()
+    told += map(json.loads, lines)
+    as_role("operator").post(at(letters, f"messages/{sent[0]}/discard"), {"reason": REASON})
+    told += viewer.get("/dlq/archive/", {"stream": letters.name()}).json()["results"]
+
+    (fingerprint,) = {one["fingerprint"] for one in told}
+    assert len(told) == 8
+    assert len(listed(viewer, letters, fingerprint=fingerprint)["results"]) == 1
+    page = viewer.client.get(letter_url(letters.stream(), sent[1])).content.decode()
+    assert f"fingerprint={fingerprint}" in page
 
 
 def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):

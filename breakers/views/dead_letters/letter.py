@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from breakers.dead_letters import history
 from breakers.dead_letters.departures import leaving
-from breakers.dead_letters.letters import fingerprints, ids, packing, redaction, showing
+from breakers.dead_letters.letters import ids, packing, redaction, showing
 from breakers.dead_letters.letters.entries import Entry
 from breakers.dead_letters.places import reading
 from breakers.dead_letters.places.reading import Limits
@@ -98,7 +98,7 @@ def seen(
         "error_type": payload.plain(failed.error_type[:300]),
         "group_name": payload.plain(failed.group[:300]),
         "original_id": payload.plain(failed.original_id[:100]),
-        "fingerprint": fingerprints.of(entry.error_type, entry.error).digest,
+        "fingerprint": hiding.fingerprint(entry).digest,
         "added_at": ids.added_at(entry.position),
         "shown": payload.of(entry, revealed=revealed),
         "revealed": revealed,
