@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -48,18 +48,18 @@ def _of_field(
 ) -> Iterator[Change]:
     path = text(name)
     hidden = redaction is not None and redaction.is_hidden(name)
-    before, after = _values(was, path), _values(now, path)
+    before, after = _values(was, path, redaction), _values(now, path, redaction)
     if hidden or before is None or after is None:
         yield Change(path, _shown(was, hidden, redaction), _shown(now, hidden, redaction))
         return
     for each in dict.fromkeys([*before, *after]):
         one, other = before.get(each), after.get(each)
         if one != other:
-            below = each[len(path) :].encode()
-            hidden = redaction is not None and any(
-                redaction.is_hidden(part) for part in below.split(b".") if part
-            )
-            yield Change(each, _shown(one, hidden, redaction), _shown(other, hidden, redaction))
+            yield Change(each, _leaf_shown(one, redaction), _leaf_shown(other, redaction))
+
+
+def _leaf_shown(leaf: "_Leaf | None", redaction: Redaction | None) -> showing.Shown | None:
+    return None if leaf is None else _shown(leaf.said, leaf.hidden, redaction)
 
 
 def _shown(given: bytes | None, hidden: bool, redaction: Redaction | None) -> showing.Shown | None:
@@ -71,29 +71,47 @@ def _shown(given: bytes | None, hidden: bool, redaction: Redaction | None) -> sh
     return showing.value(seen, most=SHOWN_BYTES)
 
 
-def _values(given: bytes | None, path: str) -> dict[str, bytes] | None:
-    """By their paths, as JSON writes them; None if it is no JSON object or array, or too deep."""
+class _Leaf(NamedTuple):
+    """A value that is none of values, as JSON writes it; `hidden` if a key above it is."""
+
+    said: bytes
+    hidden: bool
+
+
+def _values(given: bytes | None, path: str, redaction: Redaction | None) -> dict[str, _Leaf] | None:
+    """By their paths; None if it is no JSON object or array, or too deep."""
     if given is None or given[:1] not in {b"{", b"["}:
         return None
     try:
-        return {at: orjson.dumps(leaf) for at, leaf in _leaves(orjson.loads(given), path)}
+        leaves = _leaves(orjson.loads(given), path, redaction)
+        return {at: _Leaf(orjson.dumps(value), hidden) for at, value, hidden in leaves}
     except (orjson.JSONDecodeError, RecursionError):
         return None
 
 
-def _leaves(root: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every value that is none of values, by its path."""
-    waiting = [(path, root, 0)]
+def _leaves(root: Any, path: str, redaction: Redaction | None) -> Iterator[tuple[str, Any, bool]]:
+    """Every value that is none of values, by its path, and whether a key above it is hidden.
+
+    A key is asked about whole: it may have dots itself.
+    """
+    waiting = [(path, root, False, 0)]
     while waiting:
-        at, value, depth = waiting.pop()
+        at, value, hidden, depth = waiting.pop()
         if depth > DEEPEST:
             raise RecursionError
         if isinstance(value, dict | list) and value:
             items = value.items() if isinstance(value, dict) else enumerate(value)
-            below = [(f"{at}.{key}", item, depth + 1) for key, item in items]
+            below = [
+                (f"{at}.{key}", item, hidden or _is_hidden(key, redaction), depth + 1)
+                for key, item in items
+            ]
             waiting += reversed(below)
         else:
-            yield at, value
+            yield at, value, hidden
+
+
+def _is_hidden(key: str | int, redaction: Redaction | None) -> bool:
+    return redaction is not None and redaction.is_hidden(str(key).encode())
 
 
 def _by_name(pairs: Pairs) -> dict[bytes, list[bytes]]:

@@ -40,6 +40,17 @@ def test_change_of_a_hidden_value_is_told_without_the_values():
     ]
 
 
+def test_change_under_a_hidden_key_with_dots_is_told_without_the_values():
+    hiding = Redaction(lambda key: key == "db.url")
+    before = [(b"p", b'{"db.url":"x","pool":{"db.url":{"main":"x"}}}')]
+    after = [(b"p", b'{"db.url":"y","pool":{"db.url":{"main":"y"}}}')]
+
+    assert differences.between(before, after, hiding) == [
+        Change("p.db.url", "[redacted]", "[redacted]"),
+        Change("p.pool.db.url.main", "[redacted]", "[redacted]"),
+    ]
+
+
 def test_number_that_became_a_text_is_a_change():
     assert between([(b"p", b'{"n":1}')], [(b"p", b'{"n":"1"}')]) == [Change("p.n", "1", '"1"')]
 
