@@ -37,7 +37,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     ) -> HttpResponse:
         """After the last step: only now is anybody signed in, so only now is it noted."""
         now = db_now()
-        confirming.confirmed(request, now)
+        confirming.signed_in(request, now)
         how = trail.how(request)
         sessions.started(actor=actor_of(request), now=now, request=request, method=how)
         return redirect(redirect_url or "/")

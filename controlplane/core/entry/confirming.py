@@ -1,11 +1,12 @@
 """Showing again who one is, before what can't be taken back: kept in the person's session.
 
-Signing in counts for `CONFIRM_MINUTES`. Tokens, Slack and the shell have no session to ask in and
-are never asked.
+Signing in counts for `CONFIRM_MINUTES`, by single sign-on since the provider asked. Tokens,
+Slack and the shell have no session to ask in and are never asked.
 """
 
 from datetime import datetime, timedelta
 
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
@@ -14,7 +15,7 @@ from rest_framework.request import Request
 
 from controlplane.core.errors import ConfirmFirst
 
-__all__ = ["ConfirmFirst", "confirmed", "is_fresh", "require_fresh"]
+__all__ = ["ConfirmFirst", "confirmed", "is_fresh", "require_fresh", "signed_in"]
 
 KEY = "confirmed_at"
 # Whoever was fresh when the form opened may take this long to fill it in.
@@ -52,6 +53,17 @@ def require_fresh(request: HttpRequest | Request, now: datetime, *, next_url: st
 def confirmed(request: HttpRequest, now: datetime) -> None:
     """Note that the person has just shown who they are."""
     request.session[KEY] = now.timestamp()
+
+
+def signed_in(request: HttpRequest, now: datetime) -> None:
+    """Note that the person has just signed in.
+
+    Single sign-on alone may ask nobody anything: it counts as of when the provider last did, if
+    that says so.
+    """
+    steps = request.session.get(AUTHENTICATION_METHODS_SESSION_KEY) or [{}]
+    at = steps[-1].get("auth_time")
+    request.session[KEY] = min(at, now.timestamp()) if isinstance(at, int) else now.timestamp()
 
 
 def _back(request: HttpRequest) -> str:

@@ -239,6 +239,29 @@ def test_tokens_of_the_provider_are_kept_nowhere(client, provider, caplog):
     assert SECRET not in kept
 
 
+@pytest.mark.parametrize(
+    ("auth_time", "is_asked"),
+    [(lambda: 1, True), (lambda: int(time.time()), False), (lambda: None, False)],
+    ids=["long ago", "just now", "unsaid"],
+)
+def test_signing_in_confirms_as_of_when_the_provider_asked(client, provider, auth_time, is_asked):
+    sign_in(client, provider)
+    client.post("/sign-out/")
+    provider.claims = {"auth_time": auth_time()}
+
+    sign_in(client, provider)
+
+    assert is_in(client)
+    assert (client.get("/preferences/security/app/").status_code == 302) is is_asked
+
+
+def test_who_leaves_makes_the_provider_say_when_it_asked(client, provider):
+    asked = parse_qs(urlsplit(leave(client)["Location"]).query)
+
+    assert int(asked["max_age"][0]) > 30 * 24 * 3600
+    assert "prompt" not in asked
+
+
 def long_ago(client):
     session = client.session
     session[confirming.KEY] = 0

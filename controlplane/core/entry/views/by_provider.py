@@ -23,6 +23,8 @@ from controlplane.core.http.authentication import actor_of
 
 SIGN_IN, CONFIRM = "sign-in", "confirm"
 CONFIRMED_WITHIN = 120  # Seconds since somebody showed the provider who they are.
+ANY_AGE = "31536000"
+"""Seconds, a year: a provider that is asked for a `max_age` has to say when it asked somebody."""
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +40,7 @@ class NotAnswering(DomainError):
 def leave(request: HttpRequest) -> HttpResponse:
     """To the provider, to sign in. A form: no other site's link begins it."""
     throttle.begin_as_stranger(request, db_now())
-    return _leave(request, SIGN_IN)
+    return _leave(request, SIGN_IN, max_age=ANY_AGE)
 
 
 @signed_in
@@ -113,7 +115,11 @@ def _let_in(request: HttpRequest, identity: Identity, state: dict[str, Any]) -> 
     if request.user.is_authenticated:
         return redirect("/")
     user = arrivals.arrive(identity, now)
-    method = {"provider": settings.OIDC.issuer, "mfa": identity.with_second_factor or None}
+    method = {
+        "provider": settings.OIDC.issuer,
+        "mfa": identity.with_second_factor or None,
+        "auth_time": identity.auth_time,
+    }
     return proceed(request, user, method="socialaccount", next_url=leads_to, **method)
 
 
