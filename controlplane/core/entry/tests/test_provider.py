@@ -11,7 +11,7 @@ from django.test import Client
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.entry import confirming
 from controlplane.core.entry.tests.fake_provider import CLIENT, SECRET, new_key
-from controlplane.core.entry.tests.people import kim
+from controlplane.core.entry.tests.people import kim, with_app
 from controlplane.core.people.models import User
 
 pytestmark = pytest.mark.django_db
@@ -279,6 +279,20 @@ def test_provider_can_be_asked_again(client, provider):
     assert (asked["prompt"], asked["max_age"]) == (["login"], ["0"])
     assert response["Location"] == "/audit/"
     assert client.session[confirming.KEY] > 0
+
+
+@pytest.mark.parametrize(
+    ("amr", "status"), [(["pwd"], 403), (["pwd", "mfa"], 302)], ids=["password", "factor"]
+)
+def test_provider_confirms_who_has_a_second_factor_only_by_one(client, provider, amr, status):
+    sign_in(client, provider)
+    with_app(User.objects.get())
+    long_ago(client)
+    left = client.post("/confirm/provider/")
+    provider.claims = {"amr": amr}
+
+    assert come_back(client, provider, left).status_code == status
+    assert (client.session[confirming.KEY] > 0) is (status == 302)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.browser import PersonRequest, signed_in
 from controlplane.core.clock import db_now
-from controlplane.core.entry import arrivals, confirming, links, throttle, trail
+from controlplane.core.entry import arrivals, confirming, factors, links, throttle, trail
 from controlplane.core.entry.provider import Identity, ProviderAdapter, provider
 from controlplane.core.entry.views.sign_in import proceed, safe_next
 from controlplane.core.errors import DomainError, Forbidden
@@ -109,6 +109,10 @@ def _let_in(request: HttpRequest, identity: Identity, state: dict[str, Any]) -> 
             raise Forbidden("That was somebody else than who is signed in here.")
         if identity.auth_time is None or now.timestamp() - identity.auth_time > CONFIRMED_WITHIN:
             raise Forbidden(f"{settings.OIDC.name} did not ask you anew. Use another way.")
+        if factors.has_any(owner) and not identity.with_second_factor:
+            raise Forbidden(
+                f"{settings.OIDC.name} did not ask for a second factor. Use the one you have here."
+            )
         confirming.confirmed(request, now)
         trail.note("session.confirmed", user=owner, actor=actor_of(request), now=now)
         return redirect(leads_to)
