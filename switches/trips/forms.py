@@ -25,6 +25,7 @@ class PolicyForm(RuleForm):
     budget_per_hour = forms.IntegerField(required=False)
     longest_minutes = forms.IntegerField(required=False)
     position = forms.IntegerField(required=False, min_value=1, max_value=1000)
+    seen = forms.CharField(max_length=64, required=False)
 
     def asked(self) -> dict[str, Any]:
         """The row as the service takes it."""

@@ -3,6 +3,7 @@
 Locks are taken as for a trip: no wish is decided on half a change.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,9 +11,10 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import canonical
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.outbox import services as outbox
 from controlplane.core.people.roles import Power
 from switches import publication
@@ -63,15 +65,27 @@ def replace(*, rows: Sequence[Mapping[str, Any]], actor: Actor, now: datetime) -
 
 
 def put_row(
-    *, trigger: str, fields: Mapping[str, Any], position: int, actor: Actor, now: datetime
+    *,
+    trigger: str,
+    fields: Mapping[str, Any],
+    position: int,
+    seen: str = "",
+    actor: Actor,
+    now: datetime,
 ) -> None:
-    """Change one row, or add it if there is no such trigger; `position` counts from 1."""
+    """Change one row, or add it if there is no such trigger; `position` counts from 1.
+
+    `seen` is the :func:`digest` of the row that was changed. Raises :class:`Conflict` if somebody
+    else changed it since.
+    """
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
         locks.machines()
         publication.lock()
         rows = [picture(row) for row in history.policies()]
         kept = [row for row in rows if row["trigger"] != trigger]
+        if seen and seen not in (digest(row) for row in rows if row["trigger"] == trigger):
+            raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
         if not trigger and any(row["trigger"] == fields.get("trigger") for row in rows):
             raise InvalidInput({"trigger": ["There is a policy of this name already."]})
         place = min(max(position, 1), len(kept) + 1) - 1
@@ -101,6 +115,11 @@ def remove_row(*, trigger: str, actor: Actor, now: datetime) -> None:
 def picture(row: TripPolicy) -> dict[str, Any]:
     """A row as plain values, for the API, the forms and the audit trail."""
     return {name: getattr(row, name) for name in FIELDS}
+
+
+def digest(row: Mapping[str, Any]) -> str:
+    """Return what tells a row, as :func:`picture` gives it, from the same row changed."""
+    return hashlib.sha256(canonical.dumps(row).encode()).hexdigest()[:16]
 
 
 def _check(rows: Sequence[Mapping[str, Any]]) -> None:

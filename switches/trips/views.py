@@ -93,7 +93,12 @@ def change_policy(request: PersonRequest, trigger: str) -> HttpResponse:
     if place is None:
         raise Http404
     fields = table.picture(rows[place])
-    initial = {**fields, "sources": "\n".join(fields["sources"]), "position": place + 1}
+    initial = {
+        **fields,
+        "sources": "\n".join(fields["sources"]),
+        "position": place + 1,
+        "seen": table.digest(fields),
+    }
     return _edit(request, trigger, PolicyForm(_posted(request), initial=initial))
 
 
@@ -132,6 +137,8 @@ def _edit(request: PersonRequest, trigger: str, form: PolicyForm) -> HttpRespons
             _save(form, trigger, actor, db_now())
         except InvalidInput as error:
             form.take(error.errors)
+        except Conflict as conflict:
+            return _refused(request, conflict.detail)
         else:
             return done(request, "The table is changed.", reverse("trips_page"))
     context = {
@@ -149,7 +156,14 @@ def _save(form: PolicyForm, trigger: str, actor: Actor, now: datetime) -> None:
     position = form.cleaned_data.get("position") or 1
     if trigger:
         asked["trigger"] = trigger  # Its name is what its history hangs on.
-    table.put_row(trigger=trigger, fields=asked, position=position, actor=actor, now=now)
+    table.put_row(
+        trigger=trigger,
+        fields=asked,
+        position=position,
+        seen=form.given("seen"),
+        actor=actor,
+        now=now,
+    )
 
 
 def _matching(wanted: dict[str, Any]) -> QuerySet[Trip]:

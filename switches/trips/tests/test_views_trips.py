@@ -1,5 +1,7 @@
 """The trips page: what waits, the table, the list with its evidence; and the page of a switch."""
 
+import re
+
 import pytest
 
 from controlplane.core.clock import db_now
@@ -171,6 +173,19 @@ def test_table_can_never_say_that_everything_stops_by_itself():
     assert "Stopping everything is never automatic" in page(response)
     assert "openai*" in page(response)
     assert TripPolicy.objects.get(trigger="provider-outage").scopes == ["segment", "feature"]
+
+
+def test_form_of_a_policy_that_somebody_else_changed_since_changes_nothing():
+    admin, path = browser_as("admin"), "/trips/policies/provider-outage/"
+    seen = re.search(r'name="seen" value="(\w+)"', page(admin.get(path)))[1]
+    assert admin.post(path, {**POLICY, "gate": "person", "seen": seen}).status_code == 302
+
+    late = admin.post(path, {**POLICY, "gate": "automatic", "title": "Outage", "seen": seen})
+
+    row = TripPolicy.objects.get(trigger="provider-outage")
+    assert late.status_code == 409
+    assert "Somebody else changed this policy" in page(late)
+    assert (row.gate, row.title) == ("person", POLICY["title"])
 
 
 def test_admin_adds_and_removes_a_policy():
