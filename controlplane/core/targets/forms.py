@@ -15,6 +15,7 @@ from controlplane.core.people.models import User
 from controlplane.core.targets.fields import MOST_MEMBERS, MOST_STEPS, Asked
 from controlplane.core.targets.models import Target
 from controlplane.core.targets.reach import SEVERITIES
+from controlplane.core.targets.resources import settings_digest
 from controlplane.core.targets.services import SCOPES
 
 BLANK_ROWS = 2
@@ -26,6 +27,7 @@ class TargetForm(RuleForm):
 
     name = forms.CharField(max_length=80)
     description = forms.CharField(max_length=300, required=False)
+    seen = forms.CharField(max_length=64, required=False)
 
     def asked(self, kind: str) -> Asked:
         return Asked(name=self.given("name"), kind=kind, description=self.given("description"))
@@ -188,6 +190,7 @@ def initial(target: Target) -> dict[str, Any]:
     known = {
         "name": target.name,
         "description": target.description,
+        "seen": settings_digest(target),
         "user": target.user.username if target.user else "",
         "email": target.email,
         "slack_user_id": target.slack_user_id,

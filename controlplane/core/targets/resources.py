@@ -1,10 +1,12 @@
 """Targets and routes as the API answers and the audit trail keeps them; secrets never."""
 
+import hashlib
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from controlplane.core import canonical
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import naming
 from controlplane.core.targets import directory, reach
@@ -50,6 +52,11 @@ def target_settings(target: Target, known: Directory | None = None) -> dict[str,
         for one in known.steps.get(target.pk, ())
     ]
     return {**common, "steps": steps}
+
+
+def settings_digest(target: Target) -> str:
+    """Return what tells a target from the same one changed."""
+    return hashlib.sha256(canonical.dumps(target_settings(target)).encode()).hexdigest()[:16]
 
 
 def target_resources(

@@ -28,7 +28,11 @@ from controlplane.core.targets.models import (
     Route,
     Target,
 )
-from controlplane.core.targets.resources import route_resource, target_settings
+from controlplane.core.targets.resources import (
+    route_resource,
+    settings_digest,
+    target_settings,
+)
 
 TARGETS_LOCK = 0x7A56E75  # any number nobody else uses for an advisory lock
 SCOPES = ("global", "segment", "feature", "experiment")
@@ -66,17 +70,20 @@ def create(*, asked: Asked, actor: Actor, now: datetime) -> tuple[Target, str | 
 
 @transaction.atomic
 def change(
-    *, target_id: int, asked: Asked, actor: Actor, now: datetime
+    *, target_id: int, asked: Asked, seen: str = "", actor: Actor, now: datetime
 ) -> tuple[Target, str | None]:
     """Make a target what is asked; what was left out is emptied, but a webhook keeps its URL.
 
     Whoever is being told by it already is judged anew at the next turn. The secret is returned
-    only if there is a new one.
+    only if there is a new one. `seen` is the :func:`settings_digest` of the target that was
+    changed: raises :class:`Conflict` if somebody else changed it since.
     """
     _lock(actor)
     _check_asked(asked)
     target = one(target_id)
     before, url = target_settings(target), target.webhook_url
+    if seen not in ("", settings_digest(target)):
+        raise Conflict("Somebody else changed this target meanwhile. Open it anew.")
     checked = fields.check(asked, target)
     secret = _write(target, checked, asked)
     after = target_settings(target)

@@ -72,10 +72,16 @@ def change(request: PersonRequest, target_id: int) -> HttpResponse:
         try:
             services.look_up(asked.webhook_url or "")
             changed, secret = services.change(
-                target_id=target_id, asked=asked, actor=actor, now=db_now()
+                target_id=target_id,
+                asked=asked,
+                seen=form.given("seen"),
+                actor=actor,
+                now=db_now(),
             )
         except InvalidInput as error:
             form.take(error.errors)
+        except Conflict as conflict:
+            return _refused(request, "Nothing was changed", conflict)
         else:
             return _saved(request, changed, secret, f"{changed.name} is changed.")
     context = {

@@ -1,5 +1,7 @@
 """The Targets page: who stands behind each step now, and the forms of admins."""
 
+import re
+
 import pytest
 
 from controlplane.core.http.tests.callers import as_role
@@ -102,6 +104,20 @@ def test_steps_are_changed_by_a_plain_form():
     assert whole.status_code == 302
     steps = Target.objects.get(name="critical").steps.order_by("position")
     assert [(one.after_minutes, one.target.name) for one in steps] == [(0, "slack"), (20, "cto")]
+
+
+def test_form_of_a_target_that_somebody_else_changed_since_changes_nothing():
+    client, path = as_role("admin").client, f"/targets/{pk('critical')}/change/"
+    seen = re.search(r'name="seen" value="(\w+)"', text(client.get(path)))[1]
+    form = {"name": "critical", "seen": seen, "after_0": "0", "target_0": pk("cto")}
+    assert client.post(path, form).status_code == 302
+
+    late = client.post(path, {**form, "target_0": pk("slack")})
+
+    assert late.status_code == 409
+    assert "Somebody else changed this target" in text(late)
+    (step,) = Target.objects.get(name="critical").steps.all()
+    assert step.target.name == "cto"
 
 
 def test_routes_are_added_and_removed():
