@@ -1,5 +1,6 @@
 """Canonical JSON: one text for one value, so that it can be hashed and compared. Pure."""
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,11 @@ def dumps(value: Any) -> str:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain
     )
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of a value in canonical form, in hexadecimal."""
+    return hashlib.sha256(dumps(value).encode()).hexdigest()
 
 
 def timestamp(moment: datetime) -> str:

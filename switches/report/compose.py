@@ -1,6 +1,5 @@
 """The content of a weekly report: every section that apps registered, as plain JSON values."""
 
-import hashlib
 from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
@@ -45,11 +44,6 @@ def compose(week: Week, now: datetime) -> dict[str, Any]:
             _read(source, starts_at, ends_at, now) for source in sections.report_sources()
         ],
     }
-
-
-def digest(content: dict[str, Any]) -> str:
-    """SHA-256 of the content in canonical form, hexadecimal."""
-    return hashlib.sha256(canonical.dumps(content).encode()).hexdigest()
 
 
 def unread(content: dict[str, Any]) -> list[str]:

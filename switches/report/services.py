@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import canonical
 from controlplane.core.actors import Actor, system
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
@@ -19,7 +20,7 @@ from controlplane.core.people.roles import Power
 from controlplane.core.values import require_readable
 from switches.models import WeeklyReport
 from switches.report import weeks
-from switches.report.compose import compose, digest, unread, worst_first, zone
+from switches.report.compose import compose, unread, worst_first, zone
 from switches.report.weeks import Week
 
 KIND = "report"
@@ -63,7 +64,7 @@ def generate(*, week: Week, actor: Actor, now: datetime, patiently: bool = False
         actor=actor,
         action="report.generated",
         target=subject(report.week),
-        after={"final": content["final"], "sha256": digest(content)},
+        after={"final": content["final"], "sha256": canonical.digest(content)},
         now=now,
     )
     report.content, report.final, report.generated_at = content, content["final"], now
@@ -250,7 +251,7 @@ def _note_signature(report: WeeklyReport, actor: Actor, now: datetime) -> AuditE
         action="report.signed",
         target=subject(report.week),
         reason=report.comment,
-        after={"sha256": digest(report.content)},
+        after={"sha256": canonical.digest(report.content)},
         now=now,
     )
 

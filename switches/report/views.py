@@ -5,13 +5,14 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
+from controlplane.core import canonical
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
 from controlplane.core.http.authentication import actor_of
 from switches.models import WeeklyReport
 from switches.report import queries, services, weeks
-from switches.report.compose import digest, zone
+from switches.report.compose import zone
 from switches.report.screen import shown_sections
 
 PAGE_SIZE = 26
@@ -56,7 +57,7 @@ def report_page(request: PersonRequest, week: str) -> HttpResponse:
         "acting": [section for section in sections if section.tone != "good"],
         "full": [section for section in sections if not section.is_quiet],
         "quiet": [section for section in sections if section.is_quiet],
-        "sha256": digest(report.content),
+        "sha256": canonical.digest(report.content),
         "zone": report.content["time_zone"],
         "environment": report.content["environment"],
         "public_url": settings.PUBLIC_URL.rstrip("/"),

@@ -4,7 +4,6 @@ An alert concerns us if it carries the label `switchgear_switch`; `switchgear_ex
 how long, `switchgear_source` names the source for the policies if the alert's name will not do.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -148,7 +147,7 @@ def _fingerprint(alert: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     known = words.fingerprint(given[:LONGEST_DETAIL]) if isinstance(given, str) else ""
     if known:
         return words.clipped(known, LONGEST_FINGERPRINT)
-    return hashlib.sha256(canonical.dumps(labels).encode()).hexdigest()[:16]
+    return canonical.digest(labels)[:16]
 
 
 def _texts(found: Any) -> dict[str, str]:

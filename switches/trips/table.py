@@ -3,7 +3,6 @@
 Locks are taken as for a trip: no wish is decided on half a change.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -75,8 +74,8 @@ def put_row(
 ) -> None:
     """Change one row, or add it if there is no such trigger; `position` counts from 1.
 
-    `seen` is the :func:`digest` of the row that was changed. Raises :class:`Conflict` if somebody
-    else changed it since.
+    `seen` is the :func:`canonical.digest` of the row as the form showed it. Raises
+    :class:`Conflict` if somebody else changed it since.
     """
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
@@ -84,7 +83,8 @@ def put_row(
         publication.lock()
         rows = [picture(row) for row in history.policies()]
         kept = [row for row in rows if row["trigger"] != trigger]
-        if seen and seen not in (digest(row) for row in rows if row["trigger"] == trigger):
+        present = (canonical.digest(row) for row in rows if row["trigger"] == trigger)
+        if seen and seen not in present:
             raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
         if not trigger and any(row["trigger"] == fields.get("trigger") for row in rows):
             raise InvalidInput({"trigger": ["There is a policy of this name already."]})
@@ -115,11 +115,6 @@ def remove_row(*, trigger: str, actor: Actor, now: datetime) -> None:
 def picture(row: TripPolicy) -> dict[str, Any]:
     """A row as plain values, for the API, the forms and the audit trail."""
     return {name: getattr(row, name) for name in FIELDS}
-
-
-def digest(row: Mapping[str, Any]) -> str:
-    """Return what tells a row, as :func:`picture` gives it, from the same row changed."""
-    return hashlib.sha256(canonical.dumps(row).encode()).hexdigest()[:16]
 
 
 def _check(rows: Sequence[Mapping[str, Any]]) -> None:

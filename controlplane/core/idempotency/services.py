@@ -112,7 +112,7 @@ def _asked(
     """Whose key it is and for what, and the digest of what came with it."""
     if not USABLE_KEY.fullmatch(key):
         raise InvalidInput({HEADER: ["Must be 1 to 200 visible ASCII characters, without spaces."]})
-    digest = hashlib.sha256(canonical.dumps(request).encode()).hexdigest()
+    digest = canonical.digest(request)
     scope = {"actor": actor.identity, "method": method, "path": _kept_path(path), "key": key}
     return scope, digest
 

@@ -1,6 +1,5 @@
 """Targets and routes as the API answers and the audit trail keeps them; secrets never."""
 
-import hashlib
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -55,8 +54,8 @@ def target_settings(target: Target, known: Directory | None = None) -> dict[str,
 
 
 def settings_digest(target: Target) -> str:
-    """Return what tells a target from the same one changed."""
-    return hashlib.sha256(canonical.dumps(target_settings(target)).encode()).hexdigest()[:16]
+    """Return a digest of a target's settings: another one once they have changed."""
+    return canonical.digest(target_settings(target))
 
 
 def target_resources(
