@@ -14,11 +14,12 @@ from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.core import broker, heartbeats
 from controlplane.core.backup.database import MARK
-from controlplane.core.degradation.levels import Cause
+from controlplane.core.degradation.levels import READ_ONLY_SQL, Cause
 from controlplane.core.threads import Bounded
 
 DATABASE_SECONDS = 1.5
 HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
+READ_ONLY = "read_only"
 PROCESSES = ("worker", "beat", "watchdog")
 
 
@@ -64,11 +65,13 @@ def ready() -> Report:
     redis_answer = _redis.begin()
     checks: dict[str, Any] = {"database": HEALTHY, "redis": HEALTHY}
     try:
-        ages = _heartbeats.answer()
+        ages, is_read_only = _database.answer()
     except (TimeoutError, DatabaseError, InterfaceError):
         checks |= {"database": UNHEALTHY, **dict.fromkeys(PROCESSES, UNKNOWN)}
     else:
         checks |= {name: _life(ages.get(name)) for name in PROCESSES}
+        if is_read_only:
+            checks["database"] = READ_ONLY
     try:
         redis_answer()
     except (TimeoutError, redis.RedisError):
@@ -96,7 +99,7 @@ def ready_for_work(*, needs_redis: bool) -> Report:
 def database_answers() -> bool:
     """Whether PostgreSQL answers in time, just now."""
     try:
-        _heartbeats.answer()
+        _database.answer()
     except (TimeoutError, DatabaseError, InterfaceError):
         return False
     return True
@@ -138,11 +141,19 @@ def ready_data() -> Report:
 
 
 def _judge(checks: Mapping[str, Any]) -> Report:
-    if checks["database"] != HEALTHY:
+    if checks["database"] == UNHEALTHY:
         log.warning("probe_readiness_failed", checks=dict(checks))
         return Report(503, {"status": "not_ready", "checks": checks})
-    healthy = all(checks[name] == HEALTHY for name in ("redis", "disk", *PROCESSES))
+    healthy = all(checks[name] == HEALTHY for name in ("database", "redis", "disk", *PROCESSES))
     return Report(200, {"status": "ready" if healthy else "degraded", "checks": checks})
+
+
+def _asked_database() -> tuple[dict[str, float], bool]:
+    """Return the ages of heartbeats, and True if the database refuses changes."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {READ_ONLY_SQL}")
+        (is_read_only,) = cursor.fetchone()
+    return heartbeats.ages(), is_read_only
 
 
 def _life(age_seconds: float | None) -> str:
@@ -177,5 +188,5 @@ def _plan_is_empty() -> bool:
 
 
 _redis = Bounded(broker.ping, seconds=broker.SECONDS * 2)
-_heartbeats = Bounded(heartbeats.ages, seconds=DATABASE_SECONDS)
+_database = Bounded(_asked_database, seconds=DATABASE_SECONDS)
 _nothing_to_migrate = Bounded(_plan_is_empty, seconds=DATABASE_SECONDS)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, AsyncCursor, sql
 
+from controlplane.core.degradation.levels import READ_ONLY_SQL
 from controlplane.core.people.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.credentials import Credential, TokenTable
@@ -22,13 +23,14 @@ SESSION_OPTIONS = (
 )
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Switches and tokens are followed even if one of the other two rows is missing.
-HEAD = """
+HEAD = f"""
     SELECT p.epoch, p.version, p.published_at, c.revision, p.registrations, clock_timestamp(),
            coalesce((SELECT version FROM breakers_registry), 0),
            (SELECT changed_at FROM breakers_registry),
-           coalesce((SELECT revision FROM core_degradation), 0)
+           coalesce((SELECT revision FROM core_degradation), 0),
+           {READ_ONLY_SQL}
     FROM switches_publication p, core_credentials c
-"""
+"""  # noqa: S608 - a constant
 ENTRIES = """
     SELECT s.id, s.scope, s.key, e.allow_percent, e.salt, e.reason,
            e.engaged_at, e.expires_at, e.on_expiry

@@ -9,7 +9,7 @@ from switches.snapshot import Publication
 class Head(NamedTuple):
     """The present version, the credentials' revision, how many switches were ever registered, the
     database's time, the version of policies and overrides and when it was given (None before the
-    first), and the revision of what is away."""
+    first), the revision of what is away, and whether PostgreSQL refuses changes."""
 
     publication: Publication
     revision: int
@@ -18,3 +18,4 @@ class Head(NamedTuple):
     policies: int = 0
     policies_at: datetime | None = None
     degradation: int = 0
+    is_read_only: bool = False

@@ -67,8 +67,7 @@ def page(state: State) -> Answer:
 
 def _causes(state: State) -> str:
     """What is away of our own stores, what fails meanwhile and what works; of others how many."""
-    disk = () if state.disk is None else (state.disk,)
-    own = picture(state.database_reachable, state.redis_reachable, disk)
+    own = picture(state.database_reachable, state.redis_reachable, state.own_causes())
     others = len(state.causes)
     parts = []
     for text, effect in zip(own["causes"], own["effects"], strict=True):

@@ -94,6 +94,7 @@ class Refresher:
         # The answer was true when it was asked for at the earliest, so age counts from there.
         asked_at = state.now()
         head = await database.read_head(connection)
+        state.database_read_only = head.is_read_only
         self._compare_clocks(state.set_clock(head.now, asked_at))
         self._rebuild_seconds = 0.0
         if not state.is_lagging(head) and state.lacks(head):

@@ -14,7 +14,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from uuid import UUID
 
-from controlplane.core.degradation.levels import Cause
+from controlplane.core.degradation.levels import READ_ONLY, Cause
 from controlplane.core.histograms import Histogram
 from controlplane.dataplane.compression import Header
 from controlplane.dataplane.credentials import TokenTable
@@ -72,6 +72,7 @@ class State:
         self.served_seconds = Histogram(PROPAGATION_SECONDS)
         """Seconds from a change until this process served it."""
         self.database_reachable = False
+        self.database_read_only = False
         self.redis_reachable = True
         self.heard_database = False
         """Whether what is served was ever confirmed by the database in this process."""
@@ -154,8 +155,13 @@ class State:
         )
 
     def known_causes(self) -> tuple[Cause, ...]:
-        """Return the causes that the database reported last, and this process's disk problem."""
-        return self.causes if self.disk is None else (*self.causes, self.disk)
+        """Return the causes that the database reported last, and :meth:`own_causes`."""
+        return (*self.causes, *self.own_causes())
+
+    def own_causes(self) -> tuple[Cause, ...]:
+        """Return this process's disk problem, and a database that is there but read-only."""
+        read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
+        return tuple(cause for cause in (read_only, self.disk) if cause is not None)
 
     def is_lagging(self, head: Head) -> bool:
         """True for an answer from the past, such as a replica's or a restored backup's.

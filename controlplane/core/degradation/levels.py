@@ -35,6 +35,15 @@ POSTGRESQL = Cause(
     fails=("Engaging and releasing", "Every page but this one", "Approvals, audit and reports"),
     works=("Snapshots, streams and checks from the last copy", "Policies and overrides as told"),
 )
+READ_ONLY = Cause(
+    EMERGENCY,
+    "postgresql",
+    "PostgreSQL is read-only, such as a standby: switches hold as published, changes are refused.",
+    fails=("Engaging and releasing", "Expiry, ramps and messages", "Reports of services"),
+    works=("Snapshots, streams and checks", "Pages that only show"),
+)
+READ_ONLY_SQL = "(current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery())"
+"""True if PostgreSQL refuses changes, whatever the transaction that evaluates it may do."""
 REDIS = Cause(
     CRITICAL,
     "redis",

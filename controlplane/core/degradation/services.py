@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.expressions import RawSQL
 
 from controlplane.core import health
 from controlplane.core.actors import Actor, system
@@ -47,6 +48,14 @@ class Degraded:
 def known() -> tuple[Cause, ...]:
     """The causes that were reported last."""
     return _causes(Degradation.objects.get(pk=1))
+
+
+def _asked() -> tuple[Degradation, tuple[Cause, ...]]:
+    """Return the row, and its causes with a read-only database, by one query."""
+    is_read_only = RawSQL(levels.READ_ONLY_SQL, ())  # noqa: S611 - a constant
+    row = Degradation.objects.annotate(is_read_only=is_read_only).get(pk=1)
+    own = (levels.READ_ONLY,) if row.is_read_only else ()
+    return row, (*_causes(row), *own)
 
 
 def standing() -> QuerySet[Degradation]:
@@ -87,15 +96,15 @@ def report(causes: Sequence[Cause], now: datetime) -> bool:
 
 def current(*, redis_reachable: bool | None = None) -> Degraded:
     """How far it has degraded as this process sees it, with the database there."""
-    row = Degradation.objects.get(pk=1)
+    row, known_causes = _asked()
     reachable = _redis_answers() if redis_reachable is None else redis_reachable
-    level, causes = levels.judge(True, reachable, _causes(row))
+    level, causes = levels.judge(True, reachable, known_causes)
     return Degraded(level, tuple(causes), row.since if level == row.level else None)
 
 
 def picture() -> dict[str, Any]:
     """The same as the API tells it."""
-    return levels.picture(True, _redis_answers(), known())
+    return levels.picture(True, _redis_answers(), _asked()[1])
 
 
 def _causes(row: Degradation) -> tuple[Cause, ...]:

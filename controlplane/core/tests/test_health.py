@@ -112,6 +112,18 @@ def test_degraded_without_one_that_does_the_work(client, everybody_lives, name):
     assert answer.json()["checks"][name] == "unhealthy"
 
 
+def test_degraded_by_a_read_only_database(client, everybody_lives, monkeypatch):
+    settings = connections.settings["default"]
+    options = {**settings["OPTIONS"], "options": "-c default_transaction_read_only=on"}
+    monkeypatch.setitem(settings, "OPTIONS", options)
+
+    answer = client.get("/health/ready")
+
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "degraded"
+    assert answer.json()["checks"]["database"] == "read_only"
+
+
 @pytest.mark.parametrize("port", ["refused", "frozen"])
 def test_degraded_without_redis(client, everybody_lives, settings, black_hole, port):
     frozen = black_hole.getsockname()[1]

@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
-from controlplane.core.degradation.levels import Cause, judge, plain
+from controlplane.core.degradation.levels import READ_ONLY, Cause, judge, plain
 from controlplane.core.degradation.models import Degradation
-from controlplane.dataplane import keeper
+from controlplane.dataplane import answers, keeper, landing
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.lines import until
@@ -164,3 +165,22 @@ def kept(folder: Path) -> bytes:
         return (folder / "policies").read_bytes()
     except FileNotFoundError:  # Not yet, or just now between two renames.
         return b""
+
+
+def test_a_read_only_database_is_followed_and_an_emergency(idle: Following) -> None:
+    name = connection.ops.quote_name(str(connection.settings_dict["NAME"]))
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        try:
+            idle.start()
+            until(lambda: idle.state.heard_database, 5)
+        finally:
+            cursor.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+
+    assert READ_ONLY.text in answers.present_picture(idle.state)["causes"]
+    assert READ_ONLY.text in landing.page(idle.state)[2].decode()
+
+    idle.database.cut()
+    idle.database.mend()
+
+    until(lambda: READ_ONLY not in idle.state.known_causes(), 5)

@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.test import RequestFactory
 
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.canonical import timestamp
-from controlplane.core.degradation import context, services
+from controlplane.core.degradation import context, levels, services
 from controlplane.core.degradation.falling import HELD
 from controlplane.core.degradation.levels import Cause
 from controlplane.core.degradation.models import Degradation
@@ -68,6 +69,14 @@ def test_the_worst_cause_is_the_level_and_its_end_is_audited():
         True,
         True,
     ]
+
+
+def test_a_read_only_database_is_an_emergency():
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL default_transaction_read_only = on")
+
+    assert services.current(redis_reachable=True).causes == (levels.READ_ONLY,)
+    assert services.picture()["level"] == levels.EMERGENCY
 
 
 def test_a_cause_that_comes_and_goes_is_told_of_once(settings):
