@@ -8,7 +8,7 @@ import errno
 import os
 from pathlib import Path
 
-from controlplane.core.degradation.levels import CRITICAL, Cause
+from controlplane.core.degradation.levels import CRITICAL, DEGRADED, Cause
 from controlplane.dataplane.state import State
 
 LOOK_SECONDS = 3.0
@@ -38,11 +38,20 @@ FAILING = Cause(
     fails=FULL.fails,
     works=_WORKS,
 )
+FORBIDDEN = Cause(
+    DEGRADED,
+    "disk",
+    "This process may not write its folder snapshot/: give it to the process's user.",
+    fails=("Saving the copy for a restart",),
+    works=_WORKS,
+)
 _CAUSES = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: FULL,
     errno.EROFS: READ_ONLY,
     errno.EIO: FAILING,
+    errno.EACCES: FORBIDDEN,
+    errno.EPERM: FORBIDDEN,
 }
 
 

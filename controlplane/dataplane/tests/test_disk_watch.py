@@ -20,6 +20,8 @@ def test_a_disk_with_room_is_no_cause(tmp_path: Path) -> None:
         (errno.EDQUOT, disk_watch.FULL),
         (errno.EROFS, disk_watch.READ_ONLY),
         (errno.EIO, disk_watch.FAILING),
+        (errno.EACCES, disk_watch.FORBIDDEN),
+        (errno.EPERM, disk_watch.FORBIDDEN),
         (errno.ETIMEDOUT, None),
     ],
 )
