@@ -83,20 +83,19 @@ class Disk(Files[Saved]):
                 path.unlink(missing_ok=True)
 
     def load(self) -> Saved | None:
-        """Return the copy with the latest snapshot of its epoch; None without a valid copy."""
+        """Return the copy with the latest snapshot that follows it; None without a valid copy."""
         found = super().load()
         if found is None:
             return None
         for draft in self._folder.glob(f"{_DRAFT}*"):  # Left by killed processes.
             with contextlib.suppress(OSError):
                 draft.unlink()
-        ours = found.publication
         for epoch, version, path in self._latest():
-            if epoch != str(ours.epoch) or version <= ours.version:
+            if epoch == str(found.publication.epoch) and version <= found.publication.version:
                 continue
             latest = self._accepted(path, self._verified_snapshot)
-            if latest is not None and latest.publication.epoch == ours.epoch:
-                return replace(found, publication=latest.publication, entries=latest.entries)
+            if latest is not None:
+                found = _followed(found, latest)
         return found
 
     def _latest(self) -> list[tuple[str, int, Path]]:
@@ -113,6 +112,22 @@ class Disk(Files[Saved]):
             with contextlib.suppress(Refused):
                 return saved.verify_snapshot(text, key)
         return saved.verify_snapshot(text, self._key)
+
+
+def _followed(copy: Saved, latest: saved.Snapshot) -> Saved:
+    """Return `copy` with `latest` as its snapshot, or as it is if `latest` does not follow it.
+
+    One of a new epoch was served if the process was killed, or lost the database, before the
+    numbers of that epoch were read whole.
+    """
+    ours, theirs = copy.publication, latest.publication
+    served = replace(copy, publication=theirs, entries=latest.entries)
+    if theirs.epoch == ours.epoch:
+        return served if theirs.version > ours.version else copy
+    if theirs.epoch in copy.left_epochs or theirs.published_at <= ours.published_at:
+        return copy
+    left = copy.left_epochs | {ours.epoch}
+    return replace(served, revision=0, registrations=-1, left_epochs=left)
 
 
 class PoliciesDisk(Files[SavedPolicies]):

@@ -2,6 +2,7 @@
 
 import errno
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -19,9 +20,11 @@ from controlplane.dataplane.tests.copies import (
 )
 from switches.snapshot import Publication, render
 
+SECOND = timedelta(seconds=1)
 
-def save_latest(to: Disk, number: int, epoch: UUID = EPOCH) -> None:
-    publication = Publication(epoch, number, NOON)
+
+def save_latest(to: Disk, number: int, epoch: UUID = EPOCH, published_at: datetime = NOON) -> None:
+    publication = Publication(epoch, number, published_at)
     to.save_latest(publication, render(publication, SAVED.entries))
 
 
@@ -59,11 +62,35 @@ def test_older_snapshot_changes_nothing(tmp_path: Path) -> None:
     assert loaded_version(tmp_path) == 18
 
 
-def test_snapshot_of_another_epoch_changes_nothing(tmp_path: Path) -> None:
-    disk(tmp_path).save(version(17))
+def test_snapshot_of_a_left_epoch_changes_nothing(tmp_path: Path) -> None:
+    disk(tmp_path).save(version(17, left_epochs=frozenset({OTHER_EPOCH})))
     save_latest(disk(tmp_path), 18, epoch=OTHER_EPOCH)
 
     assert loaded_version(tmp_path) == 17
+
+
+def test_snapshot_of_another_epoch_that_is_not_newer_changes_nothing(tmp_path: Path) -> None:
+    disk(tmp_path).save(version(17))
+    save_latest(disk(tmp_path), 18, epoch=OTHER_EPOCH, published_at=NOON - SECOND)
+
+    assert loaded_version(tmp_path) == 17
+
+
+def test_snapshot_of_a_new_epoch_saved_just_before_a_kill_is_loaded(tmp_path: Path) -> None:
+    before = version(17, entries=())
+    disk(tmp_path).save(before)
+    save_latest(disk(tmp_path), 9, epoch=OTHER_EPOCH, published_at=NOON + SECOND)
+
+    loaded = disk(tmp_path).load()
+
+    assert loaded == replace(
+        before,
+        publication=Publication(OTHER_EPOCH, 9, NOON + SECOND),
+        entries=SAVED.entries,
+        revision=0,  # The numbers of the epoch before mean nothing now.
+        registrations=-1,
+        left_epochs=before.left_epochs | {EPOCH},
+    )
 
 
 def test_snapshot_without_a_copy_is_not_loaded(tmp_path: Path) -> None:
