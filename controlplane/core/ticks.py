@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.module_loading import autodiscover_modules
@@ -19,6 +19,8 @@ from django.utils.module_loading import autodiscover_modules
 from controlplane.core import threads
 from controlplane.core.clock import db_now
 from controlplane.core.models import Tick as TickRow
+
+READ_ONLY_STATE = "25006"
 
 log = structlog.get_logger(__name__)
 
@@ -80,12 +82,20 @@ def run(name: str, ran_by: str) -> int:
     try:
         done = _take_turn(tick)
         note([name], ran_by)
-    except (OperationalError, InterfaceError) as error:
+    except (DatabaseError, InterfaceError) as error:
+        if not is_away(error):
+            raise
         # Readiness tells of a database that is away; nobody has to act on each second of it.
         log.warning("tick.postponed", tick=name, error=str(error).strip())
         threads.forget_connection()
         return 0
     return done
+
+
+def is_away(error: BaseException) -> bool:
+    """Return True if the database does not answer, or is read-only, such as a standby."""
+    is_read_only = getattr(error.__cause__, "sqlstate", None) == READ_ONLY_STATE
+    return is_read_only or isinstance(error, OperationalError | InterfaceError)
 
 
 def turns() -> list[Turn]:
@@ -131,9 +141,9 @@ def _discover() -> None:
 def _take_turn(tick: Tick) -> int:
     try:
         return tick.function(db_now())
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception:
+    except Exception as error:
+        if is_away(error):
+            raise
         log.exception("tick.failed", tick=tick.name)
         return 0
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError
+from controlplane.core.ticks import is_away
 
 Due = TypeVar("Due")
 
@@ -18,9 +18,9 @@ def each(due: Iterable[Due], deal: Callable[[Due], int], failing: str) -> int:
     for one in due:
         try:
             done += deal(one)
-        except (OperationalError, InterfaceError):
-            raise
         except Exception as error:
+            if is_away(error):
+                raise
             failures.append(error)
     if failures:
         raise ExceptionGroup(failing, failures)

@@ -38,7 +38,8 @@ POSTGRESQL = Cause(
 READ_ONLY = Cause(
     EMERGENCY,
     "postgresql",
-    "PostgreSQL is read-only, such as a standby: switches hold as published, changes are refused.",
+    "PostgreSQL, as this process reaches it, is read-only, such as a standby: switches hold as "
+    "published, changes are refused.",
     fails=("Engaging and releasing", "Expiry, ramps and messages", "Reports of services"),
     works=("Snapshots, streams and checks", "Pages that only show"),
 )

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable
 
 import structlog
-from django.db import InterfaceError, OperationalError
 
 from controlplane.core import threads
 from controlplane.core.outbox import connections
+from controlplane.core.ticks import is_away
 
 MOST_THREADS = 16
 MOST_FOR_SLOW = MOST_THREADS // 2
@@ -81,12 +81,12 @@ class Senders:
         has_more = False
         try:
             has_more = self._turn(destination)
-        except (OperationalError, InterfaceError) as error:
+        except Exception as error:
             threads.forget_connection()
-            log.warning("outbox.postponed", destination=destination, error=str(error).strip())
-        except Exception:
-            threads.forget_connection()
-            log.exception("outbox.sender_failed", destination=destination)
+            if is_away(error):
+                log.warning("outbox.postponed", destination=destination, error=str(error).strip())
+            else:
+                log.exception("outbox.sender_failed", destination=destination)
         finally:
             self._put_back(destination, has_more)
 

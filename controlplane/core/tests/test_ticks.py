@@ -1,10 +1,11 @@
 """The clockwork: who ran a tick and when, and what one that fails leaves behind."""
 
 import logging
+import math
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from controlplane.core import ticks
 from controlplane.core.clock import db_now
@@ -63,6 +64,20 @@ def test_a_tick_gets_the_databases_time_and_its_turn_is_noted(given):
     row = Tick.objects.get(name="test.tick")
     assert before <= seen[0] <= row.ran_at <= db_now()
     assert row.ran_by == "worker"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_read_only_database_takes_no_turn_and_needs_nobody(given, caplog, writes):
+    given(lambda now: Tick.objects.create(name="x", ran_at=now, ran_by="x") if writes else 0)
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+
+    assert ticks.run("test.tick", "worker") == 0
+
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
+    assert "tick.postponed" in caplog.text
+    assert math.isinf(standing().late_seconds)
 
 
 @pytest.mark.django_db
