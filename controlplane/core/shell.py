@@ -8,12 +8,13 @@ from typing import Any, Literal, NoReturn
 from unicodedata import category
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.utils import InterfaceError, OperationalError, ProgrammingError
+from django.db.utils import DatabaseError, InterfaceError, InternalError, ProgrammingError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from controlplane.core import wake
 from controlplane.core.actors import SHELL, Actor, system
 from controlplane.core.errors import DomainError
+from controlplane.core.ticks import is_away
 
 ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
 """Unicode categories of characters that move the cursor, break a line or change direction."""
@@ -53,9 +54,13 @@ class ShellCommand(BaseCommand):
             if not isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
                 raise
             raise CommandError("The database is not set up: run `manage.py migrate`.") from error
-        except (OperationalError, InterfaceError) as error:
+        except (DatabaseError, InterfaceError) as error:
+            if not is_away(error):
+                raise
             first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise CommandError(f"The database does not answer: {first_line}") from error
+            is_read_only = isinstance(error, InternalError)
+            what = "takes no changes" if is_read_only else "does not answer"
+            raise CommandError(f"The database {what}: {first_line}") from error
 
     def line(self, text: str = "") -> None:
         """Print one line, escaped: a reason or name can't forge lines or control the terminal."""

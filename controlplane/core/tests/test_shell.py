@@ -4,7 +4,9 @@ import io
 
 import pytest
 from django.core.management.base import CommandError
+from django.db import connection
 
+from controlplane.core import heartbeats
 from controlplane.core.errors import Conflict
 from controlplane.core.shell import ShellCommand
 
@@ -36,3 +38,16 @@ def test_errors_are_escaped_as_well():
         Refused().execute(force_color=False, no_color=True, skip_checks=True)
 
     assert str(refused.value).endswith("INC-1\\nfeature:other  released")
+
+
+@pytest.mark.django_db
+def test_a_read_only_database_is_told_in_one_line():
+    class Writing(ShellCommand):
+        def handle(self, *args, **options):
+            heartbeats.beat("worker")
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+
+    with pytest.raises(CommandError, match=r"takes no changes: .*read-only"):
+        Writing().execute(force_color=False, no_color=True, skip_checks=True)
