@@ -2,7 +2,7 @@
 
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import cast
 
@@ -23,14 +23,15 @@ autodiscover_modules("topics")
 # Else the first request for a page loads all of them on the event loop, and holds up every poll.
 import_module("controlplane.urls")
 
-from controlplane.beside import Web  # noqa: E402 - Django has to be set up first
+from controlplane import environment  # noqa: E402 - Django has to be set up first
+from controlplane.beside import Web  # noqa: E402
 from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
 from controlplane.core.live import consumer  # noqa: E402
 from controlplane.core.people.roles import Role  # noqa: E402
 from controlplane.core.tokens import lookup  # noqa: E402
 from controlplane.core.tokens.lookup import KnownToken  # noqa: E402
-from controlplane.dataplane import answers, figures  # noqa: E402
+from controlplane.dataplane import answers, figures, handover  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
 from controlplane.dataplane.call import ASGIApplication, Call  # noqa: E402
 from controlplane.dataplane.credentials import authenticate, identify  # noqa: E402
@@ -44,6 +45,7 @@ _plane = Web()
 _state = _plane.state
 _hub = _plane.hub
 health.set_snapshot_source(_state.status)
+health.set_starting(partial(handover.is_pending, environment.read().data_dir))
 
 
 def _check_token(token: str, scope: str) -> None:

@@ -46,6 +46,7 @@ class Report:
 
 
 _snapshot_source: Callable[[], SnapshotStatus] | None = None
+_is_starting: Callable[[], bool] = bool
 _migrated = False
 
 
@@ -55,13 +56,21 @@ def set_snapshot_source(source: Callable[[], SnapshotStatus]) -> None:
     _snapshot_source = source
 
 
+def set_starting(is_starting: Callable[[], bool]) -> None:
+    """Name a function that is True while another process still answers on this one's port."""
+    global _is_starting
+    _is_starting = is_starting
+
+
 def snapshot() -> SnapshotStatus | None:
     """The state of the data plane in this process, or None if it runs elsewhere."""
     return None if _snapshot_source is None else _snapshot_source()
 
 
 def ready() -> Report:
-    """Whether this process can do its work. Only the database decides between 200 and 503."""
+    """Report whether this process can do its work: 503 without the database, or while starting."""
+    if _is_starting():
+        return Report(503, {"status": "not_ready", "checks": {"console": "starting"}})
     redis_answer = _redis.begin()
     checks: dict[str, Any] = {"database": HEALTHY, "redis": HEALTHY}
     try:

@@ -1,7 +1,7 @@
 """The data plane of a starting installation: it answers services before the console is ready.
 
-It serves the signed copy on the console's port. The supervisor stops it once the web process is
-ready. All other requests get 503 and `Retry-After`. Started as `python -m … HOST PORT`, it is one
+It serves the signed copy on the console's port. The supervisor stops it once the web process has
+started. All other requests get 503 and `Retry-After`. Started as `python -m … HOST PORT`, it is one
 process: granian's command would take twice as long to the first answer.
 """
 
@@ -14,9 +14,9 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.embed import Server
 
-from controlplane import logs, serving
+from controlplane import environment, logs, serving
 from controlplane.core.errors import Unavailable
-from controlplane.dataplane import answers, landing
+from controlplane.dataplane import answers, handover, landing
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.call import Call, Receive, Scope, Send, drain
 from controlplane.dataplane.plane import Plane
@@ -28,6 +28,7 @@ _PROBES = {"/health/ready": "not_ready", "/health/startup": "starting"}
 
 die_with_parent()
 logs.configure()
+handover.hold(environment.read().data_dir)
 _plane = Plane()
 
 

@@ -91,5 +91,5 @@ def web_workers() -> int:
 def _probe(settings: Environment) -> tuple[str, ...]:
     named = [host.lstrip(".") for host in settings.allowed_hosts if host != "*"]
     host = named[0] if named else ports.HOST
-    url = f"http://{ports.HOST}:{settings.port}/health/ready"
+    url = f"http://{ports.HOST}:{settings.port}/health/startup"
     return ("-m", "controlplane.supervisor.probe", url, host, str(READY_SECONDS))

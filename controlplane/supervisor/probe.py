@@ -1,4 +1,4 @@
-"""Asks the web process whether it is ready, until it is: `python -m … URL HOST SECONDS`.
+"""Wait until the web process has started: `python -m … URL HOST SECONDS`.
 
 A child of its own, so that a slow answer holds up nobody. Ends with 0 when the answer is 200, else
 prints the last one.

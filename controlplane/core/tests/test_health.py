@@ -124,6 +124,14 @@ def test_degraded_by_a_read_only_database(client, everybody_lives, monkeypatch):
     assert answer.json()["checks"]["database"] == "read_only"
 
 
+def test_not_ready_while_another_process_answers_on_the_port(client, everybody_lives, monkeypatch):
+    monkeypatch.setattr(health, "_is_starting", lambda: True)
+
+    answer = client.get("/health/ready")
+
+    assert (answer.status_code, answer.json()["status"]) == (503, "not_ready")
+
+
 @pytest.mark.parametrize("port", ["refused", "frozen"])
 def test_degraded_without_redis(client, everybody_lives, settings, black_hole, port):
     frozen = black_hole.getsockname()[1]
