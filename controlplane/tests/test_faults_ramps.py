@@ -224,8 +224,11 @@ def _kill(installation, *words):
 
 
 def _all_well(installation):
-    """Whether worker, beat and all that they stand on run the ticks of ramps again."""
-    return installation.is_ready() and _ticks(installation) == "worker"
+    """Return True once the ticks of ramps no longer fall to the watchdog, and all is ready.
+
+    Beat notes a turn itself if there is nothing to do.
+    """
+    return installation.is_ready() and _ticks(installation) in {"worker", "beat"}
 
 
 def _ticks(installation):

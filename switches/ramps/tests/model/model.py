@@ -6,7 +6,7 @@ something was published.
 
 from dataclasses import replace
 
-from switches.ramps.tests.model.parts import Held, Parts
+from switches.ramps.tests.model.parts import Held, Parts, Switch
 from switches.ramps.tests.model.ramp import (
     AUTOMATIC,
     FAILED,
@@ -44,12 +44,21 @@ class World(Parts):
         if switch.live is not None:
             self._end(switch.live, "aborted", self.now, FAILED)
         self._void(id, "release")
+        policy = policy or ("hold" if switch.scope in HOLDS_BY_DEFAULT else "ramp")
+        if self._releases_sooner(switch, self.now + seconds, policy):
+            policy = "hold"
         if switch.is_released:
             switch.ramped_at = set()
         switch.is_released, switch.percent, switch.overdue = False, 0, False
-        switch.reason, switch.expires = reason, self.now + seconds
-        switch.on_expiry = policy or ("hold" if switch.scope in HOLDS_BY_DEFAULT else "ramp")
+        switch.reason, switch.expires, switch.on_expiry = reason, self.now + seconds, policy
         self._publish(id, "switch.engaged")
+
+    @staticmethod
+    def _releases_sooner(switch: Switch, expires: int, policy: str) -> bool:
+        """Return True for an expiry that would let a ramping segment go without a second person."""
+        if switch.is_released or switch.scope != "segment" or policy != "release":
+            return False
+        return switch.on_expiry != "release" or expires < switch.expires
 
     def extend(self, id: str, seconds: int) -> None:
         switch = self.switches[id]
