@@ -74,8 +74,8 @@ def put_row(
 ) -> None:
     """Change one row, or add it if there is no such trigger; `position` counts from 1.
 
-    `seen` is the :func:`canonical.digest` of the row as the form showed it. Raises
-    :class:`Conflict` if somebody else changed it since.
+    `seen` is the :func:`digest` of the row as the form showed it. Raises :class:`Conflict` if
+    somebody else changed or moved it since.
     """
     actor.require_power(Power.ADMINISTER)
     with transaction.atomic():
@@ -83,7 +83,7 @@ def put_row(
         publication.lock()
         rows = [picture(row) for row in history.policies()]
         kept = [row for row in rows if row["trigger"] != trigger]
-        present = (canonical.digest(row) for row in rows if row["trigger"] == trigger)
+        present = (digest(row, n) for n, row in enumerate(rows, 1) if row["trigger"] == trigger)
         if seen and seen not in present:
             raise Conflict("Somebody else changed this policy meanwhile. Open it anew.")
         if not trigger and any(row["trigger"] == fields.get("trigger") for row in rows):
@@ -115,6 +115,11 @@ def remove_row(*, trigger: str, actor: Actor, now: datetime) -> None:
 def picture(row: TripPolicy) -> dict[str, Any]:
     """A row as plain values, for the API, the forms and the audit trail."""
     return {name: getattr(row, name) for name in FIELDS}
+
+
+def digest(fields: Mapping[str, Any], position: int) -> str:
+    """Return a digest of a row and its place: the first row that matches decides."""
+    return canonical.digest({**fields, "position": position})
 
 
 def _check(rows: Sequence[Mapping[str, Any]]) -> None:

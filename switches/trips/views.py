@@ -9,7 +9,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from controlplane.core import canonical
 from controlplane.core.actors import Actor
 from controlplane.core.browser import PersonRequest, done, show, signed_in
 from controlplane.core.clock import db_now
@@ -98,7 +97,7 @@ def change_policy(request: PersonRequest, trigger: str) -> HttpResponse:
         **fields,
         "sources": "\n".join(fields["sources"]),
         "position": place + 1,
-        "seen": canonical.digest(fields),
+        "seen": table.digest(fields, place + 1),
     }
     return _edit(request, trigger, PolicyForm(_posted(request), initial=initial))
 

@@ -188,6 +188,19 @@ def test_form_of_a_policy_that_somebody_else_changed_since_changes_nothing():
     assert (row.gate, row.title) == ("person", POLICY["title"])
 
 
+def test_form_of_a_policy_that_somebody_else_moved_since_moves_it_nowhere():
+    admin, path = browser_as("admin"), "/trips/policies/provider-outage/"
+    assert admin.post(path, POLICY).status_code == 302
+    seen = re.search(r'name="seen" value="(\w+)"', page(admin.get(path)))[1]
+    last = str(TripPolicy.objects.count())
+    assert admin.post(path, {**POLICY, "position": last, "seen": seen}).status_code == 302
+
+    late = admin.post(path, {**POLICY, "position": "1", "seen": seen})
+
+    assert late.status_code == 409
+    assert TripPolicy.objects.order_by("position").last().trigger == "provider-outage"
+
+
 def test_admin_adds_and_removes_a_policy():
     admin = browser_as("admin")
 
