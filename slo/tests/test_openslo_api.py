@@ -159,8 +159,8 @@ def test_dry_run_of_a_file_that_is_neither_true_nor_false_is_refused(admin, said
 @pytest.mark.parametrize(
     "value",
     ["!!timestamp x", "!!bool x", "!!int ''", "0x" + "f" * 9000, "1" + ":1" * 9000,
-     "1" + ":1" * 900 + ".5"],
-    ids=["timestamp", "bool", "empty-int", "hexadecimal", "sexagesimal", "float"],
+     "1" + ":1" * 900 + ".5", "!!map [a]", r'"\UFFFFFFFF"'],
+    ids=["timestamp", "bool", "empty-int", "hexadecimal", "sexagesimal", "float", "map", "escape"],
 )  # fmt: skip
 def test_yaml_value_that_nothing_can_read_is_refused(admin, value):
     answer = send(admin, TEXT.replace("28d", value))

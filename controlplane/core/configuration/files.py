@@ -55,7 +55,7 @@ def parse_all(name: str, text: str, errors: Errors) -> list[Any]:
 def _documents(name: str, text: str, loader: type["_Loader"], errors: Errors) -> list[Any]:
     try:
         return list(yaml.load_all(text, Loader=loader))
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         put(errors, name, " ".join(str(error).split()))
         return []
 
@@ -69,7 +69,7 @@ class _Loader(yaml.SafeLoader):
             raise _problem("a number of so many digits", node)
         try:
             return super().construct_object(node, deep=deep)
-        except (AttributeError, LookupError, OverflowError) as error:  # `!!timestamp x`
+        except (AttributeError, LookupError, TypeError) as error:  # `!!timestamp x`
             raise _problem(f"this is no {node.tag.rpartition(':')[2]}", node) from error
 
 
