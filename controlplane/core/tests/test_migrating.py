@@ -1,4 +1,5 @@
-"""A migration that needs a table which somebody holds gives up soon, says so, and can run again."""
+"""A migration that needs a table which somebody holds gives up soon, says so, and can run again;
+two that are begun at once run one after the other."""
 
 import time
 
@@ -7,12 +8,13 @@ import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from controlplane.core.backup.tests.places import empty_database, manage
+from controlplane.core.backup.tests.places import empty_database, manage, run
 
 # Several processes, one after the other, which take long on a busy machine.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 BEFORE, NEXT = ("core", "0012_holds"), ("core", "0013_browser_sessions")
 MADE = "SELECT to_regclass('core_browsersession') IS NOT NULL"
+TWICE = "SELECT app, name FROM django_migrations GROUP BY app, name HAVING count(*) > 1"
 LONGER_THAN_A_START_SECONDS = 60
 
 
@@ -44,6 +46,19 @@ def test_it_gives_up_while_a_long_transaction_lasts_and_succeeds_after_it():
     assert 5 < took < LONGER_THAN_A_START_SECONDS
     assert second[0] == 0, second[2]
     assert made_then
+
+
+@pytest.mark.faults
+def test_two_at_once_apply_each_migration_once():
+    with empty_database() as target:
+        both = [run("migrate", "--noinput", **target) for _ in range(2)]
+        said = [process.communicate(timeout=120) for process in both]
+        with psycopg.connect(target["DATABASE_OWNER_URL"]) as owner:
+            twice = owner.execute(TWICE).fetchall()
+
+    assert [process.returncode for process in both] == [0, 0], said
+    assert twice == []
+    assert sum("No migrations to apply" in output for output, _ in said) == 1
 
 
 @pytest.mark.slow

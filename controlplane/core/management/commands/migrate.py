@@ -1,13 +1,15 @@
-"""`manage.py migrate`: Django's own, which says in one line that a table was held for too long, and
-stays out of a database that a backup is being restored into."""
+"""`manage.py migrate`: Django's own, which says in one line that a table was held for too long,
+stays out of a database that a backup is being restored into, and runs once at a time."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.errors import LockNotAvailable
 
 from controlplane.core import threads
@@ -25,6 +27,9 @@ WHERE pid <> pg_backend_pid() AND pid IN (
 ORDER BY xact_start NULLS LAST LIMIT 3
 """
 """Without the right to see another login's sessions their age is null."""
+ALONE = 0x5317C8
+"""An advisory lock: that of the one process that migrates."""
+LOOK_SECONDS = 0.5
 
 
 class Command(ShellCommand, migrate.Command):
@@ -32,7 +37,7 @@ class Command(ShellCommand, migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with _nothing_restored():
+            with _alone(self.stderr.write):
                 super().handle(*args, **options)
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
@@ -41,22 +46,34 @@ class Command(ShellCommand, migrate.Command):
 
 
 @contextmanager
-def _nothing_restored() -> Iterator[None]:
-    """Raises CommandError while the tables of a backup are being restored; none begins within."""
+def _alone(say: Callable[[str], None]) -> Iterator[None]:
+    """Keep other migrations and restores of a backup from beginning within.
+
+    Waits while another process migrates: Django would let both apply the same migration. Raises
+    CommandError while the tables of a backup are being restored.
+    """
     # Beside the one that migrates: when that has failed, nothing can be asked in it any more.
     beside = threads.unpooled_connection()
     try:
-        with beside.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock_shared(%s)", [MIGRATING])
-            (ours,) = cursor.fetchone()
-        if not ours:
+        if not _locked(beside, "pg_try_advisory_lock_shared", MIGRATING):
             raise CommandError(
                 "A backup is being restored into this database. Wait until that is done, then try"
                 " again."
             )
+        if not _locked(beside, "pg_try_advisory_lock", ALONE):
+            say("Another process is migrating this database. Waiting until it is done…")
+            # No statement that waits: an index is built concurrently once none is older than it.
+            while not _locked(beside, "pg_try_advisory_lock", ALONE):
+                time.sleep(LOOK_SECONDS)
         yield
     finally:
         beside.close()
+
+
+def _locked(beside: BaseDatabaseWrapper, function: str, lock: int) -> bool:
+    with beside.cursor() as cursor:
+        cursor.execute(f"SELECT {function}(%s)", [lock])
+        return bool(cursor.fetchone()[0])
 
 
 def _gave_up() -> str:
