@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -236,6 +237,18 @@ def test_fingerprints_tell_nothing_of_what_is_hidden(viewer, letters):
     assert len(listed(viewer, letters, fingerprint=fingerprint)["results"]) == 1
     page = viewer.client.get(letter_url(letters.stream(), sent[1])).content.decode()
     assert f"fingerprint={fingerprint}" in page
+
+
+def test_group_indexed_before_another_key_was_hidden_lists_its_letters(viewer, letters, settings):
+    sent = letters.add(error="login with vault=winter")
+    (group,) = viewer.get(at(letters, "groups/")).json()["results"]
+    keys = [*settings.DEAD_LETTERS.hidden_keys, "vault"]
+    settings.DEAD_LETTERS = replace(settings.DEAD_LETTERS, hidden_keys=keys)
+
+    (found,) = listed(viewer, letters, fingerprint=group["fingerprint"])["results"]
+
+    assert found["id"] == sent
+    assert found["fingerprint"] != group["fingerprint"]
 
 
 def test_garbage_is_listed_shown_grouped_and_exported(viewer, letters):
