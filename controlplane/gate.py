@@ -22,7 +22,13 @@ from controlplane.bulkhead import Bulkhead, Caller, Limits, Permit
 from controlplane.callers import SLACK, Callers
 from controlplane.core import histograms
 from controlplane.core.deadline import IN_SCOPE
-from controlplane.core.errors import Busy, DomainError, TooManyRequests, Unavailable
+from controlplane.core.errors import (
+    NO_DATABASE,
+    Busy,
+    DomainError,
+    TooManyRequests,
+    Unavailable,
+)
 from controlplane.core.histograms import Histogram
 from controlplane.core.http.requests import SIGNED_IN
 from controlplane.core.wire import LARGEST_BODY, largest_body
@@ -33,6 +39,7 @@ from controlplane.token_reads import EXECUTOR
 
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
+_AWAY = "The database does not answer, so nothing was changed. Try again in a moment."
 REFUSAL_SECONDS = 0.5
 UNREAD_SECONDS = 20.0
 """Longest wait of a part of an answer for its caller; the server itself keeps some megabytes."""
@@ -126,7 +133,7 @@ class Gate:
         needs_database = not scope["path"].startswith(PASSES)
         try:
             if needs_database and not self._state.database_reachable:
-                raise _no_answer()
+                raise Unavailable(_AWAY, retry_after=RETRY_AFTER_SECONDS)
             caller = self._callers.caller_of(scope, call.headers, b"")
             is_kill = KILL.fullmatch(scope["path"]) is not None
             with self._bodies[caller.known, is_kill].budget() as budget:
@@ -216,7 +223,7 @@ class Gate:
         # rolls back what it wrote, because it checks the deadline before it commits.
         answer.muted = True
         task.add_done_callback(_forget)
-        await self._refuse(call, _no_answer())
+        await self._refuse(call, Unavailable(NO_DATABASE, retry_after=RETRY_AFTER_SECONDS))
 
     def _may_start(self, running: int) -> bool:
         return running < MAX_ORDINARY_BESIDE_KILL or not self._kills.running
@@ -258,14 +265,6 @@ class _Answer:
 async def _no_sockets(_scope: Scope, receive: Receive, send: Send) -> None:
     await receive()
     await send({"type": "websocket.close"})
-
-
-def _no_answer() -> Unavailable:
-    return Unavailable(
-        "The database does not answer. Nothing was changed as far as we know; "
-        "repeat the request with the same Idempotency-Key.",
-        retry_after=RETRY_AFTER_SECONDS,
-    )
 
 
 def _forget(task: "asyncio.Future[Any]") -> None:

@@ -3,6 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+NO_DATABASE = (
+    "The database does not answer. Check whether a change was made before you repeat it; with the "
+    "same Idempotency-Key you can repeat it at once."
+)
+"""The detail of a 503 after which a change may have been made: a lost commit leaves it open."""
+
 
 class DomainError(Exception):
     """Something the caller can understand and act on; `detail` is a sentence for people."""

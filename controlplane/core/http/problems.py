@@ -14,6 +14,7 @@ from rest_framework import exceptions as drf_errors
 
 from controlplane.core import problem
 from controlplane.core.errors import (
+    NO_DATABASE,
     Broken,
     DomainError,
     Forbidden,
@@ -103,11 +104,7 @@ def _database_error(exc: DatabaseError) -> DomainError | None:
             "try again.",
             retry_after=1,
         )
-    return Unavailable(
-        "The database does not answer. Nothing was changed as far as we know; repeat the request "
-        "with the same Idempotency-Key.",
-        retry_after=3,
-    )
+    return Unavailable(NO_DATABASE, retry_after=3)
 
 
 def _not_found(exc: Any) -> DomainError:

@@ -35,8 +35,8 @@ NOT_CONNECTED = (
     "An admin can connect it: your member ID goes into your user's “Slack user id”."
 )
 NOT_NOW = (
-    "This could not be carried out just now. Nothing was changed as far as we know; look at the "
-    "console, or press the button again."
+    "This could not be carried out, or not be confirmed. Look at the console before you press the "
+    "button again."
 )
 
 log = structlog.get_logger(__name__)
