@@ -157,7 +157,7 @@ def _judge(checks: Mapping[str, Any]) -> Report:
     return Report(200, {"status": "ready" if healthy else "degraded", "checks": checks})
 
 
-def _asked_database() -> tuple[dict[str, float], bool]:
+def _query_database() -> tuple[dict[str, float], bool]:
     """Return the ages of heartbeats, and True if the database refuses changes."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {READ_ONLY_SQL}")
@@ -197,5 +197,5 @@ def _plan_is_empty() -> bool:
 
 
 _redis = Bounded(broker.ping, seconds=broker.SECONDS * 2)
-_database = Bounded(_asked_database, seconds=DATABASE_SECONDS)
+_database = Bounded(_query_database, seconds=DATABASE_SECONDS)
 _nothing_to_migrate = Bounded(_plan_is_empty, seconds=DATABASE_SECONDS)

@@ -95,7 +95,7 @@ class Disk(Files[Saved]):
                 continue
             latest = self._accepted(path, self._verified_snapshot)
             if latest is not None:
-                found = _followed(found, latest)
+                found = _follow(found, latest)
         return found
 
     def _latest(self) -> list[tuple[str, int, Path]]:
@@ -114,7 +114,7 @@ class Disk(Files[Saved]):
         return saved.verify_snapshot(text, self._key)
 
 
-def _followed(copy: Saved, latest: saved.Snapshot) -> Saved:
+def _follow(copy: Saved, latest: saved.Snapshot) -> Saved:
     """Return `copy` with `latest` as its snapshot, or as it is if `latest` does not follow it.
 
     One of a new epoch was served if the process was killed, or lost the database, before the

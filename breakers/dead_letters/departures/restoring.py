@@ -181,7 +181,7 @@ def _settle(
     notes.changed("dlq", str(stream))
     is_theirs = actor is not None and actor.label == locked.restored_by
     audit.record(
-        actor=telling.to_record(actor)
+        actor=telling.without_role(actor)
         if actor and is_theirs
         else telling.actor_of(locked.restored_by),
         action=RESTORED,

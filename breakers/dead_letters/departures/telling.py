@@ -31,7 +31,7 @@ def actor_of(label: str) -> Actor:
     return Actor(type=cast(ActorType, type_), name=name)
 
 
-def to_record(actor: Actor) -> Actor:
+def without_role(actor: Actor) -> Actor:
     """Return the actor without a role, for the record of what is done: it is written even if they
     lost that role since."""
     return replace(actor, role=None)
@@ -48,7 +48,7 @@ def of_singles(done: Sequence[Departure], now: datetime, *, actor: Actor | None 
         is_theirs = actor is not None and actor.label == one.by
         rows.append(
             {
-                "actor": to_record(actor) if actor and is_theirs else actor_of(one.by),
+                "actor": without_role(actor) if actor and is_theirs else actor_of(one.by),
                 "action": ACTIONS[one.action],
                 "target": targets.of(one.stream),
                 "reason": one.reason,

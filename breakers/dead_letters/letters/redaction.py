@@ -52,9 +52,9 @@ class Redaction:
         return self._own(entry, GROUP)
 
     def fingerprint(self, entry: Entry) -> Fingerprint:
-        """Which letters failed alike, by what may be seen of how they failed.
+        """Return the fingerprint of the error type and the error, without what is hidden in them.
 
-        A digest of anything hidden would show it to whoever guesses.
+        A digest of a hidden value would confirm a guess of it.
         """
         kind, said = fingerprints.beginnings(entry.error_type, entry.error)
         return fingerprints.of_beginnings(

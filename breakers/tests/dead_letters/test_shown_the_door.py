@@ -1,4 +1,4 @@
-"""Who loses their account or token while a letter is about to leave: refused before, told after."""
+"""Accounts that end while a letter is about to leave: refused before it does, recorded after."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ def at(letters, rest):
 
 
 def deactivated_while_waiting(user, call, session):
-    """What `call` answers, which waits for `session` until `user` was deactivated."""
+    """Return the answer of `call`, which waits for `session` until `user` is deactivated."""
 
     def asked():
         try:

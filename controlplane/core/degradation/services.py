@@ -50,7 +50,7 @@ def known() -> tuple[Cause, ...]:
     return _causes(Degradation.objects.get(pk=1))
 
 
-def _asked() -> tuple[Degradation, tuple[Cause, ...]]:
+def _read() -> tuple[Degradation, tuple[Cause, ...]]:
     """Return the row, and its causes with a read-only database, by one query."""
     is_read_only = RawSQL(levels.READ_ONLY_SQL, ())  # noqa: S611 - a constant
     row = Degradation.objects.annotate(is_read_only=is_read_only).get(pk=1)
@@ -96,7 +96,7 @@ def report(causes: Sequence[Cause], now: datetime) -> bool:
 
 def current(*, redis_reachable: bool | None = None) -> Degraded:
     """How far it has degraded as this process sees it, with the database there."""
-    row, known_causes = _asked()
+    row, known_causes = _read()
     reachable = _redis_answers() if redis_reachable is None else redis_reachable
     level, causes = levels.judge(True, reachable, known_causes)
     return Degraded(level, tuple(causes), row.since if level == row.level else None)
@@ -104,7 +104,7 @@ def current(*, redis_reachable: bool | None = None) -> Degraded:
 
 def picture() -> dict[str, Any]:
     """The same as the API tells it."""
-    return levels.picture(True, _redis_answers(), _asked()[1])
+    return levels.picture(True, _redis_answers(), _read()[1])
 
 
 def _causes(row: Degradation) -> tuple[Cause, ...]:

@@ -27,8 +27,8 @@ WHERE pid <> pg_backend_pid() AND pid IN (
 ORDER BY xact_start NULLS LAST LIMIT 3
 """
 """Without the right to see another login's sessions their age is null."""
-ALONE = 0x5317C8
-"""An advisory lock: that of the one process that migrates."""
+MIGRATING_ALONE = 0x5317C8
+"""The advisory lock of the one process that migrates."""
 LOOK_SECONDS = 0.5
 
 
@@ -37,7 +37,7 @@ class Command(ShellCommand, migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with _alone(self.stderr.write):
+            with _exclusively(self.stderr.write):
                 super().handle(*args, **options)
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
@@ -46,7 +46,7 @@ class Command(ShellCommand, migrate.Command):
 
 
 @contextmanager
-def _alone(say: Callable[[str], None]) -> Iterator[None]:
+def _exclusively(say: Callable[[str], None]) -> Iterator[None]:
     """Keep other migrations and restores of a backup from beginning within.
 
     Waits while another process migrates: Django would let both apply the same migration. Raises
@@ -60,10 +60,10 @@ def _alone(say: Callable[[str], None]) -> Iterator[None]:
                 "A backup is being restored into this database. Wait until that is done, then try"
                 " again."
             )
-        if not _locked(beside, "pg_try_advisory_lock", ALONE):
+        if not _locked(beside, "pg_try_advisory_lock", MIGRATING_ALONE):
             say("Another process is migrating this database. Waiting until it is done…")
             # No statement that waits: an index is built concurrently once none is older than it.
-            while not _locked(beside, "pg_try_advisory_lock", ALONE):
+            while not _locked(beside, "pg_try_advisory_lock", MIGRATING_ALONE):
                 time.sleep(LOOK_SECONDS)
         yield
     finally:
