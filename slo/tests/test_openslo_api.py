@@ -146,7 +146,6 @@ def test_dry_run_changes_nothing(admin):
 
 
 @pytest.mark.django_db
-@pytest.mark.django_db
 @pytest.mark.parametrize("said", ["1", "True", "yes", ""])
 def test_dry_run_of_a_file_that_is_neither_true_nor_false_is_refused(admin, said):
     answer = send(admin, TEXT, f"?dry_run={said}")
@@ -168,6 +167,7 @@ def test_yaml_value_that_nothing_can_read_is_refused(admin, value):
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["text"])
 
 
+@pytest.mark.django_db
 def test_one_wrong_document_stops_all_of_them_and_is_named(admin):
     wrong = TEXT.replace("checkout", "other").replace("0.995", "1.5")
 
