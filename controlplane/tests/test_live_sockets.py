@@ -136,7 +136,7 @@ def test_notes_that_are_none_are_passed_over(console, reader):
 
 def test_socket_that_is_not_read_is_told_to_read_anew_and_delays_nobody(console, reader):
     long = "x" * 8000
-    lazy = {"max_queue": 1, "ping_interval": None}
+    lazy = {"max_queue": 1, "ping_interval": None, "close_timeout": 1}
     with console.listen(reader, **lazy) as slow, console.listen(reader) as quick:
         for batch in range(3):
             ids = [f"{batch}-{n}-{long}" for n in range(350)]
