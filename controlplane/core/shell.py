@@ -8,13 +8,13 @@ from typing import Any, Literal, NoReturn
 from unicodedata import category
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.utils import DatabaseError, InterfaceError, InternalError, ProgrammingError
+from django.db.utils import DatabaseError, InterfaceError, ProgrammingError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from controlplane.core import wake
 from controlplane.core.actors import SHELL, Actor, system
+from controlplane.core.database_errors import READ_ONLY, is_away, sqlstate
 from controlplane.core.errors import DomainError
-from controlplane.core.ticks import is_away
 
 ESCAPED = frozenset({"Cc", "Cf", "Zl", "Zp"})
 """Unicode categories of characters that move the cursor, break a line or change direction."""
@@ -58,7 +58,7 @@ class ShellCommand(BaseCommand):
             if not is_away(error):
                 raise
             first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            is_read_only = isinstance(error, InternalError)
+            is_read_only = sqlstate(error) == READ_ONLY
             what = "takes no changes" if is_read_only else "does not answer"
             raise CommandError(f"The database {what}: {first_line}") from error
 

@@ -11,16 +11,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.module_loading import autodiscover_modules
 
 from controlplane.core import threads
 from controlplane.core.clock import db_now
+from controlplane.core.database_errors import is_away
 from controlplane.core.models import Tick as TickRow
-
-READ_ONLY_STATE = "25006"
 
 log = structlog.get_logger(__name__)
 
@@ -90,12 +89,6 @@ def run(name: str, ran_by: str) -> int:
         threads.forget_connection()
         return 0
     return done
-
-
-def is_away(error: BaseException) -> bool:
-    """Return True if the database does not answer, or is read-only, such as a standby."""
-    is_read_only = getattr(error.__cause__, "sqlstate", None) == READ_ONLY_STATE
-    return is_read_only or isinstance(error, OperationalError | InterfaceError)
 
 
 def turns() -> list[Turn]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from controlplane.core.ticks import is_away
+from controlplane.core.database_errors import is_away
 
 Due = TypeVar("Due")
 

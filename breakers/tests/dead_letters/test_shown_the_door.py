@@ -37,14 +37,14 @@ def at(letters, rest):
 def deactivated_while_waiting(user, call, session):
     """Return the answer of `call`, which waits for `session` until `user` is deactivated."""
 
-    def asked():
+    def send():
         try:
             return call()
         finally:
             connection.close()
 
     with ThreadPoolExecutor(1) as threads:
-        answer = threads.submit(asked)
+        answer = threads.submit(send)
         until_waiting(1)
         people.change_user(user=user, actor=system("test"), now=db_now(), is_active=False)
         session.rollback()

@@ -7,12 +7,12 @@ from typing import Any
 import structlog
 from django.core import exceptions as django_errors
 from django.db import Error as DatabaseError
-from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf_errors
 
 from controlplane.core import problem
+from controlplane.core.database_errors import is_away, sqlstate
 from controlplane.core.errors import (
     NO_DATABASE,
     Broken,
@@ -34,8 +34,6 @@ BUSY_STATES = {
     "40001",  # serialization_failure
     "40P01",  # deadlock_detected
 }
-# Internal errors that a failover or a timeout brings about, not a mistake of ours.
-PASSING_STATES = {"25P03", "25P04", "25006"}
 
 log = structlog.get_logger(__name__)
 
@@ -92,10 +90,9 @@ def as_domain_error(exc: BaseException) -> DomainError | None:
 
 def _database_error(exc: DatabaseError) -> DomainError | None:
     """503 for a database that is away, frozen or busy; a mistake in our SQL stays unforeseen."""
-    state = getattr(exc.__cause__, "sqlstate", None)
-    passing = isinstance(exc, InternalError) and state in PASSING_STATES
-    if not (passing or isinstance(exc, OperationalError | InterfaceError)):
+    if not is_away(exc):
         return None
+    state = sqlstate(exc)
     cause = next(iter(str(exc).splitlines()), "") or type(exc).__name__
     log.warning("database.unavailable", sqlstate=state, cause=cause)
     if state in BUSY_STATES or getattr(exc, "nothing_changed", False):

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import structlog
 
 from controlplane.core import threads
+from controlplane.core.database_errors import is_away
 from controlplane.core.outbox import connections
-from controlplane.core.ticks import is_away
 
 MOST_THREADS = 16
 MOST_FOR_SLOW = MOST_THREADS // 2
