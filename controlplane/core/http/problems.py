@@ -12,7 +12,7 @@ from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf_errors
 
 from controlplane.core import problem
-from controlplane.core.database_errors import is_away, sqlstate
+from controlplane.core.database_errors import READ_ONLY, is_away, sqlstate
 from controlplane.core.errors import (
     NO_DATABASE,
     Broken,
@@ -101,6 +101,8 @@ def _database_error(exc: DatabaseError) -> DomainError | None:
             "try again.",
             retry_after=1,
         )
+    if state == READ_ONLY:
+        return Unavailable("PostgreSQL is read-only, so nothing was changed.", retry_after=3)
     return Unavailable(NO_DATABASE, retry_after=3)
 
 

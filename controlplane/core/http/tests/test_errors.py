@@ -5,7 +5,7 @@ import logging
 
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 
 from controlplane.core.http.tests.callers import Api, as_role
@@ -159,6 +159,20 @@ def test_waiting_too_long_for_a_lock_is_503_and_nothing_is_half_written(caplog):
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert operator.get("/audit/").json()["results"] == []
     assert operator.engage("segment:finance", headers={"idempotency_key": "k"}).status_code == 200
+
+
+@pytest.mark.django_db
+def test_read_only_database_is_503_and_says_that_nothing_was_changed():
+    admin = as_role("admin")
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL transaction_read_only = on")
+        answer = admin.engage("segment:finance")
+        transaction.set_rollback(True)
+
+    assert answer.status_code == 503
+    assert answer["Retry-After"] == "3"
+    assert "PostgreSQL is read-only, so nothing was changed" in answer.json()["detail"]
 
 
 @pytest.mark.django_db
