@@ -123,9 +123,9 @@ def test_nothing_is_taken_away_by_who_signed_in_long_ago(browser, person, path):
 
 
 def test_code_that_added_the_app_opens_nothing_else(browser, client):
-    secret, _ = add_app(browser)
+    _, added = add_app(browser)
     first_step(client)
 
-    client.post("/sign-in/second/", {"code": code(secret)})
+    client.post("/sign-in/second/", {"code": added.wsgi_request.POST["code"]})
 
     assert client.get("/").status_code == 302
